@@ -1,0 +1,28 @@
+"""Locally private sampling: release one sample that looks drawn from your law, and is epsilon-LDP as a statement about integers."""
+
+from discreet._version import __version__
+from discreet.divergences import FDivergence, divergence
+from discreet.errors import DiscreetError, ImpossibleError, MissingExtraError, NotPrivateWarning, OutsideFamilyError
+from discreet.families import Band, Simplex
+from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.tradeoff import Constants, Risk, epsilon_for, minimax_risk
+
+__all__ = [
+    "Band",
+    "Constants",
+    "DiscreetError",
+    "FDivergence",
+    "ImpossibleError",
+    "LinearSampler",
+    "MissingExtraError",
+    "MollifierSampler",
+    "NotPrivateWarning",
+    "OptimalSampler",
+    "OutsideFamilyError",
+    "Risk",
+    "Simplex",
+    "__version__",
+    "divergence",
+    "epsilon_for",
+    "minimax_risk",
+]

@@ -1,0 +1,417 @@
+"""D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0 [paper, Section 2.1 and Appendix B].
+
+Zero conventions, with f(0) the limit at zero and f*(0) = lim f(x)/x the slope at infinity (either may be infinite):
+
+    0 f(0/0) = 0,    q f(0/q) = q f(0),    0 f(p/0) = p f*(0).
+
+Hence 0 <= D_f(P||Q) <= M_f = f(0) + f*(0) for laws, with equality on the right for disjoint supports.
+
+Each divergence is the sum of its perspective q f(p/q), a convex function of (p, q) that is homogeneous of degree one;
+the ones shipped here evaluate it without ever forming a ratio that overflows. Densities on quadrature nodes and
+partial sums are summed just as they are given, but the theorems speak of equal masses: f and f + c (x - 1) are one
+divergence between laws (x^2 - 1 and (x - 1)^2 are both chi-squared), and two different sums otherwise.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import exprel, xlog1py
+
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
+
+FloatArray = NDArray[np.float64]
+Function = Callable[[FloatArray], FloatArray]
+Perspective = Callable[[FloatArray, FloatArray], FloatArray]
+
+_REAL = Range(-math.inf, math.inf, low_open=True, high_open=True)
+_LIMIT = Range(-math.inf, math.inf, low_open=True)
+_GRID = 2.0 ** np.linspace(-20.0, 20.0, 641)  # holds 1 exactly
+_TOWARDS_ZERO = 2.0 ** -np.arange(30.0, 961.0, 30.0)
+
+
+@dataclass(frozen=True)
+class _Generator:
+    """f(x) = g(x) + c (x - 1), with c = `slope_at_one` a slope of f at 1, so that g >= 0.
+
+    `tangent` is the perspective of g on positive p and q. Between laws it has the same sum as that of f but no negative
+    term: nothing cancels, and rounding cannot make a divergence negative. `exact` is the perspective of f itself, given
+    where adding c (p - q) back would cancel. (One's own f is summed as it is: c = 0.)
+    """
+
+    tangent: Perspective
+    slope_at_one: float = 0.0
+    exact: Perspective | None = None
+
+    def perspective(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return self.exact(p, q) if self.exact else self.tangent(p, q) + self.slope_at_one * (p - q)
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return self.perspective(x, np.ones_like(x))
+
+
+@dataclass(frozen=True, init=False)
+class FDivergence:
+    """The divergence of one convex f with f(1) = 0, as a value: `d(p, q)`, `d.f(x)`, `d.maximum`.
+
+    `f` is a vectorised function of positive floats. It is tried on a grid, and refused where it is not convex. The
+    limits f(0) and f*(0) = lim f(x)/x are found numerically unless `at_zero` and `slope_at_infinity` give them.
+
+    One's own f is only as good as its floats: where p/q or f(p/q) overflows, the limit f(0) or f*(0) stands in.
+    """
+
+    name: str
+    at_zero: float
+    slope_at_infinity: float
+    _generator: _Generator = field(repr=False)
+
+    def __init__(
+        self, f: Function, *, name: str = "f", at_zero: float | None = None, slope_at_infinity: float | None = None
+    ) -> None:
+        _check_generator(f)
+        if at_zero is None:
+            at_zero = _limit("at_zero", _values(f, _TOWARDS_ZERO))
+        if slope_at_infinity is None:
+            slope_at_infinity = _limit("slope_at_infinity", _values(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO)
+        at_zero = _LIMIT.check("at_zero", at_zero)
+        slope_at_infinity = _LIMIT.check("slope_at_infinity", slope_at_infinity)
+        generator = f if isinstance(f, _Generator) else _Generator(_RatioPerspective(f, at_zero, slope_at_infinity))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "at_zero", at_zero)
+        object.__setattr__(self, "slope_at_infinity", slope_at_infinity)
+        object.__setattr__(self, "_generator", generator)
+
+    @property
+    def maximum(self) -> float:
+        """M_f = f(0) + f*(0): no two laws are further apart, and laws with disjoint supports are exactly this far."""
+        return self.at_zero + self.slope_at_infinity
+
+    def f(self, x: ArrayLike) -> float | FloatArray:
+        """f(x) for x >= 0, with f(0) the limit; a float for a number, an array for an array."""
+        entries = _entries("x", x)
+        return _unwrapped(self._extended(self._generator.perspective, 0.0, entries, np.ones_like(entries)))
+
+    def perspective(self, p: ArrayLike, q: ArrayLike) -> float | FloatArray:
+        """q f(p/q) entry by entry, with the zero conventions; p and q broadcast."""
+        p, q = _broadcast(_entries("p", p), _entries("q", q))
+        return _unwrapped(self._extended(self._generator.perspective, 0.0, p, q))
+
+    def __call__(self, p: ArrayLike, q: ArrayLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
+        """D_f(P||Q) over the last axis: a float for two laws, an array for batches (leading axes broadcast).
+
+        With `weights`, one per node, p and q are densities and the result is sum(weights * q f(p/q)).
+        Masses that agree up to rounding count as equal, so that between laws the result is never negative;
+        others are taken at their word.
+        """
+        p, q = _laws(p, q)
+        nodes = _nodes(weights, p.shape[-1])
+        generator = self._generator
+        total = _sum(self._extended(generator.tangent, generator.slope_at_one, p, q), nodes)
+        equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
+        if not np.all(equal):
+            total = np.where(equal, total, _sum(self._extended(generator.perspective, 0.0, p, q), nodes))
+        return _unwrapped(total)
+
+    def _extended(self, perspective: Perspective, slope: float, p: FloatArray, q: FloatArray) -> FloatArray:
+        """The perspective of f(x) - slope (x - 1), extended from positive entries to zeros by the conventions."""
+        terms = np.zeros(p.shape)  # 0 f(0/0) = 0
+        both, only_q, only_p = (p > 0) & (q > 0), (p == 0) & (q > 0), (p > 0) & (q == 0)
+        with np.errstate(all="ignore"):  # an overflow here is an answer past the largest float
+            terms[both] = perspective(p[both], q[both])
+            terms[only_q] = q[only_q] * (self.at_zero + slope)  # q f(0/q) = q f(0)
+            terms[only_p] = p[only_p] * (self.slope_at_infinity - slope)  # 0 f(p/0) = p f*(0)
+        return terms
+
+
+# One's own f: tried on a grid, followed to its limits, evaluated by ratios.
+
+
+@dataclass(frozen=True)
+class _RatioPerspective:
+    """q f(p/q) through the ratio, for an f that is known only as a function of floats."""
+
+    f: Function
+    at_zero: float
+    slope_at_infinity: float
+
+    def __call__(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        ratio = p / q
+        in_range = (ratio > 0) & np.isfinite(ratio)
+        values = _values(self.f, np.where(in_range, ratio, 1.0))
+        _refuse(np.isnan(values), ratio, values, "is not a number; rewrite f so that it does not overflow")
+        limits = np.where(p > q, p * self.slope_at_infinity, q * self.at_zero)
+        return np.where(in_range & np.isfinite(values), q * values, limits)
+
+
+def _values(f: Function, x: FloatArray) -> FloatArray:
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(f(x), dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise DiscreetError(f"f cannot be evaluated on an array of floats ({cause}); write it with numpy") from cause
+    if values.shape != x.shape:
+        raise DiscreetError(
+            f"f maps an array of shape {x.shape} to {values.shape}; write it with numpy, entry by entry"
+        )
+    return values
+
+
+def _check_generator(f: Function) -> None:
+    """Refuse f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
+    values = _values(f, _GRID)
+    _refuse(np.isnan(values) | np.isneginf(values), _GRID, values, "is not a real number; f must be finite on (0, inf)")
+    _refuse((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
+    left, middle, right = _GRID[:-2], _GRID[1:-1], _GRID[2:]
+    share = (right - middle) / (right - left)
+    with np.errstate(invalid="ignore"):
+        chord = share * values[:-2] + (1 - share) * values[2:]
+        rounding = 1e-10 * (1 + middle + np.abs(values[1:-1]))
+        above = ~(values[1:-1] <= chord + rounding)
+    _refuse(above, middle, values[1:-1], "lies above the chord of its neighbours; f must be convex")
+
+
+def _refuse(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")
+
+
+def _limit(name: str, values: FloatArray) -> float:
+    """The limit of a sequence that clearly settles, or inf if it clearly grows for ever; otherwise ask.
+
+    A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Values past the
+    first overflow say nothing: x^2/(1 + x) turns infinite long before its slope differs from 1.
+    """
+    finite = values[: int(np.argmin(np.append(np.isfinite(values), False)))]
+    last = finite[-4:]
+    steps = np.diff(last)
+    if last.size == 4 and np.ptp(last) <= 1e-12 * (1 + abs(last[-1])):
+        return float(last[-1])
+    if last.size == 4 and np.all(steps > 0) and np.all(steps[1:] >= (1 - 1e-6) * steps[:-1]):
+        return math.inf
+    if last.size < 4 and np.isposinf(values[finite.size]):
+        return math.inf
+    raise DiscreetError(f"{name} cannot be found numerically (last values {last.tolist()}); give {name}=")
+
+
+# Input: finite non-negative entries, one shared last axis.
+
+
+def _entries(name: str, values: ArrayLike) -> FloatArray:
+    if np.iscomplexobj(values):
+        raise DiscreetError(f"{name} is complex; give real numbers in {NON_NEGATIVE}")
+    try:
+        entries = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise DiscreetError(f"{name} is not an array of numbers: {cause}") from cause
+    good = (entries >= 0) & (entries < np.inf)
+    if not good.all():
+        where = tuple(int(i) for i in np.argwhere(~good)[0])
+        label = f"{name}[{', '.join(map(str, where))}]" if where else name
+        raise DiscreetError(f"{label} = {entries[where]:g} is not in {NON_NEGATIVE}")
+    return entries
+
+
+def _laws(p: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    first, second = _entries("p", p), _entries("q", q)
+    if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
+        raise _shape_error(first, second)
+    return _broadcast(first, second)
+
+
+def _broadcast(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    try:
+        first, second = np.broadcast_arrays(p, q)
+    except ValueError:
+        raise _shape_error(p, q) from None
+    return first, second
+
+
+def _shape_error(p: FloatArray, q: FloatArray) -> DiscreetError:
+    return DiscreetError(
+        f"p has shape {p.shape} but q has {q.shape}; the last axis of both must hold the same outcomes"
+    )
+
+
+def _nodes(weights: ArrayLike | None, size: int) -> FloatArray | None:
+    if weights is None:
+        return None
+    nodes = _entries("weights", weights)
+    if nodes.shape != (size,):
+        raise DiscreetError(f"weights has shape {nodes.shape}; give one weight for each of the {size} nodes")
+    return nodes
+
+
+def _sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # a null set carries nothing
+        return np.asarray(weighted.sum(axis=-1))
+
+
+def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDArray[np.bool_]:
+    """Whether two masses differ by no more than normalising k floats to one can leave behind (or overflow)."""
+    mass_p, mass_q = _sum(p, nodes), _sum(q, nodes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounding = p.shape[-1] * np.finfo(np.float64).eps * (mass_p + mass_q)
+        return np.asarray(~(np.abs(mass_p - mass_q) > rounding))
+
+
+def _unwrapped(values: FloatArray) -> float | FloatArray:
+    return float(values) if values.ndim == 0 else values
+
+
+# The perspectives shipped, on positive p and q of any size.
+
+
+def _log_ratio(p: FloatArray, q: FloatArray) -> FloatArray:
+    """log(p/q), exact near p = q and free of overflow: mantissas and exponents are divided apart."""
+    difference = (p - q) / q
+    (mantissa_p, exponent_p), (mantissa_q, exponent_q) = np.frexp(p), np.frexp(q)
+    apart = np.log(mantissa_p / mantissa_q) + (exponent_p - exponent_q) * math.log(2)
+    return np.where(np.abs(difference) <= 0.5, np.log1p(difference), apart)
+
+
+def _contrast(p: FloatArray, q: FloatArray) -> FloatArray:
+    """(p - q)/(p + q) without the sum that may overflow."""
+    larger = np.maximum(p, q)
+    return np.asarray((p - q) / larger / (1 + np.minimum(p, q) / larger))
+
+
+def _power_series(t: FloatArray, order: float) -> FloatArray:
+    """The alpha generator at 1 + t: t^2/2 (1 + (a-2)/3 t (1 + (a-3)/4 t (1 + ...))), for |t| max(1, |a|) <= 1/4."""
+    series = np.ones_like(t)
+    for n in range(28, 1, -1):
+        series = 1 + (order - n) / (n + 1) * t * series
+    return t * t / 2 * series
+
+
+@dataclass(frozen=True)
+class _PowerPerspective:
+    """(p^a q^(1-a) - a p + (a-1) q) / (a (a-1)), with KL at a = 1 and, by exchanging p and q, reverse KL at a = 0."""
+
+    order: float
+
+    def __call__(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        if self.order < 0.5:  # order 1 - a is order a with p and q exchanged; no division by a small a is left
+            return _PowerPerspective(1.0 - self.order)(q, p)
+        t, log_ratio = (p - q) / q, _log_ratio(p, q)
+        exponent = (self.order - 1.0) * log_ratio
+        grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent) / exponent)
+        apart = (log_ratio * grown - (p - q)) / self.order
+        near = np.abs(t) * max(1.0, self.order) <= 0.25  # there the formula cancels, and the series does not
+        return np.where(near, q * _power_series(t, self.order), apart)
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """max(p - gamma q, 0); for gamma < 1 with its tangent taken off, which leaves max(gamma q - p, 0)."""
+
+    gamma: float
+
+    def __call__(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        side = -1.0 if self.gamma < 1 else 1.0
+        return np.maximum(side * (p - self.gamma * q), 0.0)
+
+
+def _relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
+    return p * _log_ratio(p, q)
+
+
+def _reverse_relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
+    return q * _log_ratio(q, p)
+
+
+def _half_difference(p: FloatArray, q: FloatArray) -> FloatArray:
+    return np.abs(p - q) / 2
+
+
+def _squared_root_difference(p: FloatArray, q: FloatArray) -> FloatArray:
+    return np.square((p - q) / (np.sqrt(p) + np.sqrt(q)))
+
+
+def _squared_difference(p: FloatArray, q: FloatArray) -> FloatArray:
+    return np.square((p - q) / np.sqrt(q))  # neither p^2 nor p/q is formed
+
+
+def _entropy_gap(p: FloatArray, q: FloatArray) -> FloatArray:
+    """(p log(p/m) + q log(q/m))/2 with m = (p + q)/2 is m (k(s) + k(-s))/2: p = m (1 + s), q = m (1 - s)."""
+    contrast = _contrast(p, q)
+    return (p / 2 + q / 2) * (_entropy_excess(contrast) + _entropy_excess(-contrast)) / 2
+
+
+def _entropy_excess(t: FloatArray) -> FloatArray:
+    """k(t) = (1 + t) log(1 + t) - t on [-1, 1]."""
+    return np.where(np.abs(t) <= 0.25, _power_series(t, 1.0), xlog1py(1.0 + t, t) - t)
+
+
+def _triangular(p: FloatArray, q: FloatArray) -> FloatArray:
+    return np.abs(p - q) * np.abs(_contrast(p, q)) / 2
+
+
+# The divergences shipped.
+
+
+def _shipped(name: str, at_zero: float, slope_at_infinity: float, generator: _Generator) -> FDivergence:
+    return FDivergence(generator, name=name, at_zero=at_zero, slope_at_infinity=slope_at_infinity)
+
+
+kl = _shipped("kl", 0.0, math.inf, _Generator(_PowerPerspective(1.0), 1.0, _relative_entropy))
+reverse_kl = _shipped("reverse_kl", math.inf, 0.0, _Generator(_PowerPerspective(0.0), -1.0, _reverse_relative_entropy))
+tv = _shipped("tv", 0.5, 0.5, _Generator(_half_difference))
+hellinger = _shipped("hellinger", 1.0, 1.0, _Generator(_squared_root_difference))
+chi2 = _shipped("chi2", -1.0, math.inf, _Generator(_squared_difference, 2.0))
+jensen_shannon = _shipped("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(_entropy_gap))
+le_cam = _shipped("le_cam", 0.5, 0.5, _Generator(_triangular))
+
+
+def alpha(order: float) -> FDivergence:
+    """f(x) = (x^a - a x + a - 1)/(a (a - 1)), with its limits x log x - x + 1 at a = 1 and x - 1 - log x at a = 0.
+
+    Order 2 is half of chi-squared, order 1/2 twice the squared Hellinger distance.
+    """
+    order = _REAL.check("order", order)
+    at_zero = 1.0 / order if order > 0 else math.inf
+    slope_at_infinity = 1.0 / (1.0 - order) if order < 1 else math.inf
+    return _shipped(f"alpha:{_digits(order)}", at_zero, slope_at_infinity, _Generator(_PowerPerspective(order)))
+
+
+def hockey_stick(gamma: float) -> FDivergence:
+    """f(x) = max(x - gamma, 0) - max(1 - gamma, 0): total variation at 1, the delta of (epsilon, delta) at e^epsilon."""
+    gamma = POSITIVE.check("gamma", gamma)
+    generator = _Generator(_Excess(gamma), 1.0 if gamma < 1 else 0.0)
+    return _shipped(f"hockey_stick:{_digits(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
+
+
+def _digits(value: float) -> str:
+    """The shortest decimal that reads back as the same float."""
+    return np.format_float_positional(value, trim="-")
+
+
+_NAMED = {d.name: d for d in (kl, reverse_kl, tv, hellinger, chi2, jensen_shannon, le_cam)}
+_FAMILIES = {"alpha": alpha, "hockey_stick": hockey_stick}
+_ALIASES = {"total_variation": "tv", "squared_hellinger": "hellinger", "chi_squared": "chi2", "js": "jensen_shannon"}
+
+BUILT_IN: tuple[str, ...] = tuple(_NAMED)
+
+
+def divergence(name: str | FDivergence) -> FDivergence:
+    """The divergence called "kl", "Jensen-Shannon", "alpha:0.5", "hockey_stick:2", ...; an FDivergence stays as it is."""
+    if isinstance(name, FDivergence):
+        return name
+    if not isinstance(name, str):
+        raise DiscreetError(f"divergence = {name!r} is neither a name nor an FDivergence")
+    stem, colon, parameter = name.strip().lower().partition(":")
+    stem = stem.replace("-", "_")
+    stem = _ALIASES.get(stem, stem)
+    if stem in _NAMED and not colon:
+        return _NAMED[stem]
+    if stem in _FAMILIES and colon:
+        try:
+            value = float(parameter)
+        except ValueError:
+            raise DiscreetError(f"divergence = {name!r}: {parameter!r} is not a number") from None
+        return _FAMILIES[stem](value)
+    choices = ", ".join([*BUILT_IN, *(f"{family}:<number>" for family in _FAMILIES)])
+    raise DiscreetError(f"divergence = {name!r} is not one of {choices}")

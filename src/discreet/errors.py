@@ -1,0 +1,84 @@
+"""Errors that name the argument, the value, what is allowed, and the fix.
+
+A `Range` checks a number and prints itself in the message, so that no comparison can let NaN through:
+`epsilon = nan is not in (0, inf)`.
+"""
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+
+class DiscreetError(ValueError):
+    """Bad input. Raised before anything is drawn, charged or written."""
+
+
+class OutsideFamilyError(DiscreetError):
+    """A client's law is not in the family the mechanism was built for."""
+
+
+class ImpossibleError(DiscreetError):
+    """No epsilon-LDP sampler can do what was asked."""
+
+
+class NotPrivateWarning(UserWarning):
+    """The randomness is reproducible: good for experiments, never for a release."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is not installed; the message holds the command that installs it."""
+
+
+def need_extra(extra: str, cause: ImportError) -> NoReturn:
+    """Turn a failed optional import into the `pip install` line that mends it."""
+    raise MissingExtraError(
+        f"{cause.name} is not installed. Install it with: pip install 'discreet[{extra}]'"
+    ) from cause
+
+
+@dataclass(frozen=True)
+class Range:
+    """An interval of real numbers that checks a value and prints itself."""
+
+    low: float
+    high: float
+    low_open: bool = False
+    high_open: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        above = value > self.low if self.low_open else value >= self.low
+        below = value < self.high if self.high_open else value <= self.high
+        return above and below  # NaN compares false with everything
+
+    def __str__(self) -> str:
+        left, right = "(" if self.low_open else "[", ")" if self.high_open else "]"
+        return f"{left}{self.low:g}, {self.high:g}{right}"
+
+    def check(self, name: str, value: Any, fix: str = "") -> float:
+        """Return the value as a float, or raise an error that names it, the range and the fix."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise DiscreetError(f"{name} = {value!r} is not a number{_fix(fix)}")
+        number = float(value)
+        if number not in self:
+            raise DiscreetError(f"{name} = {number:g} is not in {self}{_fix(fix)}")
+        return number
+
+
+def _fix(fix: str) -> str:
+    return f"; {fix}" if fix else ""
+
+
+POSITIVE = Range(0.0, math.inf, low_open=True, high_open=True)
+NON_NEGATIVE = Range(0.0, math.inf, high_open=True)
+PROBABILITY = Range(0.0, 1.0)
+OPEN_UNIT = Range(0.0, 1.0, low_open=True, high_open=True)
+
+
+def check_count(name: str, value: Any, least: int = 1, fix: str = "") -> int:
+    """Return the value as an int of at least `least`, or raise."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise DiscreetError(f"{name} = {value!r} is not a whole number{_fix(fix)}")
+    if value < least:
+        raise DiscreetError(f"{name} = {value} is less than {least}{_fix(fix)}")
+    return int(value)

@@ -1,0 +1,41 @@
+"""The band {P : c1 <= dP/dmu <= c2}, normalised, and the number alpha = (1 - c1)/(c2 - c1) that decides everything.
+
+The class is the same for (c1, c2, h) and (c1/t, c2/t, t h), so the reference is always taken as a probability measure
+[paper, eq. (normalizationCond)]. With c1 >= 1 or c2 <= 1 the class is empty or holds mu alone; both are refused by name.
+"""
+
+from dataclasses import dataclass
+
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """0 <= lower < 1 < upper: bounds of dP/dmu for a probability measure mu."""
+
+    lower: float
+    upper: float
+
+    @property
+    def alpha(self) -> float:
+        """The mu-mass on which an extreme client sits: alpha upper + (1 - alpha) lower = 1."""
+        return (1.0 - self.lower) / (self.upper - self.lower)
+
+
+def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -> Bounds:
+    """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are refused."""
+    lower = NON_NEGATIVE.check("lower", lower) * reference_mass
+    upper = POSITIVE.check("upper", upper, "it bounds dP/dmu from above") * reference_mass
+    scaled = "" if reference_mass == 1.0 else f" (after rescaling by the reference's mass {reference_mass:g})"
+    if lower > upper:
+        raise DiscreetError(f"lower = {lower:g} exceeds upper = {upper:g}{scaled}: no law satisfies both; swap them")
+    if lower > 1.0 or upper < 1.0:
+        raise DiscreetError(
+            f"no law satisfies {lower:g} <= dP/dmu <= {upper:g}{scaled}: dP/dmu averages to 1; take lower < 1 < upper"
+        )
+    if lower == 1.0 or upper == 1.0:
+        raise DiscreetError(
+            f"{lower:g} <= dP/dmu <= {upper:g}{scaled} holds for the reference alone: there is nothing to keep private; "
+            "take lower < 1 < upper"
+        )
+    return Bounds(lower, upper)

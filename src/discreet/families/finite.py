@@ -1,0 +1,269 @@
+"""Families on finitely many outcomes: every law (`Simplex`), or those within constant factors of a reference (`Band`).
+
+The general theorem is exact when mu is alpha-decomposable [paper, Thm C.5]: sets of mass exactly alpha cover the space
+evenly. On a finite space that says: the constant vector alpha is a mixture of indicators of sets A with mu(A) = alpha.
+For a uniform mu on k outcomes this holds exactly when alpha k is a whole number (sets of alpha k outcomes, chosen
+cyclically), so always for the simplex. For other references it is decided by a linear programme on up to
+`LARGEST_ENUMERATED` outcomes; past that it is not claimed.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+
+from discreet.errors import DiscreetError, check_count
+from discreet.families.band import Bounds, normalised_bounds
+from discreet.families.laws import as_floats, law_of_counts
+
+LARGEST_ENUMERATED = 12
+_ROUNDING = 1e-9
+
+
+class FiniteFamily(Protocol):
+    """What a mechanism needs to know of a family on finitely many outcomes."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def labels(self) -> tuple[Any, ...] | None: ...
+    @property
+    def bounds(self) -> Bounds: ...
+    @property
+    def reference(self) -> float | NDArray[np.float64]:
+        """mu_x for every outcome; one number when mu is uniform."""
+
+    @property
+    def decomposable(self) -> bool: ...
+    def named(self, numbers: NDArray[np.int64]) -> Any: ...
+
+
+class _Outcomes:
+    """The public list of outcomes: 0..size-1, with or without names. Shared by every finite family."""
+
+    def __init__(self, outcomes: int | Sequence[Any], argument: str) -> None:
+        if isinstance(outcomes, (str, bytes)):
+            raise DiscreetError(f"{argument} = {outcomes!r} is a text; pass a number of outcomes or a list of labels")
+        if isinstance(outcomes, Iterable):
+            self.labels: tuple[Any, ...] | None = tuple(outcomes)
+            self.size = len(self.labels)
+            if self.size == 0:
+                raise DiscreetError(f"{argument} is empty; a law needs at least one outcome")
+            repeated = [label for label, count in _counted(self.labels).items() if count > 1]
+            if repeated:
+                raise DiscreetError(f"{argument} has duplicate labels: {_few(repeated)}; list each outcome once")
+        else:
+            self.labels = None
+            self.size = check_count(argument, outcomes, fix="a law needs at least one outcome")
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """label -> outcome number."""
+        return {label: number for number, label in enumerate(self.labels or range(self.size))}
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The outcome number of every record; an unknown record is an error that names the first few."""
+        records = list(records)
+        if self.labels is None:
+            return self._checked_numbers(records)
+        found = [self.index.get(record, -1) for record in records]
+        unknown = [record for record, number in zip(records, found, strict=True) if number < 0]
+        if unknown:
+            raise DiscreetError(
+                f"unknown labels: {_few(unknown)}; the domain is public and fixed, extend it or map them"
+            )
+        return np.asarray(found, dtype=np.int64)
+
+    def _checked_numbers(self, records: list[Any]) -> NDArray[np.int64]:
+        outside = [r for r in records if isinstance(r, bool) or not _is_whole(r) or not 0 <= r < self.size]
+        if outside:
+            raise DiscreetError(f"unknown outcomes: {_few(outside)}; outcomes are the numbers 0 to {self.size - 1}")
+        return np.asarray(records, dtype=np.int64)
+
+    def named(self, numbers: NDArray[np.int64]) -> Any:
+        """Outcome numbers as labels where there are labels; a scalar for a 0-d array."""
+        if self.labels is None:
+            return numbers if numbers.ndim else int(numbers)
+        if not numbers.ndim:
+            return self.labels[int(numbers)]
+        return self._label_array[numbers]
+
+    @cached_property
+    def _label_array(self) -> NDArray[Any]:
+        plain = np.asarray(self.labels)
+        if (
+            plain.shape == (self.size,)
+            and plain.dtype.kind in "US"
+            and all(isinstance(x, str) for x in self.labels or ())
+        ):
+            return plain
+        boxed = np.empty(self.size, dtype=object)
+        boxed[:] = self.labels
+        return boxed
+
+
+class _FiniteBase:
+    """The parts of a finite family that do not depend on which laws it holds."""
+
+    _outcomes: _Outcomes
+
+    @property
+    def size(self) -> int:
+        """Number of outcomes k."""
+        return self._outcomes.size
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """Names of the outcomes, or None when they are the numbers 0..size-1."""
+        return self._outcomes.labels
+
+    def law(self, *, records: Iterable[Any] | None = None, counts: ArrayLike | None = None) -> NDArray[np.float64]:
+        """The law a client holds: the relative frequencies of its records, or of counts (..., size) with one row a client."""
+        if (records is None) == (counts is None):
+            raise DiscreetError(
+                "pass either records= (what the client saw) or counts= (how often), not both and not neither"
+            )
+        if records is not None:
+            numbers = self._outcomes.numbers(records)
+            if not numbers.size:
+                raise DiscreetError("records is empty: a client without records has no law; leave it out")
+            counts = np.bincount(numbers, minlength=self.size)
+        assert counts is not None
+        return law_of_counts(counts, self.size)
+
+    def named(self, numbers: NDArray[np.int64]) -> Any:
+        """Outcome numbers as labels where the family has labels."""
+        return self._outcomes.named(numbers)
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """Labels (or outcome numbers) as checked outcome numbers."""
+        return self._outcomes.numbers(records)
+
+
+class Simplex(_FiniteBase):
+    """Every law on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
+
+    `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them.
+    """
+
+    def __init__(self, outcomes: int | Sequence[Any]) -> None:
+        self._outcomes = _Outcomes(outcomes, "outcomes")
+        self.bounds = Bounds(0.0, float(self.size))
+
+    @property
+    def reference(self) -> float:
+        """The uniform reference 1/k."""
+        return 1.0 / self.size
+
+    @property
+    def decomposable(self) -> bool:
+        """Always: the k single outcomes are disjoint and have mass alpha each."""
+        return True
+
+    def contains(self, p: ArrayLike) -> bool:
+        """Every law is a member."""
+        return bool(as_floats(p, "p", self.size).shape[-1] == self.size)
+
+    def __repr__(self) -> str:
+        return f"Simplex({self.size if self.labels is None else list(self.labels)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Simplex) and (self.size, self.labels) == (other.size, other.labels)
+
+    def __hash__(self) -> int:
+        return hash((Simplex, self.size, self.labels))
+
+
+class Band(_FiniteBase):
+    """The laws with lower mu <= P <= upper mu, where mu is `weights` normalised [paper, Def. C.1].
+
+    `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper.
+    """
+
+    def __init__(self, weights: ArrayLike, *, lower: float, upper: float, labels: Sequence[Any] | None = None) -> None:
+        raw = as_floats(weights, "weights")
+        if raw.ndim != 1 or raw.size == 0:
+            raise DiscreetError(f"weights has shape {raw.shape}; it is one positive number for each outcome")
+        if not (raw > 0).all() or not np.isfinite(raw).all():
+            bad = int(np.argmin((raw > 0) & np.isfinite(raw)))
+            raise DiscreetError(
+                f"weights[{bad}] = {raw[bad]:g} is not in (0, inf); leave out outcomes that cannot occur"
+            )
+        self._outcomes = _Outcomes(raw.size if labels is None else labels, "labels")
+        if self.size != raw.size:
+            raise DiscreetError(f"labels has {self.size} names for {raw.size} weights; give one for each")
+        self.bounds = normalised_bounds(lower, upper)
+        scaled = raw / raw.max()  # so that the sum cannot overflow
+        self._mu = scaled / scaled.sum()
+        self._mu.setflags(write=False)
+        if not (self._mu > 0).all():
+            raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
+
+    @cached_property
+    def reference(self) -> float | NDArray[np.float64]:
+        """mu, one number when it is uniform."""
+        return 1.0 / self.size if bool((self._mu == self._mu[0]).all()) else self._mu
+
+    @cached_property
+    def decomposable(self) -> bool:
+        """Whether mu is known to be alpha-decomposable, so that the risk formula is exact and not only an upper bound."""
+        alpha = self.bounds.alpha
+        if isinstance(self.reference, float):
+            return abs(alpha * self.size - round(alpha * self.size)) <= _ROUNDING
+        return self.size <= LARGEST_ENUMERATED and _covers_evenly(self._mu, alpha)
+
+    def contains(self, p: ArrayLike) -> bool:
+        """Whether every given law obeys the band, up to rounding."""
+        density = as_floats(p, "p", self.size) / self._mu
+        slack = _ROUNDING * self.bounds.upper
+        return bool((density >= self.bounds.lower - slack).all() and (density <= self.bounds.upper + slack).all())
+
+    def __repr__(self) -> str:
+        return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Band)
+            and (self.bounds, self.labels) == (other.bounds, other.labels)
+            and np.array_equal(self._mu, other._mu)
+        )
+
+    def __hash__(self) -> int:
+        return hash((Band, self.bounds, self.labels, self._mu.tobytes()))
+
+
+def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
+    """Whether sets of mass alpha can be mixed so that every outcome is covered with probability exactly alpha."""
+    members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
+    sets = members[np.abs(members @ mu - alpha) <= _ROUNDING]
+    if not len(sets):
+        return False
+    equations = np.vstack([sets.T, np.ones(len(sets))])
+    found = linprog(np.zeros(len(sets)), A_eq=equations, b_eq=np.append(np.full(mu.size, alpha), 1.0), method="highs")
+    return bool(found.status == 0)
+
+
+def _counted(labels: Iterable[Any]) -> dict[Any, int]:
+    counts: dict[Any, int] = {}
+    for label in labels:
+        try:
+            counts[label] = counts.get(label, 0) + 1
+        except TypeError:
+            raise DiscreetError(f"label {label!r} cannot be looked up; use texts or numbers") from None
+        if isinstance(label, float) and math.isnan(label):
+            raise DiscreetError("a label is NaN; name the outcome for missing values explicitly")
+    return counts
+
+
+def _few(items: Sequence[Any]) -> str:
+    distinct = list(dict.fromkeys(repr(item) for item in items))
+    return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+
+
+def _is_whole(record: Any) -> bool:
+    return isinstance(record, (int, np.integer))

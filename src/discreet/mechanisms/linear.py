@@ -1,0 +1,74 @@
+"""Q-dagger(P) = gamma P + (1 - gamma) mu: a raw draw with probability gamma, else a draw of the reference [paper, App. C.2.1].
+
+Minimax-optimal too, and for every client at most as good as the projection, but it can be inverted: the average client is
+identifiable from it. On the simplex it is k-ary randomised response applied to a raw draw [paper, Remark in Section 3.3].
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import release
+from discreet.divergences import FDivergence
+from discreet.errors import DiscreetError, OutsideFamilyError
+from discreet.families import Band, Simplex
+from discreet.mechanisms.sampler import FiniteSampler
+from discreet.release import Affine, Randomness, SystemEntropy
+from discreet.tradeoff import Constants, Risk, minimax_risk, optimal_constants
+
+
+@final
+class LinearSampler(FiniteSampler):
+    """gamma P + (1 - gamma) mu. Refuses a client outside its family, for whom it would not be what it claims.
+
+    (The integer lattice would keep even such a client private, but the law would no longer be linear in P, and whoever
+    inverts it would be misled. Project first, or use `OptimalSampler`.)
+    """
+
+    @cached_property
+    def constants(self) -> Constants:
+        return optimal_constants(self.family.bounds, self.epsilon)
+
+    @property
+    def _mixing(self) -> Affine:
+        """(1 - gamma) mu = lift b mu; for lower = 0 the lift is 1 exactly, also where b underflows."""
+        gamma, b = self.constants.gamma, self.constants.b
+        return Affine(gamma, (1.0 - gamma) / b if self.family.bounds.lower else 1.0)
+
+    def output(self, p: ArrayLike) -> NDArray[np.float64]:
+        """The law gamma P + (1 - gamma) mu."""
+        mixing = self._mixing
+        return self.box.mix(self._laws(p), mixing.slope, mixing.lift)
+
+    def risk(self, divergence: str | FDivergence) -> Risk:
+        """The same worst case as the optimal sampler's: extreme clients are mapped alike."""
+        return minimax_risk(self.family, epsilon=self.epsilon, divergence=divergence)
+
+    def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Any:
+        """One private sample for each raw record (drawn by the client from its own law): k-ary randomised response.
+
+        Exactly epsilon-LDP in integers for each record, hence for the law it came from. On the simplex only.
+        """
+        if not isinstance(self.family, Simplex):
+            raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")
+        kept = self.family.numbers(records)
+        randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
+        uniform = randomness.integers(len(kept))
+        lower, upper = int(self.lattice.lower), int(self.lattice.upper)
+        span, rest = upper - lower, uniform - self.lattice.shared
+        # Above the shared part an integer belongs to the record; the few that its ceiling leaves over go to the others in order.
+        others = np.maximum(rest - span, 0) // max(span, 1)
+        others += others >= kept
+        return self.family.named(np.where(rest < 0, uniform // lower, np.where(rest < span, kept, others)))
+
+    def _laws(self, p: ArrayLike) -> NDArray[np.float64]:
+        laws = super()._laws(p)
+        if isinstance(self.family, Band) and not self.family.contains(laws):
+            raise OutsideFamilyError(
+                f"p is not in {self.family!r}: the linear mechanism would publish more of it than it may; "
+                "project it into the band first, or use OptimalSampler, which is private for every law"
+            )
+        return laws

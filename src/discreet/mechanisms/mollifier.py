@@ -1,0 +1,75 @@
+"""Husain et al.'s relative mollifier: the projection onto the ball e^(-eps/2) Q0 <= Q <= e^(eps/2) Q0 around a chosen law Q0.
+
+The published closed form clip(P/r, ...) has no solution when P sits on too small a set [paper, Section 2.3]; the
+projection exists all the same (`discreet.projection.box`) and is what this sampler draws from. Its worst case on the
+simplex is attained by a point mass at the outcome that Q0 likes least [paper, App. F.1]:
+
+    risk with r1 = 0, 1/r2 = min(e^(eps/2) m, 1 - (1 - m) e^(-eps/2)),   m = min Q0
+
+which is the chord formula of `discreet.tradeoff` for the band 0 <= dP/dQ0 <= 1/m that every law obeys.
+"""
+
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import divergences
+from discreet.divergences import FDivergence
+from discreet.errors import DiscreetError
+from discreet.families import Band, FiniteFamily, Simplex
+from discreet.families.band import Bounds
+from discreet.families.laws import as_floats, is_law, refuse_bad_law
+from discreet.mechanisms.sampler import ProjectingSampler
+from discreet.tradeoff import Constants, Risk, chord_at_one, mollifier_constants
+
+
+@final
+class MollifierSampler(ProjectingSampler):
+    """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu)."""
+
+    def __init__(self, family: FiniteFamily, *, epsilon: float, reference: ArrayLike | None = None) -> None:
+        super().__init__(family, epsilon=epsilon)
+        self._own_reference: NDArray[np.float64] | None = None
+        if reference is not None:
+            law = as_floats(reference, "reference", family.size)
+            if law.ndim != 1:
+                raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
+            if not is_law(law[None, :])[0]:
+                refuse_bad_law(law[None, :], 0)
+            if not (law > 0).all():
+                raise DiscreetError(
+                    f"reference[{int(np.argmin(law))}] = 0: that outcome could never be released, and the worst case would be "
+                    "the largest there is; give every outcome a positive probability"
+                )
+            self._own_reference = law
+
+    @property
+    def _reference(self) -> float | NDArray[np.float64]:
+        return self.family.reference if self._own_reference is None else self._own_reference
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        """The family as a band around this sampler's reference instead of its own."""
+        if self._own_reference is None:
+            return self.family.bounds
+        ratio = self.family.reference / self._own_reference
+        bounds = self.family.bounds
+        return Bounds(bounds.lower * float(ratio.min()), bounds.upper * float(ratio.max()))
+
+    @cached_property
+    def constants(self) -> Constants:
+        return mollifier_constants(self._bounds, self.epsilon)
+
+    def risk(self, divergence: str | FDivergence) -> Risk:
+        """The exact worst case on the simplex and for a decomposable band around its own mu; else an upper bound."""
+        value = chord_at_one(divergences.divergence(divergence), self.constants.r1, self.constants.r2)
+        exact = isinstance(self.family, Simplex) or (
+            isinstance(self.family, Band) and self._own_reference is None and self.family.decomposable
+        )
+        return Risk(value, exact or value == 0.0)
+
+    def _identity(self) -> tuple[Any, ...]:
+        own = None if self._own_reference is None else self._own_reference.tobytes()
+        return (*super()._identity(), own)

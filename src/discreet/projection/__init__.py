@@ -1,0 +1,5 @@
+"""The box around a reference measure, and the projection onto it that is optimal for every f-divergence at once."""
+
+from discreet.projection.box import Box
+
+__all__ = ["Box"]

@@ -1,0 +1,141 @@
+"""epsilon-LDP as a statement about integers.
+
+A law is drawn as integer weights W_x with sum 2^62, by one uniform 62-bit integer. Every law that can be drawn obeys
+
+    L_x <= W_x <= U_x,      U_x <= e^epsilon L_x        (e^epsilon replaced by a rational lower bound)
+
+so for any two inputs whatever, W_x <= e^epsilon W'_x: no floating point number, however wrong, can break it. The weights
+are the client's affine law rounded down to the box, cut off where their sum would pass 2^62, and what is then missing
+is added to the outcomes that have room, in order:
+
+    E_x  = clip(floor(2^62 (slope p_x + lift lower_x)), L_x, U_x) - L_x            the rounded excess over L
+    W_x  = L_x + (min(C_x, R) - min(C_{x-1}, R)) + fill_x,   C = running sum of E,  R = 2^62 - sum L
+
+A draw u < sum L belongs to the part that all clients share, and does not look at the client at all; this is what makes
+a release faster than a projection, and its cost grow with a client's records rather than with the domain.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+from discreet.numerics import exp_lower, floor_product
+from discreet.projection.box import Box
+from discreet.projection.vectorised import scaled
+from discreet.release.randomness import BITS
+
+TOTAL = 1 << BITS
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each when uniform."""
+
+    box: Box
+    lower: int | Integers
+    upper: int | Integers
+
+    @classmethod
+    def of(cls, box: Box, epsilon: float) -> "Lattice":
+        """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
+        ratio = exp_lower(epsilon)
+        for nudge in (
+            1.0,
+            1.0 + 2.0**-49,
+        ):  # the second is for boxes so thin that rounding down leaves sum U short of 2^62
+            lower = np.clip(np.floor(np.asarray(box.lower) * nudge * TOTAL), 1.0, float(TOTAL)).astype(np.int64)
+            room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
+            upper = lower + np.minimum(room, TOTAL - lower)
+            if lower.ndim == 0:
+                lattice = cls(box, int(lower), int(upper))
+            else:
+                lattice = cls(box, np.ascontiguousarray(lower), np.ascontiguousarray(upper))
+            if lattice.shared <= TOTAL <= lattice._total(lattice.upper):
+                return lattice
+        raise DiscreetError(
+            f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
+            f"take epsilon above about {4 * box.size / TOTAL:.1g}"
+        )
+
+    @property
+    def largest_ratio(self) -> Fraction:
+        """max upper/lower: e to the power of what any two inputs can really be told apart by."""
+        if isinstance(self.lower, int):
+            return Fraction(int(self.upper), self.lower)
+        pairs = np.unique(np.stack([self.lower, np.asarray(self.upper)]), axis=1)
+        return max(Fraction(int(high), int(low)) for low, high in pairs.T)
+
+    @cached_property
+    def shared(self) -> int:
+        """sum L: how many of the 2^62 integers are answered without looking at the client."""
+        return self._total(self.lower)
+
+    @cached_property
+    def shared_edges(self) -> Integers:
+        """Running sums of L, for a reference that is not uniform (empty when it is)."""
+        return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
+
+    def _total(self, bound: int | Integers) -> int:
+        if isinstance(bound, int):
+            return bound * self.box.size
+        return (int((bound >> 31).sum()) << 31) + int((bound & 0x7FFFFFFF).sum())
+
+    def parts(
+        self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
+    ) -> tuple[Integers, Integers]:
+        """For every row, the excess over L (rounded down, cut off at 2^62) and the fill that makes the sum exact."""
+        with np.errstate(over="ignore"):
+            steep = slope[:, None] * TOTAL
+        value = scaled(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+        whole = np.minimum(value, float(TOTAL)).astype(np.int64)
+        wanted = np.clip(whole, self.lower, self.upper) - np.asarray(self.lower)
+        capacity = np.asarray(self.upper) - np.asarray(self.lower)
+        excess, fill = np.empty_like(wanted), np.zeros_like(wanted)
+        room = TOTAL - self.shared
+        for row in range(len(laws)):
+            excess[row] = handed_out(wanted[row], room)
+            missing = room - int(excess[row].sum())
+            if missing:
+                fill[row] = handed_out(capacity - excess[row], missing)
+        return excess, fill
+
+    def weights(self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Integers:
+        """W for every row: the very law that is drawn."""
+        excess, fill = self.parts(laws, slope, lift)
+        return np.asarray(excess + fill + self.lower)
+
+    def pick(
+        self,
+        laws: NDArray[np.float64],
+        slope: NDArray[np.float64],
+        lift: NDArray[np.float64],
+        uniform: Integers,
+    ) -> Integers:
+        """The outcome that each uniform integer falls on: the shared part first, then the excess, then the fill."""
+        uniform_reference = isinstance(self.lower, int)
+        picked = (
+            uniform // self.lower if uniform_reference else np.searchsorted(self.shared_edges, uniform, side="right")
+        )
+        own = np.flatnonzero(uniform >= self.shared)
+        excess, fill = self.parts(laws[own], slope[own], lift[own])
+        for place, row in enumerate(own):
+            rest, ends = int(uniform[row]) - self.shared, np.cumsum(excess[place])
+            if rest >= ends[-1]:
+                rest, ends = rest - int(ends[-1]), np.cumsum(fill[place])
+            picked[row] = np.searchsorted(ends, rest, side="right")
+        return picked
+
+
+def handed_out(wanted: Integers, available: int) -> Integers:
+    """How much each outcome gets when `available` units are handed out in order, to each at most what it wants."""
+    capped = np.minimum(wanted, available)
+    if float(capped.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits
+        ends = np.minimum(np.cumsum(capped), available)
+    else:
+        ends = np.minimum(np.cumsum(capped.astype(object)), available).astype(np.int64)
+    return np.asarray(np.diff(ends, prepend=0))

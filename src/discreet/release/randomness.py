@@ -1,0 +1,48 @@
+"""Uniform integers in [0, 2^62): from the operating system for a release, from a seed for an experiment."""
+
+import os
+import warnings
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError, NotPrivateWarning
+
+BITS = 62
+
+
+class Randomness(Protocol):
+    """A source of independent uniform integers in [0, 2^62)."""
+
+    def integers(self, count: int) -> NDArray[np.int64]: ...
+
+
+class SystemEntropy:
+    """The operating system's generator: what a private release draws from."""
+
+    def integers(self, count: int) -> NDArray[np.int64]:
+        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        return (words >> np.uint64(64 - BITS)).view(np.int64)
+
+
+class _Seeded:
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def integers(self, count: int) -> NDArray[np.int64]:
+        return self._rng.integers(0, 1 << BITS, size=count, dtype=np.int64)
+
+
+def seeded(rng: np.random.Generator) -> Randomness:
+    """Reproducible randomness for experiments; warns that whoever knows the seed can undo the privacy."""
+    if not isinstance(rng, np.random.Generator):
+        raise DiscreetError(
+            f"rng = {rng!r} is not a numpy Generator; pass numpy.random.default_rng(seed), or leave it out"
+        )
+    warnings.warn(
+        "rng= makes the sample reproducible: it is NOT private; leave it out to draw from the operating system",
+        NotPrivateWarning,
+        stacklevel=3,
+    )
+    return _Seeded(rng)
