@@ -10,6 +10,7 @@ demo: $(READY)
 	$(BIN)/discreet demo
 
 test: $(READY) lint types
+	find src -name '*.nb[ic]' -delete  # numba does not see changes in the files a cached kernel calls into
 	$(BIN)/python -m pytest -n auto
 
 lint: $(READY)

@@ -99,8 +99,8 @@ class ProjectingSampler(FiniteSampler):
     """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
 
     def scale(self, p: ArrayLike) -> float | NDArray[np.float64]:
-        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). The largest where several serve; 0 where P sits on so
-        small a set that none does (this can happen to the mollifier, never to a member of an optimal sampler's family)."""
+        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). Where several serve (they give the same law) it is one
+        of them; 0 where P sits on so small a set that none does, which never happens to a member of an optimal sampler's family."""
         found = self.box.scale(p)
         return found if found.ndim else float(found)
 

@@ -10,10 +10,10 @@ linear between the breakpoints lower_x/p_x and upper_x/p_x. On the segment where
 
 so r is found exactly by finitely many Newton steps (in sorted order if those should not settle), without a tolerance.
 If G(infinity) < 1, P sits on a set S too small for any r: then the projection is `upper` on S and a multiple `lift` of
-`lower` off it. [P(x) > 0 holds for every reader of these modules to mean x in S.] The same pair (slope, lift) also
+`lower` off it. The same pair (slope, lift) also
 describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form serves every mechanism:
 
-    q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0
+    q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0 (and masses below 1e-292 taken as 0)
 
 Two interchangeable implementations: `compiled` (numba, used when installed) and `vectorised` (numpy).
 """
@@ -32,6 +32,7 @@ from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+_LARGEST_EXPONENT = 708.0  # past it 1/e^epsilon is below the smallest normal float, which then bounds every ratio
 
 
 def compiled_kernels() -> bool:
@@ -55,10 +56,11 @@ class Box:
     @classmethod
     def around(cls, reference: Bound, size: int, constants: Constants, epsilon: float) -> "Box":
         """The box b mu <= Q <= B mu, rounded so that upper <= e^epsilon lower holds between the floats themselves."""
+        upper = np.minimum(constants.B * np.asarray(reference), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
-        grown = np.nextafter(lower * _exp_below(epsilon), 0.0) if epsilon < 709.0 else math.inf
-        upper = np.minimum(np.minimum(constants.B * np.asarray(reference), grown), 1.0)
-        upper = np.maximum(upper, lower)
+        if epsilon < _LARGEST_EXPONENT:
+            lower = np.maximum(lower, np.nextafter(upper / _exp_below(epsilon), 1.0))
+        lower = np.minimum(lower, upper)
         if upper.ndim == 0:
             return cls(size, float(lower), float(upper))
         return cls(size, np.ascontiguousarray(lower), np.ascontiguousarray(upper))
@@ -78,7 +80,7 @@ class Box:
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
-        """r_P for each law (...,): the largest where several serve, 0 where P sits on too small a set and none does."""
+        """r_P for each law (...,): one of them where several serve, 0 where P sits on too small a set and none does."""
         rows, shape = self._rows(p)
         slope = np.empty(len(rows))
         self._refuse(rows, implementation().slopes(rows, self.lower, self.upper, slope))

@@ -4,17 +4,24 @@ The same functions as `vectorised`, with the same meaning. Sums may be re-associ
 instructions); the integers that decide privacy are computed without any such licence in `discreet.release.compiled`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core import types
 from numba.extending import overload
+from numpy.typing import NDArray
 
 from discreet.families.laws import SUM_TOLERANCE
 from discreet.projection import breakpoints
-from discreet.projection.breakpoints import NEWTON_STEPS, SETTLED
+from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, SETTLED
 
+Floats = NDArray[np.float64]
+Bound = float | Floats
+
+_WORTH_SHARING = 1 << 16  # entries
 _SUMS = {"reassoc", "nsz", "contract"}
 _slope_and_lift = numba.njit(cache=True)(breakpoints.slope_and_lift)
 
@@ -85,14 +92,13 @@ def solve(p: Any, lower: Any, upper: Any) -> tuple[float, float]:
 def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
     for place in range(p.size):
         low, high = at(lower, place), at(upper, place)
-        value = (slope * p[place] if p[place] > 0.0 else 0.0) + lift * low
+        value = (slope * p[place] if p[place] > NEGLIGIBLE else 0.0) + lift * low
         value = value if value > low else low
         out[place] = value if value < high else high
 
 
 @numba.njit(parallel=True, cache=True)
-def project(laws: Any, lower: Any, upper: Any, out: Any) -> int:
-    """Fill `out` with the projections; the number of the first row that is not a law, or -1."""
+def _project(laws: Any, lower: Any, upper: Any, out: Any) -> int:
     bad = len(laws)
     for row in numba.prange(len(laws)):
         if is_law(laws[row]):
@@ -104,8 +110,7 @@ def project(laws: Any, lower: Any, upper: Any, out: Any) -> int:
 
 
 @numba.njit(parallel=True, cache=True)
-def mix(laws: Any, lower: Any, upper: Any, slope: float, lift: float, out: Any) -> int:
-    """Fill `out` with clip(slope p + lift lower)."""
+def _mix(laws: Any, lower: Any, upper: Any, slope: float, lift: float, out: Any) -> int:
     bad = len(laws)
     for row in numba.prange(len(laws)):
         if is_law(laws[row]):
@@ -116,8 +121,7 @@ def mix(laws: Any, lower: Any, upper: Any, slope: float, lift: float, out: Any) 
 
 
 @numba.njit(parallel=True, cache=True)
-def slopes(laws: Any, lower: Any, upper: Any, out: Any) -> int:
-    """Fill `out` (n,) with the slopes 1/r."""
+def _slopes(laws: Any, lower: Any, upper: Any, out: Any) -> int:
     bad = len(laws)
     for row in numba.prange(len(laws)):
         if is_law(laws[row]):
@@ -125,3 +129,32 @@ def slopes(laws: Any, lower: Any, upper: Any, out: Any) -> int:
         else:
             bad = min(bad, row)
     return bad if bad < len(laws) else -1
+
+
+@contextmanager
+def threads_for(entries: int) -> Iterator[None]:
+    """One thread for small work: waking the others would cost more than it saves, a great deal more on a busy machine."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(before if entries >= _WORTH_SHARING else 1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def project(laws: Floats, lower: Bound, upper: Bound, out: Floats) -> int:
+    """Fill `out` with the projections; the number of the first row that is not a law, or -1."""
+    with threads_for(laws.size):
+        return int(_project(laws, lower, upper, out))
+
+
+def mix(laws: Floats, lower: Bound, upper: Bound, slope: float, lift: float, out: Floats) -> int:
+    """Fill `out` with clip(slope p + lift lower)."""
+    with threads_for(laws.size):
+        return int(_mix(laws, lower, upper, slope, lift, out))
+
+
+def slopes(laws: Floats, lower: Bound, upper: Bound, out: Floats) -> int:
+    """Fill `out` (n,) with the slopes 1/r."""
+    with threads_for(laws.size):
+        return int(_slopes(laws, lower, upper, out))

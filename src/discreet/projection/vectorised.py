@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.laws import is_law
-from discreet.projection.breakpoints import NEWTON_STEPS, SETTLED, slope_and_lift
+from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, SETTLED, slope_and_lift
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
@@ -61,7 +61,7 @@ def affine(laws: Floats, slope: Bound, lift: Bound, lower: Bound, upper: Bound) 
 def scaled(laws: Floats, slope: Bound) -> Floats:
     """slope * p, with inf * 0 = 0 and no warning."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(laws > 0.0, laws * slope, 0.0)
+        return np.where(laws > NEGLIGIBLE, laws * slope, 0.0)
 
 
 def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:

@@ -9,6 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.projection.compiled import at, is_law, solve
 from discreet.release.randomness import BITS
 
@@ -18,7 +19,7 @@ _TOTAL = float(1 << BITS)
 @numba.njit(cache=True)
 def _wanted(mass: float, slope: float, lift: float, floor: float, lower: Any, upper: Any) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, rounded down, clipped to [L, U], less L."""
-    value = (mass * slope if mass > 0.0 else 0.0) + lift * floor * _TOTAL
+    value = (mass * slope if mass > NEGLIGIBLE else 0.0) + lift * floor * _TOTAL
     whole: Any = np.int64(value if value < _TOTAL else _TOTAL)
     whole = whole if whole > lower else lower
     return (whole if whole < upper else upper) - lower

@@ -38,13 +38,15 @@ def _drawn(
     lift = np.full(len(laws), 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
     if compiled_kernels():
+        from discreet.projection.compiled import threads_for
         from discreet.release import compiled
 
         box = lattice.box
-        bad = compiled.draw(
-            laws, box.lower, box.upper, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
-            mixing is None, slope, lift, uniform, out,
-        )  # fmt: skip
+        with threads_for(laws.size):
+            bad = compiled.draw(
+                laws, box.lower, box.upper, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
+                mixing is None, slope, lift, uniform, out,
+            )  # fmt: skip
     else:
         bad = _draw_in_numpy(lattice, laws, mixing, slope, lift, uniform, out)
     if bad >= 0:
