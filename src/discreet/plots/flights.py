@@ -59,7 +59,9 @@ def _draw_client(axes: Axes, client: ClientLaw) -> None:
         names.append(f"{rest.size} others,\non average")
         held = np.append(held, client.held[rest].mean())
         drawn_from = np.append(drawn_from, client.drawn_from[rest].mean())
-    edge = 0.55 * min(client.floor, float(held[held > 0].min()))
+    least = float(held[held > 0].min())
+    edge = 0.55 * min(least, max(client.floor, least / 30.0))  # a floor of 1e-300 would leave no room for anything else
+    drawn_from = np.maximum(drawn_from, edge)
     rows = np.arange(len(names))
     axes.axvspan(client.floor, client.ceiling, color=COLOURS["optimal"], alpha=0.09, linewidth=0)
     axes.hlines(rows, np.maximum(held, edge), drawn_from, color="#CFCFCF", linewidth=1.4, zorder=1)
@@ -97,11 +99,10 @@ def _draw_profiles(axes: Axes, profiles: Sequence[Profile], measure: str) -> Non
         f"{measure} divergence from held to drawn from, sorted for each mechanism",
     )
     share = (np.arange(clients) + 0.5) / clients
-    ends: list[tuple[float, str]] = []
+    ends = [(float(profile.realised.max()), profile.mechanism) for profile in profiles]
     for profile in reversed(profiles):  # the first one on top
         ordered = np.sort(profile.realised)
         axes.plot(share, ordered, color=COLOURS[profile.mechanism], linewidth=2.2)
-        ends.append((float(ordered[-1]), profile.mechanism))
         quarter = clients // 4
         _say(axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), COLOURS[profile.mechanism], level="top")
     axes.set_xlim(0.0, 1.0)
@@ -121,7 +122,7 @@ def _draw_profiles(axes: Axes, profiles: Sequence[Profile], measure: str) -> Non
 def _apart(ends: Sequence[tuple[float, str]], gap: float) -> list[tuple[float, str]]:
     """The heights for the names, moved down where two would collide."""
     placed: list[tuple[float, str]] = []
-    for height, name in sorted(reversed(ends), key=lambda end: -round(end[0], 9)):
+    for height, name in sorted(ends, key=lambda end: -round(end[0], 9)):
         ceiling = placed[-1][0] - gap if placed else np.inf
         placed.append((min(height, ceiling), name))
     return placed

@@ -11,6 +11,7 @@ try:
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 except ImportError as missing:
     need_extra("cli", missing)
 
@@ -26,7 +27,7 @@ COLOURS = {  # Okabe and Ito's palette
 }
 FORMATS = (".png", ".svg", ".pdf")
 
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 10.0,
     "text.color": INK,
@@ -68,9 +69,7 @@ def styled() -> Iterator[None]:
 
 def figure(width: float, height: float) -> Figure:
     """An empty figure of that many inches that lays itself out. It belongs to no window system."""
-    made = Figure(figsize=(width, height), layout="constrained")
-    made.get_layout_engine().set(w_pad=0.15, h_pad=0.1, wspace=0.03)  # type: ignore[union-attr]
-    return made
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
 
 
 def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
