@@ -60,8 +60,8 @@ def _draw(axes: Axes, curve: Curve, *, named: bool) -> None:
     axes.set_ylim(bottom=0.0)
     axes.locator_params(axis="y", nbins=5)
     if named:
-        best = "optimal: nobody can go below" if curve.exact else "optimal box (upper bound)"
-        _name_both(axes, curve.epsilon, mollifier, "mollifier (baseline)", optimal, best)
+        best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
+        _name_both(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
     elif not curve.exact:
         axes.annotate("upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET, fontsize=9)
 
@@ -76,13 +76,14 @@ def _name_both(
 ) -> None:
     """Write both names beside their falling curves, half-way down; where they fall too early or too late, in the empty corner."""
     right, left = (int(np.nanargmin(np.abs(y - 0.5 * np.nanmax(y)))) for y in (upper, lower))
-    if 0.4 * len(x) <= left and right <= 0.68 * len(x):
+    if 0.35 * len(x) <= left and right <= 0.75 * len(x):
         _write(axes, upper_text, "mollifier", (x[right], upper[right]), (8, 4), "left", "data")
         _write(axes, lower_text, "optimal", (x[left], lower[left]), (-8, -4), "right", "data")
         return
-    corner, side = ((0.04, 0.14), "left") if left > 0.68 * len(x) else ((0.98, 0.86), "right")
-    _write(axes, upper_text, "mollifier", corner, (0, 2), side, "axes fraction")
-    _write(axes, lower_text, "optimal", corner, (0, -14), side, "axes fraction")
+    corner, side = ((0.04, 0.06), "left") if left > 0.5 * len(x) else ((0.98, 0.94), "right")
+    heights = (16, 0) if side == "left" else (-12, -28)
+    for text, who, height in zip((upper_text, lower_text), ("mollifier", "optimal"), heights, strict=True):
+        _write(axes, text.replace("\n", " "), who, corner, (0, height), side, "axes fraction")
 
 
 def _write(
