@@ -16,7 +16,7 @@ def _point(k: int, rng: np.random.Generator) -> Law:
 
 
 def _near_uniform(k: int, rng: np.random.Generator) -> Law:
-    return 1.0 + 10.0 ** -rng.uniform(1, 15) * rng.uniform(-1, 1, k)
+    return np.asarray(1.0 + 10.0 ** -rng.uniform(1, 15) * rng.uniform(-1, 1, k))
 
 
 def _sparse(k: int, rng: np.random.Generator) -> Law:
@@ -48,7 +48,7 @@ def laws(draw: st.DrawFn, k: int) -> Law:
     """One law on k outcomes."""
     kind = KINDS[draw(st.sampled_from(sorted(KINDS)))]
     law = kind(k, np.random.default_rng(draw(st.integers(0, 2**32 - 1))))
-    return law / law.sum()
+    return np.asarray(law / law.sum())
 
 
 def sizes(largest: int) -> st.SearchStrategy[int]:

@@ -8,10 +8,10 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.special import rel_entr
-from tests.pictures import assert_picture
 
 import discreet as dc
 from discreet.data import destinations, flights, logbooks
+from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.pictures import assert_picture
 
 import discreet as dc
+from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
 Refusal = Callable[..., str]

@@ -3,13 +3,13 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from tests.pictures import assert_picture
 
 from discreet import DiscreetError, plots
 from discreet.plots.flights import ClientLaw, Profile, flights_figure
 from discreet.plots.labels import divergence_label
 from discreet.plots.style import save, styled
 from discreet.plots.tradeoff import Curve, tradeoff_figure
+from tests.pictures import assert_picture
 
 
 def curve(name: str = "kl", points: int = 20, *, exact: bool = True) -> Curve:

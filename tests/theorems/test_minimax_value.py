@@ -84,7 +84,7 @@ def optimal_kl(points: NDArray[np.float64], epsilon: float) -> float:
         q = v[:-1].reshape(n, k)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(points > 0, points * np.log(points / np.maximum(q, 1e-300)), 0.0)
-        return v[-1] - terms.sum(axis=1)
+        return np.asarray(v[-1] - terms.sum(axis=1))
 
     def slack_gradient(v: NDArray[np.float64]) -> NDArray[np.float64]:
         gradient = np.zeros((n, columns))

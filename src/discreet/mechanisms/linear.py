@@ -16,7 +16,8 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, OutsideFamilyError
 from discreet.families import Band, Simplex
 from discreet.mechanisms.sampler import FiniteSampler
-from discreet.release import Affine, Randomness, SystemEntropy
+from discreet.projection import Affine
+from discreet.release import Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, minimax_risk, optimal_constants
 
 
@@ -40,8 +41,7 @@ class LinearSampler(FiniteSampler):
 
     def output(self, p: ArrayLike) -> NDArray[np.float64]:
         """The law gamma P + (1 - gamma) mu."""
-        mixing = self._mixing
-        return self.box.mix(self._laws(p), mixing.slope, mixing.lift)
+        return self.box.mix(self._laws(p), self._mixing)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The same worst case as the optimal sampler's: extreme clients are mapped alike."""

@@ -16,8 +16,8 @@ from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, check_count
 from discreet.families import FiniteFamily
 from discreet.families.laws import as_floats
-from discreet.projection import Box
-from discreet.release import Affine, Lattice, Randomness, SystemEntropy
+from discreet.projection import Affine, Box
+from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, check_epsilon
 
 

@@ -8,7 +8,7 @@ linear between the breakpoints lower_x/p_x and upper_x/p_x. On the segment where
 
     a = (1 - clipped mass) / P(M)
 
-so r is found exactly by finitely many Newton steps (in sorted order if those should not settle), without a tolerance.
+so r is found exactly by finitely many Newton steps (in sorted order should those not settle), without a tolerance.
 If G(infinity) < 1, P sits on a set S too small for any r: then the projection is `upper` on S and a multiple `lift` of
 `lower` off it. The same pair (slope, lift) also
 describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form serves every mechanism:
@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.families.laws import as_floats, refuse_bad_law
+from discreet.projection import breakpoints
+from discreet.projection.vectorised import clipped_affine
 from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]
@@ -43,6 +45,14 @@ def compiled_kernels() -> bool:
 def implementation() -> ModuleType:
     """The module that projects: `compiled` or `vectorised`."""
     return importlib.import_module("discreet.projection." + ("compiled" if compiled_kernels() else "vectorised"))
+
+
+@dataclass(frozen=True)
+class Affine:
+    """The linear mechanism's law: slope p + lift lower, for every client alike."""
+
+    slope: float
+    lift: float
 
 
 @dataclass(frozen=True)
@@ -69,31 +79,48 @@ class Box:
         """The projection of each law (..., k) onto the box."""
         rows, shape = self._rows(p)
         law = np.empty_like(rows)
-        self._refuse(rows, implementation().project(rows, self.lower, self.upper, law))
+        self._affine(rows, None, law)
         return law.reshape(shape)
 
-    def mix(self, p: ArrayLike, slope: float, lift: float) -> NDArray[np.float64]:
+    def mix(self, p: ArrayLike, mixing: Affine) -> NDArray[np.float64]:
         """clip(slope p + lift lower): the linear mechanism, kept in the box."""
         rows, shape = self._rows(p)
         law = np.empty_like(rows)
-        self._refuse(rows, implementation().mix(rows, self.lower, self.upper, slope, lift, law))
+        self._affine(rows, mixing, law)
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
         """r_P for each law (...,): one of them where several serve, 0 where P sits on too small a set and none does."""
         rows, shape = self._rows(p)
-        slope = np.empty(len(rows))
-        self._refuse(rows, implementation().slopes(rows, self.lower, self.upper, slope))
+        slope = self._affine(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
+
+    def settle(
+        self, rows: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Solve the rows whose slope Newton left as NaN, in sorted order, and return their numbers."""
+        open_rows = np.flatnonzero(np.isnan(slope))
+        lower, upper = np.broadcast_to(self.lower, self.size), np.broadcast_to(self.upper, self.size)
+        for row in open_rows:
+            slope[row], lift[row] = breakpoints.slope_and_lift(rows[row], lower, upper)
+        return open_rows
+
+    def _affine(
+        self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        slope = np.full(len(rows), np.nan if mixing is None else mixing.slope)
+        lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
+        bad = implementation().affine(rows, self.lower, self.upper, mixing is None, slope, lift, law)
+        if bad >= 0:
+            refuse_bad_law(rows, bad)
+        left = self.settle(rows, slope, lift)
+        if len(law) and left.size:
+            law[left] = clipped_affine(rows[left], slope[left], lift[left], self.lower, self.upper)
+        return slope
 
     def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         laws = as_floats(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
-
-    @staticmethod
-    def _refuse(rows: NDArray[np.float64], bad_row: int) -> None:
-        if bad_row >= 0:
-            refuse_bad_law(rows, bad_row)
 
 
 def _exp_below(epsilon: float) -> float:

@@ -1,7 +1,6 @@
 """The exact slope in sorted order: G is linear between the breakpoints lower_x/p_x and upper_x/p_x.
 
-This is the solver of last resort, always right in O(k log k); the Newton steps of the other modules end in it when they
-meet a flat piece or do not settle. It is plain numpy on one row, and `compiled` compiles this same text.
+This is the solver of last resort, always right in O(k log k), for the rare row on which Newton steps do not settle.
 """
 
 import numpy as np

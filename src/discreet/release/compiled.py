@@ -61,7 +61,8 @@ def draw(
 ) -> int:
     """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved.
 
-    `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a law, or -1.
+    `projecting`: solve for slope and lift; otherwise use those given. A row that Newton does not settle is left with slope
+    NaN and undrawn. Returns the first row that is not a law, or -1.
     """
     bad = len(laws)
     for row in numba.prange(len(laws)):
@@ -71,7 +72,8 @@ def draw(
         elif uniform[row] >= shared:
             if projecting:
                 slope[row], lift[row] = solve(p, floors, ceilings)
-            out[row] = _above_shared(p, slope[row], lift[row], floors, lower, upper, uniform[row] - shared)
+            if not np.isnan(slope[row]):
+                out[row] = _above_shared(p, slope[row], lift[row], floors, lower, upper, uniform[row] - shared)
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")
         else:
