@@ -32,9 +32,6 @@ def _drawn(
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)
-    left = lattice.box.settle(laws, slope, lift)
-    if left.size:
-        out[left] = lattice.pick(laws[left], slope[left], lift[left], uniform[left])
     return out, slope, lift
 
 
@@ -51,10 +48,10 @@ def _compiled_draw(
     from discreet.release import compiled
 
     box = lattice.box
-    with threads_for(laws.size):
+    with threads_for(laws):
         return int(
             compiled.draw(
-                laws, box.lower, box.upper, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
+                laws, box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
                 projecting, slope, lift, uniform, out,
             )
         )  # fmt: skip
@@ -75,7 +72,6 @@ def _numpy_draw(
         if bad >= 0:
             return int(rows.start) + bad
         if projecting:
-            slope[rows], lift[rows] = projection.solved(laws[rows], lattice.box.lower, lattice.box.upper)
-            lattice.box.settle(laws[rows], slope[rows], lift[rows])
+            slope[rows], lift[rows] = projection.solved(laws[rows], lattice.box.lower, lattice.box.ceiling)
         out[rows] = lattice.pick(laws[rows], slope[rows], lift[rows], uniform[rows])
     return -1
