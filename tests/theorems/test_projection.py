@@ -1,4 +1,4 @@
-"""Proposition C.9: clip(P/r, b mu, B mu) is the projection of P onto the box for every f-divergence; its scale, exactly."""
+"""Proposition C.8: clip(P/r, b mu, B mu) is the projection of P onto the box for every f-divergence; its scale, exactly."""
 
 from fractions import Fraction
 
@@ -162,7 +162,7 @@ def test_continuity(data: st.DataObject) -> None:
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_scale_lies_where_the_paper_says(data: st.DataObject) -> None:
-    """Proposition C.3 and Theorem 3.1: r1 < r_P <= r2, and 1 <= r_P on the simplex."""
+    """Proposition C.2 and Theorem 3.1: r1 < r_P <= r2, and 1 <= r_P on the simplex."""
     family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
     sampler = OptimalSampler(family, epsilon=data.draw(epsilons(1e-2, 8.0)))
     r = float(sampler.scale(data.draw(members(family))))

@@ -1,4 +1,4 @@
-"""project(P) = clip(P/r, b mu, B mu) with r normalising: the f-divergence projection for every f [paper, Prop. C.9].
+"""project(P) = clip(P/r, b mu, B mu) with r normalising: the f-divergence projection for every f [paper, Prop. C.8].
 
 Every output lies in one box of ratio B/b, hence any map into the box is log(B/b)-LDP, whatever the input and however
 inaccurately it was computed.

@@ -173,9 +173,9 @@ def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
 
 
 @numba.njit(cache=True)
-def _remaining(mass: Any, slope: float, lower: float) -> Any:
-    """The masses that are not clipped from below."""
-    kept = np.empty(mass.size)
+def _remaining(mass: Any, slope: float, lower: float, at_most: float) -> Any:
+    """The masses that are not clipped from below; a larger slope left `at_most` so many."""
+    kept = np.empty(int(at_most) + 1)
     number = 0
     for place in range(mass.size):  # write always, advance only past what stays: no branch
         kept[number] = mass[place]
@@ -196,7 +196,7 @@ def _solve_convex(mass: Any, unheld: int, lower: float, above: float, mass_above
             return step if abs(step - slope) <= SUM_TOLERANCE * slope else slope
         slope = step
         if mass.size > _NARROW:
-            kept = _remaining(mass, slope, lower)
+            kept = _remaining(mass, slope, lower, above)
             unheld += mass.size - kept.size
             mass = kept
         above, mass_above = _above(mass, slope, lower)
