@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import subprocess
+import sys
 import warnings
 from typing import Any, cast
 
@@ -214,3 +216,20 @@ def test_numpy_and_compiled_draw_alike(monkeypatch: pytest.MonkeyPatch) -> None:
         plain = drawing.outcomes(sampler.lattice, laws, None, uniform)
         monkeypatch.undo()
         assert np.array_equal(compiled, plain)  # they may differ by one unit in 2^62 at an edge: once in 10^15 draws
+
+
+def test_a_process_may_fork_after_a_release() -> None:
+    """Threads are gone after each call, so a child can release too (as a pool of workers does)."""
+    program = """
+import multiprocessing
+import numpy as np
+import discreet as dc
+sampler = dc.OptimalSampler(dc.Simplex(10), epsilon=1.0)
+laws = np.full((20_000, 10), 0.1)
+def released(clients):
+    return len(sampler.release(laws[:clients]))
+released(20_000)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map_async(released, [20_000, 5, 20_000]).get(timeout=60) == [20_000, 5, 20_000]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,11 +1,9 @@
-"""The projection in numba: one pass over memory, rows in parallel, branch-free inner loops.
+"""The projection in numba: one pass over memory, branch-free inner loops, rows shared out among threads.
 
 The same functions as `vectorised`, with the same meaning. Sums may be re-associated (so that they use vector
 instructions); the integers that decide privacy are computed without any such licence in `discreet.release.compiled`.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -16,11 +14,11 @@ from numpy.typing import NDArray
 
 from discreet.families.laws import SUM_TOLERANCE
 from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, ROUNDING, SETTLED
+from discreet.projection.threads import first_bad_row
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
 
-_WORTH_SHARING = 1 << 16  # entries
 _BLOCK = 1 << 10
 _NARROW = 1 << 12  # entries that a vector passes over faster than they are sorted out
 _SUMS = {"reassoc", "nsz", "contract"}
@@ -252,37 +250,25 @@ def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -
             out[place] = at(upper, place) if p[place] > NEGLIGIBLE else off_support
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
-    """Solve for slope and lift when `projecting`, then fill those rows of `out` that there are with the affine law."""
-    bad = len(laws)
-    for row in numba.prange(len(laws)):
-        p = laws[row]
-        held, above, mass_above = look(p, at(lower, 0))
+    for row in range(len(laws)):
+        held, above, mass_above = look(laws[row], at(lower, 0))
         if held == 0:
-            bad = min(bad, row)
-            continue
+            return row
         if projecting:
-            slope[row], lift[row] = solve(p, held, above, mass_above, lower, ceiling)
+            slope[row], lift[row] = solve(laws[row], held, above, mass_above, lower, ceiling)
         if row < len(out):
-            _fill(p, slope[row], lift[row], lower, upper, out[row])
-    return bad if bad < len(laws) else -1
-
-
-@contextmanager
-def threads_for(laws: Floats) -> Iterator[None]:
-    """One thread for small work: waking the others would cost more than it saves, a great deal more on a busy machine."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(before, len(laws)) if laws.size >= _WORTH_SHARING else 1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+            _fill(laws[row], slope[row], lift[row], lower, upper, out[row])
+    return -1
 
 
 def affine(
     laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
 ) -> int:
     """As `vectorised.affine`."""
-    with threads_for(laws):
-        return int(_affine(laws, lower, upper, ceiling, projecting, slope, lift, out))
+
+    def work(rows: slice) -> int:
+        return int(_affine(laws[rows], lower, upper, ceiling, projecting, slope[rows], lift[rows], out[rows]))
+
+    return first_bad_row(work, len(laws), laws.size)

@@ -1,4 +1,4 @@
-"""The exact draw in numba: validate, solve and draw each row while it is in cache, rows in parallel.
+"""The exact draw in numba: check, solve and draw each row while it is in cache, rows shared out among threads.
 
 The arithmetic on integers, and the one multiplication and addition that feed it, are compiled without any licence to
 re-associate or contract, so that the law drawn is bit for bit the one that `Lattice.weights` shows.
@@ -8,10 +8,15 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.projection.compiled import at, look, solve
+from discreet.projection.threads import first_bad_row
+from discreet.release.lattice import Integers, Lattice
 from discreet.release.randomness import BITS
+
+Floats = NDArray[np.float64]
 
 _TOTAL = float(1 << BITS)
 _BLOCK = 16
@@ -69,8 +74,8 @@ def _above_shared(p: Any, slope: float, lift: float, floors: Any, lower: Any, up
     return -1  # unreachable: the lattice was built with sum U >= 2^62
 
 
-@numba.njit(parallel=True, cache=True)
-def draw(
+@numba.njit(nogil=True, cache=True)
+def _draw(
     laws: Any,
     floors: Any,
     ceilings: Any,
@@ -84,17 +89,12 @@ def draw(
     uniform: Any,
     out: Any,
 ) -> int:
-    """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved.
-
-    `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a law, or -1.
-    """
-    bad = len(laws)
-    for row in numba.prange(len(laws)):
+    for row in range(len(laws)):
         p = laws[row]
         held, above, mass_above = look(p, at(floors, 0))
         if held == 0:
-            bad = min(bad, row)
-        elif uniform[row] >= shared:
+            return row
+        if uniform[row] >= shared:
             if projecting:
                 slope[row], lift[row] = solve(p, held, above, mass_above, floors, ceilings)
             out[row] = _above_shared(p, slope[row], lift[row], floors, lower, upper, uniform[row] - shared)
@@ -102,4 +102,24 @@ def draw(
             out[row] = np.searchsorted(edges, uniform[row], side="right")
         else:
             out[row] = uniform[row] // at(lower, 0)
-    return bad if bad < len(laws) else -1
+    return -1
+
+
+def draw(
+    lattice: Lattice, laws: Floats, projecting: bool, slope: Floats, lift: Floats, uniform: Integers, out: Integers
+) -> int:
+    """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved.
+
+    `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a law, or -1.
+    """
+    box = lattice.box
+
+    def work(rows: slice) -> int:
+        return int(
+            _draw(
+                laws[rows], box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
+                projecting, slope[rows], lift[rows], uniform[rows], out[rows],
+            )
+        )  # fmt: skip
+
+    return first_bad_row(work, len(laws), laws.size)

@@ -1,5 +1,7 @@
 """Draw one outcome for each client, or show the integer weights it would be drawn with: the same arithmetic for both."""
 
+from importlib import import_module
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,33 +30,11 @@ def _drawn(
     slope = np.full(len(laws), np.inf if mixing is None else mixing.slope)
     lift = np.full(len(laws), 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
-    draw = _compiled_draw if compiled_kernels() else _numpy_draw
+    draw = import_module("discreet.release.compiled").draw if compiled_kernels() else _numpy_draw
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)
     return out, slope, lift
-
-
-def _compiled_draw(
-    lattice: Lattice,
-    laws: NDArray[np.float64],
-    projecting: bool,
-    slope: NDArray[np.float64],
-    lift: NDArray[np.float64],
-    uniform: Integers,
-    out: Integers,
-) -> int:
-    from discreet.projection.compiled import threads_for
-    from discreet.release import compiled
-
-    box = lattice.box
-    with threads_for(laws):
-        return int(
-            compiled.draw(
-                laws, box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
-                projecting, slope, lift, uniform, out,
-            )
-        )  # fmt: skip
 
 
 def _numpy_draw(
