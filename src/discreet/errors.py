@@ -26,6 +26,10 @@ class NotPrivateWarning(UserWarning):
     """The randomness is reproducible: good for experiments, never for a release."""
 
 
+class OutsideFamilyWarning(UserWarning):
+    """A client's law is not in the family: its privacy holds all the same, the bound on its utility does not."""
+
+
 class MissingExtraError(ImportError):
     """An optional dependency is not installed; the message holds the command that installs it."""
 

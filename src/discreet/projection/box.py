@@ -84,6 +84,11 @@ class Box:
         self._refuse(rows, implementation().slopes(rows, self.lower, self.upper, slope))
         return (1.0 / slope).reshape(shape[:-1])
 
+    def slope_and_lift(self, p: NDArray[np.float64]) -> tuple[float, float]:
+        """(slope, lift) of the projection of one law (k,), known to be one: q = clip(slope p + lift lower, lower, upper)."""
+        slope, lift = implementation().solve(p, self.lower, self.upper)
+        return float(slope), float(lift)
+
     def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         laws = as_floats(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape

@@ -47,6 +47,12 @@ def slopes(laws: Floats, lower: Bound, upper: Bound, out: Floats) -> int:
     return -1
 
 
+def solve(p: Floats, lower: Bound, upper: Bound) -> tuple[float, float]:
+    """(slope, lift) of one row."""
+    slope, lift = solved(p[None, :], lower, upper)
+    return float(slope[0]), float(lift[0])
+
+
 def blocks(rows: int, size: int) -> list[slice]:
     """Slices of rows that hold about `_BLOCK` entries each."""
     step = max(1, _BLOCK // size)
