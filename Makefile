@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
+KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py src/discreet/release/compiled.py
 
 .PHONY: demo test lint types bench clean
 
-demo: $(READY)
+demo: $(READY) $(COMPILED)
 	$(BIN)/discreet demo
 
-test: $(READY) lint types
+test: $(READY) $(COMPILED) lint types
 	$(BIN)/python -m pytest -n auto
 
 lint: $(READY)
@@ -19,13 +21,20 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-bench: $(READY)
+bench: $(READY) $(COMPILED)
 	$(BIN)/python -m benchmarks
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cli]" --group dev
+	touch $@
+
+# The kernels are compiled once, here, so that no release and no test has to wait for them (or compile them twice at a time).
+$(COMPILED): $(KERNELS) | $(READY)
+	@echo "compiling the kernels, once: half a minute or so"
+	find src -name '*.nb[ic]' -delete  # numba does not see a change in a file that a cached kernel calls into
+	$(BIN)/python -m discreet.mechanisms.warm_up
 	touch $@
 
 clean:

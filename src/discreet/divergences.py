@@ -148,7 +148,7 @@ class _RatioPerspective:
 def _values(f: Function, x: FloatArray) -> FloatArray:
     try:
         with np.errstate(all="ignore"):
-            values = np.asarray(f(x), dtype=np.float64)
+            values = np.asarray(f(x.copy()), dtype=np.float64)  # f may work in place
     except (TypeError, ValueError) as cause:
         raise DiscreetError(f"f cannot be evaluated on an array of floats ({cause}); write it with numpy") from cause
     if values.shape != x.shape:
@@ -165,7 +165,7 @@ def _check_generator(f: Function) -> None:
     _refuse((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
     left, middle, right = _GRID[:-2], _GRID[1:-1], _GRID[2:]
     share = (right - middle) / (right - left)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
         chord = share * values[:-2] + (1 - share) * values[2:]
         rounding = 1e-10 * (1 + middle + np.abs(values[1:-1]))
         above = ~(values[1:-1] <= chord + rounding)
@@ -181,17 +181,16 @@ def _refuse(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str)
 def _limit(name: str, values: FloatArray) -> float:
     """The limit of a sequence that clearly settles, or inf if it clearly grows for ever; otherwise ask.
 
-    A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Values past the
-    first overflow say nothing: x^2/(1 + x) turns infinite long before its slope differs from 1.
+    A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Values that overflow
+    say nothing beside four that do not: x^2/(1 + x) turns infinite long before its slope differs from 1.
     """
-    finite = values[: int(np.argmin(np.append(np.isfinite(values), False)))]
-    last = finite[-4:]
+    last = values[np.isfinite(values)][-4:]
     steps = np.diff(last)
-    if last.size == 4 and np.ptp(last) <= 1e-12 * (1 + abs(last[-1])):
-        return float(last[-1])
-    if last.size == 4 and np.all(steps > 0) and np.all(steps[1:] >= (1 - 1e-6) * steps[:-1]):
+    if last.size < 4 and np.isposinf(values).any():
         return math.inf
-    if last.size < 4 and np.isposinf(values[finite.size]):
+    if last.size == 4 and np.ptp(last) <= 1e-12 * (1 + abs(last[-1])):
+        return 0.0 if abs(last[-1]) < abs(steps[-1]) else float(last[-1])  # still falling: x log x on its way to 0
+    if last.size == 4 and np.all(steps > 0) and np.all(steps[1:] >= (1 - 1e-10) * steps[:-1]):
         return math.inf
     raise DiscreetError(f"{name} cannot be found numerically (last values {last.tolist()}); give {name}=")
 
@@ -200,12 +199,12 @@ def _limit(name: str, values: FloatArray) -> float:
 
 
 def _entries(name: str, values: ArrayLike) -> FloatArray:
-    if np.iscomplexobj(values):
-        raise DiscreetError(f"{name} is complex; give real numbers in {NON_NEGATIVE}")
     try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex entries")
         entries = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as cause:
-        raise DiscreetError(f"{name} is not an array of numbers: {cause}") from cause
+        raise DiscreetError(f"{name} is not an array of real numbers: {cause}") from cause
     good = (entries >= 0) & (entries < np.inf)
     if not good.all():
         where = tuple(int(i) for i in np.argwhere(~good)[0])
@@ -245,7 +244,7 @@ def _nodes(weights: ArrayLike | None, size: int) -> FloatArray | None:
 
 
 def _sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # a null set carries nothing
         return np.asarray(weighted.sum(axis=-1))
 
@@ -253,7 +252,7 @@ def _sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
 def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDArray[np.bool_]:
     """Whether two masses differ by no more than normalising k floats to one can leave behind (or overflow)."""
     mass_p, mass_q = _sum(p, nodes), _sum(q, nodes)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         rounding = p.shape[-1] * np.finfo(np.float64).eps * (mass_p + mass_q)
         return np.asarray(~(np.abs(mass_p - mass_q) > rounding))
 
@@ -280,10 +279,12 @@ def _contrast(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def _power_series(t: FloatArray, order: float) -> FloatArray:
-    """The alpha generator at 1 + t: t^2/2 (1 + (a-2)/3 t (1 + (a-3)/4 t (1 + ...))), for |t| max(1, |a|) <= 1/4."""
+    """The alpha generator at 1 + t: t^2/2 (1 + (a-2)/3 t (1 + (a-3)/4 t (1 + ...))), for |t| max(1, |a|) <= 1/8."""
     series = np.ones_like(t)
-    for n in range(28, 1, -1):
-        series = 1 + (order - n) / (n + 1) * t * series
+    for n in range(18, 1, -1):
+        series *= t
+        series *= (order - n) / (n + 1)
+        series += 1.0
     return t * t / 2 * series
 
 
@@ -298,10 +299,11 @@ class _PowerPerspective:
             return _PowerPerspective(1.0 - self.order)(q, p)
         t, log_ratio = (p - q) / q, _log_ratio(p, q)
         exponent = (self.order - 1.0) * log_ratio
-        grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent) / exponent)
-        apart = (log_ratio * grown - (p - q)) / self.order
-        near = np.abs(t) * max(1.0, self.order) <= 0.25  # there the formula cancels, and the series does not
-        return np.where(near, q * _power_series(t, self.order), apart)
+        grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
+        values = np.asarray((log_ratio * grown - (p - q)) / self.order)
+        near = np.abs(t) * max(1.0, self.order) <= 0.125  # where that cancels, and the series does not
+        values[near] = q[near] * _power_series(t[near], self.order)
+        return values
 
 
 @dataclass(frozen=True)
@@ -328,7 +330,7 @@ def _half_difference(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def _squared_root_difference(p: FloatArray, q: FloatArray) -> FloatArray:
-    return np.square((p - q) / (np.sqrt(p) + np.sqrt(q)))
+    return np.asarray((p - q) / (np.sqrt(p) + np.sqrt(q))) ** 2
 
 
 def _squared_difference(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -343,7 +345,10 @@ def _entropy_gap(p: FloatArray, q: FloatArray) -> FloatArray:
 
 def _entropy_excess(t: FloatArray) -> FloatArray:
     """k(t) = (1 + t) log(1 + t) - t on [-1, 1]."""
-    return np.where(np.abs(t) <= 0.25, _power_series(t, 1.0), xlog1py(1.0 + t, t) - t)
+    values = np.asarray(xlog1py(1.0 + t, t) - t)
+    near = np.abs(t) <= 0.125
+    values[near] = _power_series(t[near], 1.0)
+    return values
 
 
 def _triangular(p: FloatArray, q: FloatArray) -> FloatArray:

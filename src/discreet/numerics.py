@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _DIGITS = 60
-_LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
+LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
 def exp_lower(epsilon: float) -> Fraction:
@@ -21,7 +21,7 @@ def exp_lower(epsilon: float) -> Fraction:
     `Decimal.exp` is correctly rounded at the working precision, so stepping one unit down in the last place is a true lower bound.
     """
     with decimal.localcontext(prec=_DIGITS):
-        rounded = decimal.Decimal(min(epsilon, _LARGEST_EXPONENT)).exp()
+        rounded = decimal.Decimal(min(epsilon, LARGEST_EXPONENT)).exp()
         return Fraction(rounded.next_minus())
 
 

@@ -122,12 +122,35 @@ def minimax_risk(family: Family, *, epsilon: float, divergence: str | FDivergenc
 
 def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
     """The smallest epsilon whose minimax risk is at most `risk`; 0.0 when publishing a draw of mu is good enough."""
+    bounds = family.bounds
+    identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
+    return _epsilon_reaching(optimal_constants, bounds, divergence, risk, identity_at)
+
+
+def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
+    """The smallest epsilon at which Husain's mollifier around the reference promises `risk`: what `epsilon_for` saves against.
+
+    Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
+    """
+    bounds = family.bounds
+    identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
+    return _epsilon_reaching(mollifier_constants, bounds, divergence, risk, identity_at)
+
+
+def _epsilon_reaching(
+    constants: Callable[[Bounds, float], Constants],
+    bounds: Bounds,
+    divergence: str | FDivergence,
+    risk: float,
+    identity_at: float,
+) -> float:
+    """The smallest epsilon with chord <= risk for boxes whose chord falls with epsilon, and is 0 from `identity_at` on."""
     target = NON_NEGATIVE.check("risk", risk, "a divergence is at least 0")
-    f, bounds = divergences.divergence(divergence), family.bounds
+    f = divergences.divergence(divergence)
 
     def at(epsilon: float) -> float:
-        constants = optimal_constants(bounds, epsilon)
-        return chord_at_one(f, constants.r1, constants.r2)
+        found = constants(bounds, epsilon)
+        return chord_at_one(f, found.r1, found.r2)
 
     if chord_at_one(f, bounds.lower, bounds.upper) <= target:
         return 0.0
@@ -136,8 +159,8 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -
             f"no epsilon reaches {f.name} = {target:g}: f(0) is infinite and the family holds laws with disjoint supports, "
             "so every epsilon-LDP sampler has infinite risk; use a bounded divergence such as 'tv', or a Band with lower > 0"
         )
-    if bounds.lower > 0.0:
-        return _smallest(at, target, 0.0, math.log(bounds.upper / bounds.lower))
+    if math.isfinite(identity_at):
+        return _smallest(at, target, 0.0, identity_at)
     if target == 0.0:
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = 0 on a family with lower = 0; ask for a positive risk, or use a Band with lower > 0"

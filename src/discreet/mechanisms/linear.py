@@ -17,7 +17,8 @@ from discreet.errors import DiscreetError, OutsideFamilyError
 from discreet.families import Band, Simplex
 from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.sampler import Client, FiniteSampler
-from discreet.release import Affine, Randomness, SystemEntropy
+from discreet.projection import Affine
+from discreet.release import Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, minimax_risk, optimal_constants
 
 
@@ -50,8 +51,7 @@ class LinearSampler(FiniteSampler):
         """The law gamma P + (1 - gamma) mu."""
         if self._continuous:
             return super().output(p)
-        mixing = self._mixing
-        return self.box.mix(self._laws(p), mixing.slope, mixing.lift)
+        return self.box.mix(self._laws(p), self._mixing)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The same worst case as the optimal sampler's: extreme clients are mapped alike."""
@@ -66,13 +66,15 @@ class LinearSampler(FiniteSampler):
             raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")
         kept = self.family.numbers(records)
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
-        uniform = randomness.integers(len(kept))
+        return self.family.named(self._respond(kept, randomness.integers(len(kept))))
+
+    def _respond(self, kept: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Above the shared part an integer belongs to the record; what its ceiling leaves over goes to the others in order."""
         lower, upper = int(self.lattice.lower), int(self.lattice.upper)
         span, rest = upper - lower, uniform - self.lattice.shared
-        # Above the shared part an integer belongs to the record; the few that its ceiling leaves over go to the others in order.
         others = np.maximum(rest - span, 0) // max(span, 1)
         others += others >= kept
-        return self.family.named(np.where(rest < 0, uniform // lower, np.where(rest < span, kept, others)))
+        return np.where(rest < 0, uniform // lower, np.where(rest < span, kept, others))
 
     def _laws(self, p: ArrayLike) -> NDArray[np.float64]:
         laws = super()._laws(p)

@@ -20,7 +20,7 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count
 from discreet.families.continuous import ContinuousFamily
 from discreet.families.densities import LogDensity, as_points, shape_of_points
-from discreet.release import Affine
+from discreet.projection import Affine
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]

@@ -25,8 +25,8 @@ from discreet.mechanisms import rejection
 from discreet.mechanisms.atoms import Atoms, Cells, Density, Held, How, Points, atoms_of, default_how
 from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.solving import OutputSolver, as_clients, is_many
-from discreet.projection import Box
-from discreet.release import Affine, Lattice, Randomness, SystemEntropy
+from discreet.projection import Affine, Box
+from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, check_epsilon
 
 Client = LogDensity | Callable[..., Any]
@@ -198,8 +198,8 @@ class ProjectingSampler(FiniteSampler):
     """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
 
     def scale(self, p: ArrayLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
-        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). The largest where several serve; 0 where P sits on so
-        small a set that none does (this can happen to the mollifier, never to a member of an optimal sampler's family)."""
+        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). Where several serve (they give the same law) it is one
+        of them; 0 where P sits on so small a set that none does, which never happens to a member of an optimal sampler's family."""
         if self._continuous:
             return self._solver.law(p).scale
         found = self.box.scale(p)  # type: ignore[arg-type]

@@ -21,9 +21,8 @@ from discreet.families.densities import LogDensity, as_density
 from discreet.families.kernels import Mixture, log_densities
 from discreet.mechanisms.kinks import cut_lines
 from discreet.mechanisms.outputs import OutputLaw, affine_clip, blocks, ratio_of
-from discreet.projection import Box
+from discreet.projection import Affine, Box
 from discreet.quadrature import Panels
-from discreet.release import Affine
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]

@@ -8,12 +8,12 @@ linear between the breakpoints lower_x/p_x and upper_x/p_x. On the segment where
 
     a = (1 - clipped mass) / P(M)
 
-so r is found exactly by finitely many Newton steps (in sorted order if those should not settle), without a tolerance.
+so r is found exactly by finitely many Newton steps (in sorted order should those not settle), without a tolerance.
 If G(infinity) < 1, P sits on a set S too small for any r: then the projection is `upper` on S and a multiple `lift` of
-`lower` off it. [P(x) > 0 holds for every reader of these modules to mean x in S.] The same pair (slope, lift) also
+`lower` off it. The same pair (slope, lift) also
 describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form serves every mechanism:
 
-    q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0
+    q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0 (and masses below 1e-292 taken as 0)
 
 Two interchangeable implementations: `compiled` (numba, used when installed) and `vectorised` (numpy).
 """
@@ -28,10 +28,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.families.laws import as_floats, refuse_bad_law
+from discreet.projection import breakpoints
+from discreet.projection.vectorised import clipped_affine
 from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+_LARGEST_EXPONENT = 708.0  # past it 1/e^epsilon is below the smallest normal float, which then bounds every ratio
 
 
 def compiled_kernels() -> bool:
@@ -45,6 +48,14 @@ def implementation() -> ModuleType:
 
 
 @dataclass(frozen=True)
+class Affine:
+    """The linear mechanism's law: slope p + lift lower, for every client alike."""
+
+    slope: float
+    lift: float
+
+
+@dataclass(frozen=True)
 class Box:
     """{Q : lower_x <= Q(x) <= upper_x}. A bound is one number when the reference is uniform, else one for each outcome."""
 
@@ -55,10 +66,11 @@ class Box:
     @classmethod
     def around(cls, reference: Bound, size: int, constants: Constants, epsilon: float) -> "Box":
         """The box b mu <= Q <= B mu, rounded so that upper <= e^epsilon lower holds between the floats themselves."""
+        upper = np.minimum(constants.B * np.asarray(reference), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
-        grown = np.nextafter(lower * _exp_below(epsilon), 0.0) if epsilon < 709.0 else math.inf
-        upper = np.minimum(np.minimum(constants.B * np.asarray(reference), grown), 1.0)
-        upper = np.maximum(upper, lower)
+        if epsilon < _LARGEST_EXPONENT:
+            lower = np.maximum(lower, np.nextafter(upper / _exp_below(epsilon), 1.0))
+        lower = np.minimum(lower, upper)
         if upper.ndim == 0:
             return cls(size, float(lower), float(upper))
         return cls(size, np.ascontiguousarray(lower), np.ascontiguousarray(upper))
@@ -67,36 +79,53 @@ class Box:
         """The projection of each law (..., k) onto the box."""
         rows, shape = self._rows(p)
         law = np.empty_like(rows)
-        self._refuse(rows, implementation().project(rows, self.lower, self.upper, law))
+        self._affine(rows, None, law)
         return law.reshape(shape)
 
-    def mix(self, p: ArrayLike, slope: float, lift: float) -> NDArray[np.float64]:
+    def mix(self, p: ArrayLike, mixing: Affine) -> NDArray[np.float64]:
         """clip(slope p + lift lower): the linear mechanism, kept in the box."""
         rows, shape = self._rows(p)
         law = np.empty_like(rows)
-        self._refuse(rows, implementation().mix(rows, self.lower, self.upper, slope, lift, law))
+        self._affine(rows, mixing, law)
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
-        """r_P for each law (...,): the largest where several serve, 0 where P sits on too small a set and none does."""
+        """r_P for each law (...,): one of them where several serve, 0 where P sits on too small a set and none does."""
         rows, shape = self._rows(p)
-        slope = np.empty(len(rows))
-        self._refuse(rows, implementation().slopes(rows, self.lower, self.upper, slope))
+        slope, _ = self._affine(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
     def slope_and_lift(self, p: NDArray[np.float64]) -> tuple[float, float]:
-        """(slope, lift) of the projection of one law (k,), known to be one: q = clip(slope p + lift lower, lower, upper)."""
-        slope, lift = implementation().solve(p, self.lower, self.upper)
-        return float(slope), float(lift)
+        """(slope, lift) of the projection of one law (k,): q = clip(slope p + lift lower, lower, upper)."""
+        slope, lift = self._affine(p[None, :], None, np.empty((0, self.size)))
+        return float(slope[0]), float(lift[0])
+
+    def settle(
+        self, rows: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Solve the rows whose slope Newton left as NaN, in sorted order, and return their numbers."""
+        open_rows = np.flatnonzero(np.isnan(slope))
+        lower, upper = np.broadcast_to(self.lower, self.size), np.broadcast_to(self.upper, self.size)
+        for row in open_rows:
+            slope[row], lift[row] = breakpoints.slope_and_lift(rows[row], lower, upper)
+        return open_rows
+
+    def _affine(
+        self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        slope = np.full(len(rows), np.nan if mixing is None else mixing.slope)
+        lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
+        bad = implementation().affine(rows, self.lower, self.upper, mixing is None, slope, lift, law)
+        if bad >= 0:
+            refuse_bad_law(rows, bad)
+        left = self.settle(rows, slope, lift)
+        if len(law) and left.size:
+            law[left] = clipped_affine(rows[left], slope[left], lift[left], self.lower, self.upper)
+        return slope, lift
 
     def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         laws = as_floats(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
-
-    @staticmethod
-    def _refuse(rows: NDArray[np.float64], bad_row: int) -> None:
-        if bad_row >= 0:
-            refuse_bad_law(rows, bad_row)
 
 
 def _exp_below(epsilon: float) -> float:

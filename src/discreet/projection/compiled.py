@@ -2,21 +2,28 @@
 
 The same functions as `vectorised`, with the same meaning. Sums may be re-associated (so that they use vector
 instructions); the integers that decide privacy are computed without any such licence in `discreet.release.compiled`.
+A row on which Newton does not settle is left with slope NaN, for `breakpoints` to solve.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core import types
 from numba.extending import overload
+from numpy.typing import NDArray
 
 from discreet.families.laws import SUM_TOLERANCE
-from discreet.projection import breakpoints
-from discreet.projection.breakpoints import NEWTON_STEPS, SETTLED
+from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, ROUNDING, SETTLED
 
+Floats = NDArray[np.float64]
+Bound = float | Floats
+
+_WORTH_SHARING = 1 << 16  # entries
 _SUMS = {"reassoc", "nsz", "contract"}
-_slope_and_lift = numba.njit(cache=True)(breakpoints.slope_and_lift)
+_PAST = 2.0**-50  # a step this far beyond a breakpoint is beyond it in floating point too
 
 
 def at(bound: Any, place: Any) -> Any:
@@ -62,66 +69,87 @@ def _clipped_and_middle(p: Any, slope: float, lower: Any, upper: Any) -> tuple[f
 
 
 @numba.njit(cache=True)
-def solve(p: Any, lower: Any, upper: Any) -> tuple[float, float]:
-    """(slope, lift) of one row."""
-    slope = 1.0
-    for _ in range(NEWTON_STEPS):
-        clipped, middle = _clipped_and_middle(p, slope, lower, upper)
-        if not middle > 0.0:
-            break
-        step = (1.0 - clipped) / middle
-        if not (step > 0.0 and step < np.inf):
-            break
-        if abs(step - slope) <= SETTLED * slope:
-            return step, 0.0
-        slope = step
-    low, high = np.empty(p.size), np.empty(p.size)
-    low[:] = lower
-    high[:] = upper
-    return _slope_and_lift(p, low, high)
+def _neighbours(p: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
+    """The nearest breakpoints on either side of a slope at which every outcome is clipped: 0 or infinity where there is none."""
+    below, above = 0.0, np.inf
+    for place in range(p.size):
+        if p[place] > NEGLIGIBLE:
+            if slope * p[place] < at(lower, place):
+                above = min(above, at(lower, place) / p[place])
+            elif slope * p[place] > at(upper, place):
+                below = max(below, at(upper, place) / p[place])
+    return below, above
 
 
 @numba.njit(cache=True)
-def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
+def _lift_off_support(p: Any, lower: Any, upper: Any) -> float:
+    """The multiple of `lower` that outcomes without mass get when those with mass are all clipped from above."""
+    held, unheld = 0.0, 0.0
     for place in range(p.size):
-        low, high = at(lower, place), at(upper, place)
-        value = (slope * p[place] if p[place] > 0.0 else 0.0) + lift * low
-        value = value if value > low else low
-        out[place] = value if value < high else high
+        if p[place] > NEGLIGIBLE:
+            held += at(upper, place)
+        else:
+            unheld += at(lower, place)
+    return (1.0 - held) / unheld
+
+
+@numba.njit(cache=True)
+def solve(p: Any, lower: Any, upper: Any) -> tuple[float, float]:
+    """(slope, lift) of one row; slope NaN if Newton does not settle."""
+    slope = 1.0
+    for _ in range(NEWTON_STEPS):
+        clipped, middle = _clipped_and_middle(p, slope, lower, upper)
+        step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else 0.0
+        if 0.0 < step < np.inf:
+            if abs(step - slope) <= SETTLED * slope:
+                return step, 0.0
+            slope = step
+            continue
+        below, above = _neighbours(p, slope, lower, upper)
+        if middle <= NEGLIGIBLE and abs(1.0 - clipped) <= ROUNDING:  # a flat piece at height one: its near end
+            return (below if below > 0.0 else slope), 0.0
+        if clipped > 1.0:
+            slope = below * (1.0 - _PAST)
+        elif above < np.inf:
+            slope = above * (1.0 + _PAST)
+        else:
+            return np.inf, _lift_off_support(p, lower, upper)
+    return np.nan, 0.0
 
 
 @numba.njit(parallel=True, cache=True)
-def project(laws: Any, lower: Any, upper: Any, out: Any) -> int:
-    """Fill `out` with the projections; the number of the first row that is not a law, or -1."""
+def _affine(laws: Any, lower: Any, upper: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
+    """Solve for slope and lift when `projecting`, then fill those rows of `out` that there are with the affine law."""
     bad = len(laws)
     for row in numba.prange(len(laws)):
-        if is_law(laws[row]):
-            slope, lift = solve(laws[row], lower, upper)
-            _fill(laws[row], slope, lift, lower, upper, out[row])
-        else:
+        p = laws[row]
+        if not is_law(p):
             bad = min(bad, row)
+            continue
+        if projecting:
+            slope[row], lift[row] = solve(p, lower, upper)
+        if row < len(out):
+            steep, raised = slope[row], lift[row]
+            for place in range(p.size):
+                low, high = at(lower, place), at(upper, place)
+                value = (steep * p[place] if p[place] > NEGLIGIBLE else 0.0) + raised * low
+                value = value if value > low else low
+                out[row, place] = value if value < high else high
     return bad if bad < len(laws) else -1
 
 
-@numba.njit(parallel=True, cache=True)
-def mix(laws: Any, lower: Any, upper: Any, slope: float, lift: float, out: Any) -> int:
-    """Fill `out` with clip(slope p + lift lower)."""
-    bad = len(laws)
-    for row in numba.prange(len(laws)):
-        if is_law(laws[row]):
-            _fill(laws[row], slope, lift, lower, upper, out[row])
-        else:
-            bad = min(bad, row)
-    return bad if bad < len(laws) else -1
+@contextmanager
+def threads_for(entries: int) -> Iterator[None]:
+    """One thread for small work: waking the others would cost more than it saves, a great deal more on a busy machine."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(before if entries >= _WORTH_SHARING else 1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
-@numba.njit(parallel=True, cache=True)
-def slopes(laws: Any, lower: Any, upper: Any, out: Any) -> int:
-    """Fill `out` (n,) with the slopes 1/r."""
-    bad = len(laws)
-    for row in numba.prange(len(laws)):
-        if is_law(laws[row]):
-            out[row] = solve(laws[row], lower, upper)[0]
-        else:
-            bad = min(bad, row)
-    return bad if bad < len(laws) else -1
+def affine(laws: Floats, lower: Bound, upper: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats) -> int:
+    """As `vectorised.affine`."""
+    with threads_for(laws.size):
+        return int(_affine(laws, lower, upper, projecting, slope, lift, out))

@@ -1,14 +1,10 @@
-"""The projection in numpy: exact Newton on all rows at once, in blocks so that memory stays flat.
-
-Every function takes laws (n, k) and the box's bounds, fills its last argument, and returns the number of the first row
-that is not a law (nothing is then to be used), or -1.
-"""
+"""The projection in numpy: exact Newton on all rows at once, in blocks so that memory stays flat."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.laws import is_law
-from discreet.projection.breakpoints import NEWTON_STEPS, SETTLED, slope_and_lift
+from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, ROUNDING, SETTLED
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
@@ -16,41 +12,21 @@ Bound = float | Floats
 _BLOCK = 1 << 20  # entries in a block of rows
 
 
-def project(laws: Floats, lower: Bound, upper: Bound, out: Floats) -> int:
-    """Fill `out` with the projections."""
+def affine(laws: Floats, lower: Bound, upper: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats) -> int:
+    """Solve for slope and lift (n,) when `projecting`, then fill those rows of `out` that there are with the affine law.
+
+    A row that Newton does not settle is left with slope NaN. Returns the number of the first row that is not a law
+    (nothing is then to be used), or -1.
+    """
     for rows in blocks(*laws.shape):
         bad = first_bad(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
-        slope, lift = solved(laws[rows], lower, upper)
-        out[rows] = affine(laws[rows], slope[:, None], lift[:, None], lower, upper)
+        if projecting:
+            slope[rows], lift[rows] = solved(laws[rows], lower, upper)
+        if len(out):
+            out[rows] = clipped_affine(laws[rows], slope[rows], lift[rows], lower, upper)
     return -1
-
-
-def mix(laws: Floats, lower: Bound, upper: Bound, slope: float, lift: float, out: Floats) -> int:
-    """Fill `out` with clip(slope p + lift lower)."""
-    for rows in blocks(*laws.shape):
-        bad = first_bad(laws[rows])
-        if bad >= 0:
-            return int(rows.start) + bad
-        out[rows] = affine(laws[rows], slope, lift, lower, upper)
-    return -1
-
-
-def slopes(laws: Floats, lower: Bound, upper: Bound, out: Floats) -> int:
-    """Fill `out` (n,) with the slopes 1/r."""
-    for rows in blocks(*laws.shape):
-        bad = first_bad(laws[rows])
-        if bad >= 0:
-            return int(rows.start) + bad
-        out[rows] = solved(laws[rows], lower, upper)[0]
-    return -1
-
-
-def solve(p: Floats, lower: Bound, upper: Bound) -> tuple[float, float]:
-    """(slope, lift) of one row."""
-    slope, lift = solved(p[None, :], lower, upper)
-    return float(slope[0]), float(lift[0])
 
 
 def blocks(rows: int, size: int) -> list[slice]:
@@ -59,49 +35,50 @@ def blocks(rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def affine(laws: Floats, slope: Bound, lift: Bound, lower: Bound, upper: Bound) -> Floats:
-    """clip(slope p + lift lower, lower, upper), with inf * 0 = 0."""
-    return np.clip(scaled(laws, slope) + lift * lower, lower, upper)
+def first_bad(laws: Floats) -> int:
+    """The number of the first row that is not a law, or -1."""
+    good = is_law(laws)
+    return -1 if good.all() else int(np.argmin(good))
 
 
-def scaled(laws: Floats, slope: Bound) -> Floats:
+def clipped_affine(laws: Floats, slope: Floats, lift: Floats, lower: Bound, upper: Bound) -> Floats:
+    """clip(slope p + lift lower, lower, upper) of each row, with inf * 0 = 0."""
+    return np.clip(scaled(laws, slope[:, None]) + lift[:, None] * lower, lower, upper)
+
+
+def scaled(laws: Floats, slope: Floats) -> Floats:
     """slope * p, with inf * 0 = 0 and no warning."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(laws > 0.0, laws * slope, 0.0)
+        return np.where(laws > NEGLIGIBLE, laws * slope, 0.0)
 
 
 def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
-    """(slope, lift) for each row: Newton on all rows that have not settled, then the sorted solver for the rest."""
+    """(slope, lift) for each row: Newton on all rows that have not settled; slope NaN where it does not help."""
     slope, lift = np.ones(len(laws)), np.zeros(len(laws))
     unsettled = np.arange(len(laws))
-    unsolved = []
     for _ in range(NEWTON_STEPS):
-        step = _newton(laws[unsettled], slope[unsettled], lower, upper)
+        before = slope[unsettled]
+        step, flat = _newton(laws[unsettled], before, lower, upper)
         usable = (step > 0.0) & np.isfinite(step)
-        settled = usable & (np.abs(step - slope[unsettled]) <= SETTLED * slope[unsettled])
-        slope[unsettled[usable]] = step[usable]
-        unsolved.append(unsettled[~usable])
-        unsettled = unsettled[usable & ~settled]
+        slope[unsettled] = np.where(usable, step, np.nan)
+        settled = flat | ~usable | (np.abs(step - before) <= SETTLED * before)
+        unsettled = unsettled[~settled]
         if not unsettled.size:
-            break
-    for row in np.concatenate((*unsolved, unsettled)):
-        law = laws[row]
-        slope[row], lift[row] = slope_and_lift(
-            law, np.broadcast_to(lower, law.shape), np.broadcast_to(upper, law.shape)
-        )
+            return slope, lift
+    slope[unsettled] = np.nan
     return slope, lift
 
 
-def _newton(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
-    """(1 - clipped mass) / unclipped mass of each row at its slope."""
-    value = laws * slope[:, None]
-    low, high = value < lower, value > upper
-    clipped = np.where(low, lower, np.where(high, upper, 0.0)).sum(axis=1)
-    middle = np.where(low | high, 0.0, laws).sum(axis=1)
+def _newton(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Floats, NDArray[np.bool_]]:
+    """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end, and True."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.asarray((1.0 - clipped) / middle)
-
-
-def first_bad(laws: Floats) -> int:
-    good = is_law(laws)
-    return -1 if good.all() else int(np.argmin(good))
+        value = laws * slope[:, None]
+        low, high = value < lower, value > upper
+        clipped = np.where(low, lower, np.where(high, upper, 0.0)).sum(axis=1)
+        middle = np.where(low | high, 0.0, laws).sum(axis=1)
+        step = np.where(middle > NEGLIGIBLE, (1.0 - clipped) / middle, np.nan)
+        flat = (middle <= NEGLIGIBLE) & (np.abs(1.0 - clipped) <= ROUNDING)
+        if flat.any():
+            near = np.where(high[flat], upper / laws[flat], 0.0).max(axis=1)
+            step[flat] = np.where(near > 0.0, near, slope[flat])
+    return step, flat

@@ -1,7 +1,7 @@
 """The only place that draws for real: integer weights within an integer box, and uniform integers to draw with."""
 
-from discreet.release.drawing import Affine, outcomes, weights
+from discreet.release.drawing import outcomes, weights
 from discreet.release.lattice import TOTAL, Lattice
 from discreet.release.randomness import Randomness, SystemEntropy, seeded
 
-__all__ = ["TOTAL", "Affine", "Lattice", "Randomness", "SystemEntropy", "outcomes", "seeded", "weights"]
+__all__ = ["TOTAL", "Lattice", "Randomness", "SystemEntropy", "outcomes", "seeded", "weights"]

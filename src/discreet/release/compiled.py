@@ -9,6 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.projection.compiled import at, is_law, solve
 from discreet.release.randomness import BITS
 
@@ -18,7 +19,7 @@ _TOTAL = float(1 << BITS)
 @numba.njit(cache=True)
 def _wanted(mass: float, slope: float, lift: float, floor: float, lower: Any, upper: Any) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, rounded down, clipped to [L, U], less L."""
-    value = (mass * slope if mass > 0.0 else 0.0) + lift * floor * _TOTAL
+    value = (mass * slope if mass > NEGLIGIBLE else 0.0) + lift * floor * _TOTAL
     whole: Any = np.int64(value if value < _TOTAL else _TOTAL)
     whole = whole if whole > lower else lower
     return (whole if whole < upper else upper) - lower
@@ -60,7 +61,8 @@ def draw(
 ) -> int:
     """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved.
 
-    `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a law, or -1.
+    `projecting`: solve for slope and lift; otherwise use those given. A row that Newton does not settle is left with slope
+    NaN and undrawn. Returns the first row that is not a law, or -1.
     """
     bad = len(laws)
     for row in numba.prange(len(laws)):
@@ -70,7 +72,8 @@ def draw(
         elif uniform[row] >= shared:
             if projecting:
                 slope[row], lift[row] = solve(p, floors, ceilings)
-            out[row] = _above_shared(p, slope[row], lift[row], floors, lower, upper, uniform[row] - shared)
+            if not np.isnan(slope[row]):
+                out[row] = _above_shared(p, slope[row], lift[row], floors, lower, upper, uniform[row] - shared)
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")
         else:

@@ -1,22 +1,12 @@
 """Draw one outcome for each client, or show the integer weights it would be drawn with: the same arithmetic for both."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.laws import refuse_bad_law
 from discreet.projection import vectorised as projection
-from discreet.projection.box import compiled_kernels
+from discreet.projection.box import Affine, compiled_kernels
 from discreet.release.lattice import Integers, Lattice
-
-
-@dataclass(frozen=True)
-class Affine:
-    """The linear mechanism's law: slope p + lift lower, for every client alike."""
-
-    slope: float
-    lift: float
 
 
 def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers) -> Integers:
@@ -34,28 +24,46 @@ def weights(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None) 
 def _drawn(
     lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers
 ) -> tuple[Integers, NDArray[np.float64], NDArray[np.float64]]:
-    slope = np.full(len(laws), 1.0 if mixing is None else mixing.slope)
+    """Outcomes, slopes and lifts. Slopes of rows that fell on the shared part, and so were not solved, are infinite."""
+    slope = np.full(len(laws), np.inf if mixing is None else mixing.slope)
     lift = np.full(len(laws), 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
-    if compiled_kernels():
-        from discreet.release import compiled
-
-        box = lattice.box
-        bad = compiled.draw(
-            laws, box.lower, box.upper, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
-            mixing is None, slope, lift, uniform, out,
-        )  # fmt: skip
-    else:
-        bad = _draw_in_numpy(lattice, laws, mixing, slope, lift, uniform, out)
+    draw = _compiled_draw if compiled_kernels() else _numpy_draw
+    bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)
+    left = lattice.box.settle(laws, slope, lift)
+    if left.size:
+        out[left] = lattice.pick(laws[left], slope[left], lift[left], uniform[left])
     return out, slope, lift
 
 
-def _draw_in_numpy(
+def _compiled_draw(
     lattice: Lattice,
     laws: NDArray[np.float64],
-    mixing: Affine | None,
+    projecting: bool,
+    slope: NDArray[np.float64],
+    lift: NDArray[np.float64],
+    uniform: Integers,
+    out: Integers,
+) -> int:
+    from discreet.projection.compiled import threads_for
+    from discreet.release import compiled
+
+    box = lattice.box
+    with threads_for(laws.size):
+        return int(
+            compiled.draw(
+                laws, box.lower, box.upper, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
+                projecting, slope, lift, uniform, out,
+            )
+        )  # fmt: skip
+
+
+def _numpy_draw(
+    lattice: Lattice,
+    laws: NDArray[np.float64],
+    projecting: bool,
     slope: NDArray[np.float64],
     lift: NDArray[np.float64],
     uniform: Integers,
@@ -66,7 +74,8 @@ def _draw_in_numpy(
         bad = projection.first_bad(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
-        if mixing is None:
+        if projecting:
             slope[rows], lift[rows] = projection.solved(laws[rows], lattice.box.lower, lattice.box.upper)
+            lattice.box.settle(laws[rows], slope[rows], lift[rows])
         out[rows] = lattice.pick(laws[rows], slope[rows], lift[rows], uniform[rows])
     return -1

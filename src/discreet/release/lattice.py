@@ -44,10 +44,18 @@ class Lattice:
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
         ratio = exp_lower(epsilon)
-        for nudge in (
-            1.0,
-            1.0 + 2.0**-49,
-        ):  # the second is for boxes so thin that rounding down leaves sum U short of 2^62
+        for units in (
+            0,
+            1,
+            -1,
+            2,
+            -2,
+            4,
+            -4,
+            8,
+            -8,
+        ):  # boxes as thin as rounding itself need the last bits of lower moved
+            nudge = 1.0 + units * 2.0**-52
             lower = np.clip(np.floor(np.asarray(box.lower) * nudge * TOTAL), 1.0, float(TOTAL)).astype(np.int64)
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
             upper = lower + np.minimum(room, TOTAL - lower)
@@ -59,7 +67,7 @@ class Lattice:
                 return lattice
         raise DiscreetError(
             f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
-            f"take epsilon above about {4 * box.size / TOTAL:.1g}"
+            f"take epsilon above about {max(2e-15, 4 * box.size / TOTAL):.1g}"
         )
 
     @property

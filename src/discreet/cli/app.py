@@ -1,0 +1,65 @@
+"""The typer application: every problem a user can cause becomes one line on stderr and exit code 2, never a traceback."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from discreet import __version__
+from discreet.cli.demo import demo
+from discreet.cli.tradeoff import tradeoff
+from discreet.errors import DiscreetError, MissingExtraError
+
+USER_ERROR = 2
+
+
+class OneLineErrors(TyperGroup):
+    """A group whose failures are one line. What is not the user's doing (a bug) keeps its traceback."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except (DiscreetError, MissingExtraError) as problem:
+            _fail(str(problem))
+        except OSError as problem:
+            _fail(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
+        except Exception as problem:
+            message = getattr(problem, "format_message", None)  # what the parser raises, in every version of typer
+            if message is None:
+                raise
+            _fail(message())
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"discreet: {' '.join(message.split())}", err=True)
+    sys.exit(USER_ERROR)
+
+
+app = typer.Typer(cls=OneLineErrors, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True)
+def discreet(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Locally private sampling: release one sample that looks drawn from your law."""
+    if version:
+        typer.echo(f"discreet {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
+app.command(short_help="The main job on bundled real data, with a picture.")(demo)

@@ -1,0 +1,236 @@
+"""`discreet tradeoff`: what privacy costs before any data is touched, and which epsilon a target costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from discreet import divergences
+from discreet.cli.printing import json_number, number, say, table, write_json
+from discreet.errors import DiscreetError
+from discreet.families import Band, Simplex
+from discreet.mechanisms import MollifierSampler
+from discreet.plots.labels import divergence_label
+from discreet.tradeoff import Risk, epsilon_for, minimax_risk, mollifier_epsilon_for
+
+USUAL = ("kl", "tv", "hellinger", "chi2")
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """Both worst cases of one divergence at one epsilon."""
+
+    epsilon: float
+    divergence: str
+    optimal: Risk
+    mollifier: Risk
+
+    @property
+    def ratio(self) -> float:
+        """How many times larger the baseline's worst case is; infinite where only the optimal one is 0."""
+        ours, theirs = float(self.optimal), float(self.mollifier)
+        return theirs / ours if 0.0 < ours < float("inf") else float("inf") if theirs > ours else 1.0
+
+
+@dataclass(frozen=True)
+class BudgetRow:
+    """The smallest epsilon that keeps one divergence at a target, for both mechanisms."""
+
+    divergence: str
+    risk: float
+    optimal: float
+    mollifier: float
+
+
+def tradeoff(
+    outcomes: Annotated[int, typer.Option(metavar="K", help="Number of outcomes.")],
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="E | LOW:HIGH:COUNT",
+            help="Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
+        ),
+    ] = None,
+    divergence: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"
+        ),
+    ] = None,
+    risk: Annotated[
+        float | None, typer.Option(metavar="R", help="Also find the smallest epsilon whose worst case is at most this.")
+    ] = None,
+    lower: Annotated[
+        float | None,
+        typer.Option(metavar="C1", help="Clients' laws are at least this multiple of uniform. [default: 0]"),
+    ] = None,
+    upper: Annotated[
+        float | None,
+        typer.Option(metavar="C2", help="Clients' laws are at most this multiple of uniform. [default: no bound]"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinite.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file.")
+    ] = None,
+) -> None:
+    """The exact privacy-utility trade-off on k outcomes, beside the mollifier baseline.
+
+    The worst-case divergence from what a client holds to what its sample is drawn from; --risk asks the other way round.
+    """
+    if not epsilon and risk is None:
+        raise DiscreetError("tradeoff needs --epsilon (what does it cost?) or --risk (which epsilon does it take?)")
+    if plot is not None and not epsilon:
+        raise DiscreetError("--plot draws the worst case against epsilon; give a range such as --epsilon 0.1:10:50")
+    family = _family(outcomes, lower, upper)
+    names = [divergences.divergence(name).name for name in divergence or USUAL]
+    rows = [_risk_row(family, budget, name) for budget in _budgets(epsilon or ()) for name in names]
+    targets = [] if risk is None else [_budget_row(family, name, risk) for name in names]
+    if plot is not None:
+        _draw(rows, names, plot, _described(family))
+    if json:
+        write_json(_record(family, rows, targets))
+    else:
+        say(*_report(family, rows, targets), *([f"Picture: {escape(str(plot))}"] if plot else []))
+
+
+def _family(outcomes: int, lower: float | None, upper: float | None) -> Simplex | Band:
+    whole = Simplex(outcomes)
+    if lower is None and upper is None:
+        return whole
+    bounds = (0.0 if lower is None else lower, float(outcomes) if upper is None else upper)
+    return Band(np.ones(outcomes), lower=bounds[0], upper=bounds[1])
+
+
+def _budgets(texts: Sequence[str]) -> list[float]:
+    """Every epsilon asked for, in order: numbers as they are, LOW:HIGH:COUNT as a geometric range."""
+    found: list[float] = []
+    for text in texts:
+        try:
+            low, *more = (float(part) for part in text.split(":"))
+            high, count = more or (low, 1.0)
+        except ValueError:
+            raise DiscreetError(f"--epsilon {text!r} is neither a number nor LOW:HIGH:COUNT, as in 0.1:5:20") from None
+        if not more:
+            found.append(low)
+        elif 0.0 < low < high < float("inf") and count >= 2 and count == int(count):
+            found.extend(np.geomspace(low, high, int(count)).tolist())
+        else:
+            raise DiscreetError(f"--epsilon {text!r}: a range needs 0 < LOW < HIGH and a whole COUNT of at least 2")
+    return found
+
+
+def _risk_row(family: Simplex | Band, epsilon: float, name: str) -> RiskRow:
+    optimal = minimax_risk(family, epsilon=epsilon, divergence=name)
+    return RiskRow(epsilon, name, optimal, MollifierSampler(family, epsilon=epsilon).risk(name))
+
+
+def _budget_row(family: Simplex | Band, name: str, risk: float) -> BudgetRow:
+    return BudgetRow(
+        name,
+        risk,
+        epsilon_for(family, divergence=name, risk=risk),
+        mollifier_epsilon_for(family, divergence=name, risk=risk),
+    )
+
+
+# Printing.
+
+
+def _described(family: Simplex | Band) -> str:
+    outcomes = f"{family.size:,} outcome{'s' if family.size > 1 else ''}"
+    if isinstance(family, Simplex):
+        return f"every law on {outcomes}"
+    return f"laws on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
+
+
+def _report(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[BudgetRow]) -> list[str | Table]:
+    blocks: list[str | Table] = []
+    if rows:
+        blocks += [
+            f"Worst-case divergence of a sample's law from its client's:\n{_described(family)}.",
+            _risk_table(rows),
+        ]
+    if targets:
+        blocks += [
+            f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_described(family)}.",
+            _budget_table(targets),
+        ]
+    blocks.append("\n".join(_notes(family, rows)))
+    return blocks
+
+
+def _risk_table(rows: Sequence[RiskRow]) -> Table:
+    made = table("divergence", "epsilon", "optimal", "mollifier", "ratio")
+    for place, row in enumerate(rows):
+        last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
+        ratio = number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
+        made.add_row(
+            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bounded(row.optimal), _bounded(row.mollifier), ratio,
+            end_section=last,
+        )  # fmt: skip
+    return made
+
+
+def _budget_table(targets: Sequence[BudgetRow]) -> Table:
+    made = table("divergence", "optimal", "mollifier", "difference")
+    for row in targets:
+        saved = row.mollifier - row.optimal
+        made.add_row(divergence_label(row.divergence), number(row.optimal), number(row.mollifier), number(saved))
+    return made
+
+
+def _bounded(risk: Risk) -> str:
+    return ("" if risk.tight else "<= ") + number(risk.value)
+
+
+def _notes(family: Simplex | Band, rows: Sequence[RiskRow]) -> list[str]:
+    if family.decomposable:
+        notes = ["optimal: no epsilon-LDP sampler has a smaller worst case"]
+    else:
+        notes = [
+            "optimal: the box that is best where sets of mass alpha cover the space evenly;",
+            f"  with alpha = {family.bounds.alpha:.4g} none do here, so values marked <= are upper bounds",
+        ]
+    notes.append("mollifier: the baseline of Husain et al. around the uniform law")
+    if any(np.isinf(float(row.optimal)) for row in rows):
+        notes.append("infinite: f(0) is, and clients may have disjoint supports; no epsilon helps")
+    return notes
+
+
+def _record(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[BudgetRow]) -> dict[str, Any]:
+    bounds = family.bounds
+    return {
+        "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
+        "risks": [
+            {
+                "epsilon": row.epsilon,
+                "divergence": row.divergence,
+                "optimal": {"value": json_number(row.optimal.value), "tight": row.optimal.tight},
+                "mollifier": {"value": json_number(row.mollifier.value), "tight": row.mollifier.tight},
+            }
+            for row in rows
+        ],
+        "budgets": [
+            {"divergence": row.divergence, "risk": row.risk, "optimal": row.optimal, "mollifier": row.mollifier}
+            for row in targets
+        ],
+    }
+
+
+def _draw(rows: Sequence[RiskRow], names: Sequence[str], path: Path, family: str) -> None:
+    from discreet.plots.style import save
+    from discreet.plots.tradeoff import Curve, tradeoff_figure
+
+    curves = []
+    for name in dict.fromkeys(names):
+        points = sorted((row for row in rows if row.divergence == name), key=lambda row: row.epsilon)
+        epsilon, optimal, mollifier = (
+            np.array([float(getattr(row, field)) for row in points]) for field in ("epsilon", "optimal", "mollifier")
+        )
+        curves.append(Curve(name, epsilon, optimal, mollifier, all(row.optimal.tight for row in points)))
+    save(tradeoff_figure(curves, title=f"Worst-case divergence: {family}"), path)

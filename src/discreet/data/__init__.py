@@ -1,0 +1,55 @@
+"""The flights that left New York in 2013: 4,043 aircraft (the clients) and their logs of 334,264 flights to 104 destinations.
+
+`README.md` beside this file says where they come from and how they were made. The destinations are a fixed public list:
+read from a file, never worked out from the clients' records.
+"""
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import need_extra
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@dataclass(frozen=True)
+class Logbooks:
+    """How often each client saw each outcome: counts[i, j] flights of aircraft `clients[i]` to `outcomes[j]`."""
+
+    clients: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+
+def flights() -> "pyarrow.Table":
+    """One row a flight, sorted by aircraft: tailnum, dest, arr_delay (minutes), air_time (minutes), month."""
+    try:
+        import pyarrow.parquet
+    except ImportError as missing:
+        need_extra("cli", missing)
+    with resources.as_file(resources.files(__name__) / "flights.parquet") as path:
+        return pyarrow.parquet.read_table(path)
+
+
+def destinations() -> tuple[str, ...]:
+    """The public domain: the 104 airports of that year's timetable, in alphabetical order."""
+    return tuple((resources.files(__name__) / "destinations.txt").read_text(encoding="ascii").split())
+
+
+def logbooks() -> Logbooks:
+    """Every aircraft with how often it flew to each destination."""
+    table, outcomes = flights(), destinations()
+    import pyarrow
+    import pyarrow.compute
+
+    encoded = table["tailnum"].combine_chunks().dictionary_encode()
+    client = encoded.indices.to_numpy().astype(np.int64)
+    outcome = pyarrow.compute.index_in(table["dest"], pyarrow.array(outcomes)).to_numpy().astype(np.int64)
+    shape = (len(encoded.dictionary), len(outcomes))
+    counts = np.bincount(client * shape[1] + outcome, minlength=shape[0] * shape[1]).reshape(shape)
+    return Logbooks(tuple(encoded.dictionary.to_pylist()), outcomes, counts)

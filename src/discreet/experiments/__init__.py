@@ -1,0 +1,1 @@
+"""Experiments: they compute and write records; pictures are drawn from those records elsewhere."""

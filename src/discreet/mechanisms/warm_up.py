@@ -1,0 +1,25 @@
+"""Compile the numba kernels once and for all: `python -m discreet.mechanisms.warm_up`.
+
+Numba compiles a function when it is first called and keeps the result beside the source, so that only the first release
+ever made on a machine waits for it (half a minute or so). Running this at installation time moves that wait there.
+Without numba there is nothing to compile, and it returns at once.
+"""
+
+from discreet.families import Band, Simplex
+from discreet.mechanisms.linear import LinearSampler
+from discreet.mechanisms.optimal import OptimalSampler
+
+
+def warm_up() -> None:
+    """Call every kernel once for a uniform reference and once for another: the two kinds of code there are."""
+    law = [0.2, 0.3, 0.5]
+    for family in (Simplex(3), Band([1.0, 1.0, 2.0], lower=0.5, upper=2.0)):
+        projecting, mixing = OptimalSampler(family, epsilon=1.0), LinearSampler(family, epsilon=1.0)
+        projecting.output(law)
+        projecting.weights(law)
+        projecting.scale(law)
+        mixing.output(law)
+
+
+if __name__ == "__main__":
+    warm_up()

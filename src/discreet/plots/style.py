@@ -1,0 +1,96 @@
+"""One look for every picture: quiet axes, colours that colour-blind readers tell apart, files without a display."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, need_extra
+
+try:
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+except ImportError as missing:
+    need_extra("cli", missing)
+
+__all__ = ["COLOURS", "FORMATS", "INK", "QUIET", "Axes", "Figure", "figure", "panel_title", "save", "styled"]
+
+INK = "#222222"
+QUIET = "#767676"
+COLOURS = {  # Okabe and Ito's palette
+    "optimal": "#0072B2",
+    "mollifier": "#D55E00",
+    "linear": "#009E73",
+    "held": "#999999",
+}
+FORMATS = (".png", ".svg", ".pdf")
+
+_STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#BBBBBB",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11.0,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10.0,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#EBEBEB",
+    "grid.linewidth": 0.8,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.0,
+    "xtick.major.size": 3.0,
+    "xtick.minor.size": 0.0,
+    "ytick.major.size": 0.0,
+    "ytick.minor.size": 0.0,
+    "lines.linewidth": 2.0,
+    "lines.solid_capstyle": "round",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "discreet",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The library's look inside, the caller's own settings again outside."""
+    with matplotlib.rc_context(_STYLE):
+        yield
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of that many inches that lays itself out. It belongs to no window system."""
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
+
+
+def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
+    """A title in ink and, under it, what the panel shows in grey."""
+    axes.set_title(title, fontweight="bold", pad=24.0 if subtitle else 10.0)
+    if subtitle:
+        axes.annotate(
+            subtitle,
+            (0.0, 1.0),
+            (0.0, 9.0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=QUIET,
+            fontsize=9,
+        )
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Write the figure where asked, in the format its name ends in; folders on the way are made."""
+    if path.suffix.lower() not in FORMATS:
+        raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with styled():
+        drawn.savefig(path, dpi=160, facecolor="white")

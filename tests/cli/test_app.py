@@ -1,0 +1,66 @@
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import discreet
+from discreet import cli
+from discreet.cli import demo
+
+Run = Callable[..., Any]
+
+
+def test_version(run: Run) -> None:
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"discreet {discreet.__version__}\n")
+
+
+def test_without_arguments_it_shows_its_help(run: Run) -> None:
+    result = run()
+    assert result.exit_code == 0
+    assert result.stdout == run("--help").stdout
+    assert "tradeoff" in result.stdout
+    assert "demo" in result.stdout
+
+
+def test_an_unknown_command_is_one_line(refusal: Callable[..., str]) -> None:
+    assert "'nonsense'" in refusal("nonsense")
+
+
+def test_without_the_extra_it_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    for module in [name for name in sys.modules if name.startswith("discreet.cli.")]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == "discreet: typer is not installed. Install it with: pip install 'discreet[cli]'\n"
+
+
+def test_a_missing_plot_library_is_one_line(refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for module in [name for name in sys.modules if name.startswith("discreet.plots.")]:
+        monkeypatch.delitem(sys.modules, module)
+    said = refusal("tradeoff", "--outcomes", "3", "--epsilon", "1:2:3", "--plot", "curve.png")
+    assert said == "discreet: matplotlib is not installed. Install it with: pip install 'discreet[cli]'\n"
+
+
+def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["discreet", "--version"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"discreet {discreet.__version__}\n"
+
+
+def test_a_bug_keeps_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One-line errors are for what users can mend; hiding anything else would hide bugs."""
+
+    def broken() -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(demo, "logbooks", broken)
+    assert isinstance(run("demo").exception, ZeroDivisionError)

@@ -1,0 +1,83 @@
+"""Layers: each module imports only from its own layer or from those above it. The public surface is what `__all__` says."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import discreet
+
+PACKAGE = Path(discreet.__file__).parent
+LAYERS = [
+    {"_version"},
+    {"errors", "numerics", "quadrature"},
+    {"divergences"},
+    {"families"},
+    {"tradeoff"},
+    {"projection"},
+    {"release"},
+    {"mechanisms"},
+    {"agreement", "audit", "accounting", "data"},
+    {"estimation"},
+    {"engines"},
+    {"experiments", "plots"},
+    {"cli"},
+]
+DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_layers(path: Path) -> set[str]:
+    """Top-level parts of discreet that a file imports, wherever in the file it does so."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("discreet.")}
+        elif isinstance(node, ast.ImportFrom) and node.module == "discreet":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("discreet."):
+            found.add((node.module or "").split(".")[1])
+    return found & (DEPTH.keys() | {p.stem for p in PACKAGE.iterdir()})
+
+
+def test_every_module_has_a_layer() -> None:
+    present = {layer_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"}
+    assert present <= DEPTH.keys(), "give the new module its place in LAYERS"
+
+
+def test_imports_point_upwards() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        layer = layer_of(path)
+        if layer == "__init__":
+            continue
+        for other in imported_layers(path):
+            allowed = other == layer or DEPTH[other] < DEPTH[layer]
+            assert allowed, f"{path.relative_to(PACKAGE)} imports {other}, which lies below {layer}"
+
+
+def test_the_public_surface_exists() -> None:
+    assert sorted(discreet.__all__) == list(discreet.__all__)
+    for name in discreet.__all__:
+        assert getattr(discreet, name) is not None
+
+
+def test_the_library_needs_numpy_and_scipy_alone() -> None:
+    """Importing discreet, and computing with it where numba is missing, loads no optional dependency."""
+    program = """
+import sys
+for name in ("numba", "typer", "rich", "pyarrow", "polars", "matplotlib", "torch", "pyspark"):
+    sys.modules[name] = None
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: None if name == "numba" else real(name, *a)
+import numpy as np
+import discreet as dc
+sampler = dc.OptimalSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)
+assert sampler.weights([0.5, 0.5, 0.0]).sum() == 2**62
+assert sampler.release([[0.5, 0.5, 0.0]] * 10).shape == (10,)
+assert abs(sampler.output([0.5, 0.5, 0.0]).sum() - 1) < 1e-12
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

@@ -1,0 +1,36 @@
+"""Directed rounding against arbitrary precision."""
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.numerics import exp_lower, exp_upper, floor_product
+
+
+@given(st.floats(1e-300, 64.0))
+def test_exp_is_bracketed(epsilon: float) -> None:
+    with mpmath.workprec(400):
+        exact = mpmath.exp(mpmath.mpf(epsilon))
+        low, high = exp_lower(epsilon), exp_upper(epsilon)
+        assert mpmath.mpf(low.numerator) / low.denominator < exact < mpmath.mpf(high.numerator) / high.denominator
+        assert (high - low) / low < Fraction(1, 10**57)
+
+
+def test_exp_upper_of_a_large_budget() -> None:
+    assert exp_upper(1000.0) > exp_lower(1000.0)
+    assert exp_upper(10**5) > 10**43429
+
+
+@given(
+    st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**62)), min_size=1, max_size=8),
+    st.fractions(min_value=0, max_value=2**80),
+    st.sampled_from([2**62, 2**62 - 1, 1000]),
+)
+def test_floor_product_never_exceeds_the_exact_product(values: list[int], factor: Fraction, cap: int) -> None:
+    products = floor_product(np.array(values, dtype=np.int64), factor, cap).tolist()
+    for value, product in zip(values, products, strict=True):
+        exact = min(cap, int(value * factor))
+        assert exact - 1 - (exact >> 60) <= product <= exact

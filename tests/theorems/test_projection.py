@@ -1,0 +1,173 @@
+"""Proposition C.9: clip(P/r, b mu, B mu) is the projection of P onto the box for every f-divergence; its scale, exactly."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex, divergence
+from discreet.divergences import BUILT_IN
+from discreet.numerics import exp_lower
+from discreet.projection import Box, compiled, vectorised
+from discreet.projection.breakpoints import NEGLIGIBLE
+from tests.exact import exact_slope
+from tests.strategies import bands, epsilons, laws, members, sizes
+
+EVERY_DIVERGENCE = [*BUILT_IN, "alpha:0.5", "alpha:-1", "alpha:3", "hockey_stick:1.5", "hockey_stick:0.5"]
+
+
+def competitor(box: Box, q: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Another law of the box: mass moved between random outcomes of q as far as the bounds allow."""
+    lower, upper = np.broadcast_to(box.lower, q.shape), np.broadcast_to(box.upper, q.shape)
+    moved = q.copy()
+    for _ in range(int(rng.integers(1, 2 * len(q)))):
+        giver, taker = rng.integers(0, len(q), 2)
+        if giver != taker:
+            step = rng.random() * max(0.0, min(moved[giver] - lower[giver], upper[taker] - moved[taker]))
+            moved[giver] -= step
+            moved[taker] += step
+    return moved
+
+
+@given(st.data())
+@settings(max_examples=500, deadline=None)
+def test_no_law_of_the_box_is_closer_in_any_divergence(data: st.DataObject) -> None:
+    family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
+    kind = data.draw(st.sampled_from([OptimalSampler, MollifierSampler]))
+    sampler = kind(family, epsilon=data.draw(epsilons(1e-2, 8.0)))
+    p = data.draw(laws(family.size))
+    p[p < NEGLIGIBLE] = 0.0
+    q = sampler.output(p)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    others = np.stack([competitor(sampler.box, q, rng) for _ in range(5)])
+    for name in EVERY_DIVERGENCE:
+        d = divergence(name)
+        ours, theirs = d(p, q), d(np.broadcast_to(p, others.shape), others)
+        assert ((ours <= theirs + 1e-12 * (1 + np.abs(theirs))) | np.isinf(theirs)).all(), name
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_the_projection_beats_the_linear_mechanism_for_every_client(data: st.DataObject) -> None:
+    family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
+    epsilon = data.draw(epsilons(1e-2, 8.0))
+    p = data.draw(members(family))
+    optimal = OptimalSampler(family, epsilon=epsilon).output(p)
+    linear = LinearSampler(family, epsilon=epsilon).output(p)
+    for name in EVERY_DIVERGENCE:
+        ours, theirs = float(divergence(name)(p, optimal)), float(divergence(name)(p, linear))
+        assert ours <= theirs + 1e-12 * (1 + theirs) or np.isinf(theirs), name
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_scale_is_exact(data: st.DataObject) -> None:
+    family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
+    kind = data.draw(st.sampled_from([OptimalSampler, MollifierSampler]))
+    box = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0))).box
+    p = data.draw(laws(family.size))
+    lower = [Fraction(float(x)) for x in np.broadcast_to(box.lower, p.shape)]
+    upper = [Fraction(float(x)) for x in np.broadcast_to(box.upper, p.shape)]
+    slope = exact_slope([Fraction(float(x)) for x in p], lower, upper)
+    found = float(box.scale(p))
+    if slope is None:  # P sits on too small a set; by rounding alone where the two sides meet at the end of the range
+        full = float(sum(high if mass else low for mass, low, high in zip(p, lower, upper, strict=True)))
+        assert found == 0.0 or full > 1.0 - 1e-11
+    elif slope < 1e292:  # else the law lives on masses that count as none
+        assert float(
+            sum(
+                min(max(Fraction(float(x)) / Fraction(found), lo), hi)
+                for x, lo, hi in zip(p, lower, upper, strict=True)
+            )
+        ) == (pytest.approx(1.0, abs=1e-13))
+        q = np.array(
+            [float(min(max(slope * Fraction(float(x)), lo), hi)) for x, lo, hi in zip(p, lower, upper, strict=True)]
+        )
+        assert np.abs(box.project(p) - q).max() <= 1e-14
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_projection_onto_too_small_a_support(data: st.DataObject) -> None:
+    """Husain's closed form has no solution here: the projection is e^(eps/2) Q0 on the support, one multiple of Q0 off it."""
+    k = data.draw(st.integers(3, 30))
+    reference = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))).dirichlet(np.ones(k)) * 0.9 + 0.1 / k
+    epsilon = data.draw(epsilons(0.01, 0.5))
+    sampler = MollifierSampler(Simplex(k), epsilon=epsilon, reference=reference)
+    held = int(np.argmin(reference))
+    p = np.eye(k)[held]
+    q = sampler.output(p)
+    assert sampler.scale(p) == 0.0
+    assert q.sum() == pytest.approx(1.0, abs=1e-14)
+    assert q[held] == pytest.approx(reference[held] * np.exp(epsilon / 2), rel=1e-12)
+    others = np.delete(q / reference, held)
+    assert np.ptp(others) <= 1e-12
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_compiled_and_numpy_agree(data: st.DataObject) -> None:
+    family = data.draw(st.one_of(bands(40), sizes(40).map(Simplex)))
+    kind = data.draw(st.sampled_from([OptimalSampler, MollifierSampler]))
+    box = kind(family, epsilon=data.draw(epsilons())).box
+    p = np.stack([data.draw(laws(family.size)) for _ in range(3)])
+    outs = []
+    for module in (compiled, vectorised):
+        law, slope, lift = np.empty_like(p), np.empty(len(p)), np.zeros(len(p))
+        assert module.affine(p, box.lower, box.upper, True, slope, lift, law) == -1
+        left = box.settle(p, slope, lift)
+        law[left] = vectorised.clipped_affine(p[left], slope[left], lift[left], box.lower, box.upper)
+        outs.append((law, slope))
+    assert np.abs(outs[0][0] - outs[1][0]).max() <= 1e-14
+    for law, slope in outs:  # several slopes may serve; each must give the law
+        held = p > NEGLIGIBLE
+        with np.errstate(invalid="ignore", over="ignore"):
+            again = np.clip(p * slope[:, None], box.lower, box.upper)
+        assert np.abs(again - law)[held].max() <= 1e-14
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_the_floating_box_is_private_between_the_floats(data: st.DataObject) -> None:
+    family = data.draw(st.one_of(bands(40), sizes(40).map(Simplex)))
+    epsilon = data.draw(epsilons(1e-6, 700.0))
+    q = OptimalSampler(family, epsilon=epsilon).output([data.draw(laws(family.size)), data.draw(laws(family.size))])
+    bound = exp_lower(epsilon)
+    worst = max(Fraction(float(a)) / Fraction(float(b)) for a, b in zip(q[0], q[1], strict=True))
+    if epsilon <= 64:
+        assert worst <= bound
+    assert (q > 0).all()
+
+
+def test_behaviour_at_the_ends_of_epsilon() -> None:
+    """Appendix E: uniform as epsilon -> 0, the client's own law as epsilon -> infinity."""
+    p = np.array([0.7, 0.2, 0.1, 0.0])
+    assert np.abs(OptimalSampler(Simplex(4), epsilon=1e-9).output(p) - 0.25).max() < 1e-9
+    assert np.abs(OptimalSampler(Simplex(4), epsilon=1000.0).output(p) - p).max() < 1e-15
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_continuity(data: st.DataObject) -> None:
+    """Proposition 4.1: TV(Q(P), Q(P')) <= 2/max(r_P, r_P') TV(P, P') for members of the family."""
+    family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
+    sampler = OptimalSampler(family, epsilon=data.draw(epsilons(1e-2, 8.0)))
+    p = np.stack([data.draw(members(family)), data.draw(members(family))])
+    tv = divergence("tv")
+    sensitivity = np.asarray(sampler.sensitivity(p)).min()
+    assert tv(*sampler.output(p)) <= sensitivity * tv(*p) + 1e-13
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_scale_lies_where_the_paper_says(data: st.DataObject) -> None:
+    """Proposition C.3 and Theorem 3.1: r1 < r_P <= r2, and 1 <= r_P on the simplex."""
+    family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
+    sampler = OptimalSampler(family, epsilon=data.draw(epsilons(1e-2, 8.0)))
+    r = float(sampler.scale(data.draw(members(family))))
+    low = 1.0 if isinstance(family, Simplex) else sampler.constants.r1
+    if not sampler.identity:
+        assert low * (1 - 1e-9) <= r <= sampler.constants.r2 * (1 + 1e-9)
