@@ -80,8 +80,9 @@ class Panels:
         return Panels(np.vstack([self.lower, other.lower]), np.vstack([self.upper, other.upper]))
 
     def errors(self, values: Floats, order: int) -> Floats:
-        """(n,) estimated errors of the integrals of a function with the given values (n, order^dim) at `nodes(order)`."""
-        return np.asarray(self.volume * errors_on_unit_cube(values, order, self.dim))
+        """(..., n) estimated errors of the integrals of functions with values (..., n, order^dim) at `nodes(order)`."""
+        flat = errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim)
+        return np.asarray(self.volume * flat.reshape(values.shape[:-1]))
 
 
 def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAST) -> Floats:

@@ -27,7 +27,7 @@ from discreet.quadrature import Panels
 Floats = NDArray[np.float64]
 
 LARGEST_CHARTED = 3
-ORDER = {1: 10, 2: 6, 3: 4}  # Gauss-Legendre nodes along each axis of a panel
+ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel
 _CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
 _INTEGRAL = {1: 1e-12, 2: 1e-9, 3: 1e-6}  # and of the normalising constant
 _CELLS_IN_A_ROUND = 1 << 22

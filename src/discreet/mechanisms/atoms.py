@@ -11,7 +11,6 @@ without atoms; its guarantee is as good as the numerical integral [paper, Sectio
 """
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count
+from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes, Partition
 from discreet.families.densities import LogDensity
 from discreet.mechanisms.solving import log_ratios, tell_outside
@@ -28,10 +27,12 @@ from discreet.mechanisms.solving import log_ratios, tell_outside
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-CELLS = {1: 2048, 2: 8192, 3: 16384}
+CELLS = {1: 1024, 2: 8192, 3: 16384}
 POINTS = 1 << 16
-_NODES_IN_A_CELL = 2  # along each axis
+_NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
 _POINTS_IN_A_BLOCK = 4096
+_CELL_SLACK = 1e-3
+_POINT_SLACK = 1e-6
 _FRACTION = Range(0.0, 1.0, high_open=True)
 
 
@@ -177,7 +178,7 @@ class CellAtoms:
 
     @cached_property
     def _nodes(self) -> Nodes:
-        return self.partition.nodes(_NODES_IN_A_CELL)
+        return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
 
     def held(self, clients: Sequence[LogDensity], *, refuse: bool) -> HeldOnCells:
         """P(cell_i) = mu_i times the average of p/h over the cell."""
@@ -197,7 +198,7 @@ class CellAtoms:
         rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
         mass = rows.sum(axis=1)
         extremes = np.stack([ratio.min(axis=(1, 2)), ratio.max(axis=(1, 2))], axis=1) / mass[:, None]
-        tell_outside(self.family, clients, extremes, refuse)
+        tell_outside(self.family, clients, extremes, _CELL_SLACK, refuse)
         return HeldOnCells(rows / mass[:, None], self.partition)
 
 
@@ -260,16 +261,15 @@ class PointAtoms:
         """Here p is taken to be normalised: the points alone could not tell its mass from their own luck."""
         unseen = int(np.isneginf(shift).sum())
         if unseen and not refuse:
-            warnings.warn(
+            warn_caller(
                 f"{unseen} of {len(clients)} clients are 0 at each of the {self.how.count} points: what is released for them is "
                 "a draw of the reference; take more points, or a family nearer to the clients",
                 OutsideFamilyWarning,
-                stacklevel=5,
             )
         with np.errstate(over="ignore"):
             extremes = np.exp(np.stack([log_ratio.min(axis=1), shift], axis=1))
         seen = np.flatnonzero(np.isfinite(shift) | refuse)
-        tell_outside(self.family, [clients[int(i)] for i in seen], extremes[seen], refuse)
+        tell_outside(self.family, [clients[int(i)] for i in seen], extremes[seen], _POINT_SLACK, refuse)
 
 
 def atoms_of(family: ContinuousFamily, how: How) -> Atoms:

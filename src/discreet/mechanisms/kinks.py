@@ -17,6 +17,7 @@ from discreet.families.continuous import ContinuousFamily
 from discreet.quadrature import Panels, errors_on_unit_cube, rule, tensor_rule
 
 Floats = NDArray[np.float64]
+_SMALLEST = 1e-300
 Evaluate = Callable[[Floats, Floats], Floats]
 
 _STEPS = 5  # of regula falsi, each on all roots at once
@@ -24,7 +25,7 @@ _STEPS = 5  # of regula falsi, each on all roots at once
 
 @dataclass(frozen=True, eq=False)
 class CutLines:
-    """Nodes on the segments of the lines of kinked panels: reference masses and p/h (m,), and the line each belongs to."""
+    """Nodes on the segments of the lines of kinked panels: reference masses and p/h (s, order), and each segment's line (s,)."""
 
     masses: Floats
     ratio: Floats
@@ -36,16 +37,18 @@ class CutLines:
 
     @property
     def panel(self) -> NDArray[np.intp]:
-        """(m,) the panel each node belongs to."""
+        """(s,) the panel each segment belongs to."""
         return self.line // len(self.line_weights)
 
     def errors(self, values: Floats) -> Floats:
-        """(panels,) estimated errors of the integrals of values times h, once every line is integrated."""
-        along = np.bincount(self.line, self.masses * values, minlength=self.lines)
-        if self.dim == 1:
-            return np.zeros(self.lines)
-        heights = along.reshape(-1, len(self.line_weights)) / self.line_weights
-        return errors_on_unit_cube(heights, self.order, self.dim - 1, fast=0.0)
+        """(panels,) estimated errors of the integrals of values (s, order) times h: along the segments, then across the lines."""
+        inside = errors_on_unit_cube(self.masses * values / rule(self.order)[1], self.order, 1)
+        errors = np.bincount(self.panel, inside, minlength=self.lines // len(self.line_weights)).astype(np.float64)
+        if self.dim > 1:
+            along = np.bincount(self.line, (self.masses * values).sum(axis=1), minlength=self.lines)
+            heights = along.reshape(-1, len(self.line_weights)) / self.line_weights
+            errors += errors_on_unit_cube(heights, self.order, self.dim - 1, fast=0.0)
+        return errors
 
 
 def cut_lines(
@@ -68,7 +71,7 @@ def cut_lines(
         if not len(group):
             continue
         values = np.moveaxis(cube[group], axis + 1, -1).reshape(-1, order)
-        line, start, stop = _segments(values, levels)
+        line, start, stop = segments(values, np.asarray(levels)[:, None])
         inner = start[:, None] + (stop - start)[:, None] * gauss_places
         outer = np.broadcast_to(outer_places[line % len(outer_places)][:, None, :], (*inner.shape, dim - 1))
         unit = np.insert(outer, axis, inner, axis=2)
@@ -77,21 +80,25 @@ def cut_lines(
         coordinates.append(low[:, None, :] + width[:, None, :] * unit)
         share = outer_weights[line % len(outer_places)] * (stop - start) * np.prod(width, axis=1)
         weights.append(share[:, None] * gauss_weights)
-        owner.append(np.repeat(panel * len(outer_places) + line % len(outer_places), order))
+        owner.append(panel * len(outer_places) + line % len(outer_places))
     t = np.concatenate(coordinates).reshape(-1, dim)
     x = family.chart.points(t)
     log_reference = family.log_reference(x)
     with np.errstate(invalid="ignore"):
-        element = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0)
-    masses = np.concatenate(weights).ravel() * element
-    found = np.where(element > 0.0, evaluate(x, log_reference), 0.0)
+        element = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0).reshape(-1, order)
+    masses = np.concatenate(weights) * element
+    found = np.where(element > 0.0, evaluate(x, log_reference).reshape(-1, order), 0.0)
     lines = len(panels) * len(outer_places)
     return CutLines(masses, found, np.concatenate(owner), lines, outer_weights, order, dim)
 
 
-def _segments(values: Floats, levels: list[float]) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """(line, start, stop) of the pieces of every line (l, order) between the places where it passes a level."""
-    root_line, root = _roots(values, np.asarray(levels))
+def segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """(line, start, stop) of the pieces of every line (l, order) of ratios between the places where it passes a level.
+
+    Levels (n, 1) are for all lines alike, levels (n, l) each line's own.
+    """
+    # the logarithm of p/h is closer to a polynomial than p/h itself: a quadratic, for a Gaussian
+    root_line, root = _roots(np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST)))
     line = np.concatenate([np.arange(len(values)), root_line])
     start = np.concatenate([np.zeros(len(values)), root])
     sorted_by_line = np.lexsort((start, line))
@@ -103,20 +110,20 @@ def _segments(values: Floats, levels: list[float]) -> tuple[NDArray[np.intp], Fl
 
 
 def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass a level."""
+    """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], rule(order)[0], [1.0]])
     at_ends = values @ _at_ends(order)
     sampled = np.concatenate([at_ends[:, :1], values, at_ends[:, 1:]], axis=1)
-    above = sampled > levels[:, None, None]
+    above = sampled > levels[:, :, None]
     which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
-    level, held = levels[which], values[line]
+    level, held = np.broadcast_to(levels, (len(levels), len(values)))[which, line], values[line]
     low, high = places[gap], places[gap + 1]
     at_low, at_high = sampled[line, gap] - level, sampled[line, gap + 1] - level
     place, went_left, went_right = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     for _ in range(_STEPS):  # regula falsi; an end that stays twice has its value halved (the "Illinois" rule)
         place = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.001, 0.999)
-        value = _interpolated(held, place) - level
+        value = interpolated(held, place) - level
         left = (value > 0.0) == (at_low > 0.0)
         low, high = np.where(left, place, low), np.where(left, high, place)
         at_low = np.where(left, value, np.where(went_right, 0.5, 1.0) * at_low)
@@ -125,7 +132,7 @@ def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     return line, place
 
 
-def _interpolated(values: Floats, place: Floats) -> Floats:
+def interpolated(values: Floats, place: Floats) -> Floats:
     """The polynomial through values (n, order) at the Gauss-Legendre places, at one place (n,) each (barycentric formula)."""
     nodes, weights = _barycentric(values.shape[1])
     difference = place[:, None] - nodes

@@ -8,16 +8,14 @@ does not depend on anything here.
 """
 
 import math
-import warnings
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError, NotPrivateWarning, check_count
+from discreet.errors import DiscreetError, NotPrivateWarning, check_count, warn_caller
 from discreet.families.continuous import ContinuousFamily
 from discreet.families.densities import LogDensity, as_points, shape_of_points
 from discreet.projection import Affine
@@ -37,7 +35,7 @@ class OutputLaw:
     mixing: Affine | None
     clients: tuple[LogDensity, ...]
     many: bool
-    node_masses: Floats  # (m,) of the reference
+    node_masses: Floats  # (m,) of the reference, or (n, m) where every client has nodes of its own
     client_masses: Floats  # (n, m)
     log_mass: Floats  # (n,) log of each client's mass as it was given
     slope: Floats
@@ -101,7 +99,7 @@ class OutputLaw:
         if rng is None:
             rng = np.random.default_rng()
         else:
-            warnings.warn("rng= makes the sample reproducible: it is NOT private", NotPrivateWarning, stacklevel=2)
+            warn_caller("rng= makes the sample reproducible: it is NOT private", NotPrivateWarning)
         kept: list[Floats] = []
         missing = count
         while missing:
@@ -122,13 +120,14 @@ class OutputLaw:
 
     def output_masses_of(self, rows: slice) -> Floats:
         """Masses of q on the nodes for some of the clients."""
-        lower, upper = self.constants.b * self.node_masses, self.constants.B * self.node_masses
+        masses = self.node_masses if self.node_masses.ndim == 1 else self.node_masses[rows]
+        lower, upper = self.constants.b * masses, self.constants.B * masses
         p = self.client_masses[rows]
         with np.errstate(invalid="ignore", over="ignore"):
             value = np.where(p > 0.0, p * self.slope[rows, None], 0.0) + self.lift[rows, None] * lower
         return np.clip(value, lower, upper)
 
-    @cached_property
+    @property
     def output_masses(self) -> Floats:
         """(n, m) masses of q on the nodes, or (m,) for a single client."""
         found = self.output_masses_of(slice(None))

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning
+from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, warn_caller
 from discreet.families.continuous import LARGEST_CHARTED, ORDER, ContinuousFamily, Nodes, worst
 from discreet.families.densities import LogDensity, as_density
 from discreet.families.kernels import Mixture, log_densities
+from discreet.mechanisms.batches import cut_clients
 from discreet.mechanisms.kinks import cut_lines
 from discreet.mechanisms.outputs import OutputLaw, affine_clip, blocks, ratio_of
 from discreet.projection import Affine, Box
+from discreet.projection.vectorised import improved
 from discreet.quadrature import Panels
 from discreet.tradeoff import Constants
 
@@ -32,14 +34,18 @@ TOLERANCE = {
     2: 2e-7,
     3: 1e-5,
 }  # estimated error of the output's mass at which one client's panels are fine enough
-MOST_NODES = {1: 1 << 16, 2: 1 << 18, 3: 1 << 20}
-SHARED_SPLIT = {1: 8, 2: 2, 3: 1}  # how much finer the nodes are that many clients share
+MOST_NODES = {1: 1 << 16, 2: 1 << 18, 3: 1 << 19}
+SHARED_SPLIT = {1: 1, 2: 2, 3: 1}  # how much finer the nodes are that many clients share, where they are not cut
+SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
+_MOST_SHARED = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
+_SHARED_ROUNDS = 12
 MONTE_CARLO_NODES = 1 << 16
 _SPLIT = {1: 4, 2: 2, 3: 2}
 _BEYOND_NODES = 0.2  # share of its range on the nodes by which a function may pass it on the rest of a panel
 _BAND_SLACK = 1e-6
 _MOVED = 1e-6  # relative change of the slope past which kinks are no longer where they were cut
 _ROUNDS = 60
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +138,8 @@ class OutputSolver:
             else:
                 break
             found = self._solution(pieces.masses, pieces.ratio)
-        tell_outside(self.family, [p], found.ratio[None, found.masses > 0.0], self.mixing is not None)
+        inside = found.ratio[None, found.masses > 0.0]
+        tell_outside(self.family, [p], inside, _BAND_SLACK + float(pieces.errors.sum()), self.mixing is not None)
         return OutputLaw(
             self.family, self.constants, self.mixing, (p,), False, found.masses, (found.masses * found.ratio)[None, :],
             np.array([shift + math.log(found.mass)]), np.array([found.slope]), np.array([found.lift]),
@@ -153,8 +160,9 @@ class OutputSolver:
             lines = cut_lines(self.family, nodes.panels[kinked], ratio[kinked], levels, ratio_at)
             output = affine_clip(lines.ratio / at.mass, at.slope, at.lift, self.constants)
             errors[kinked] += lines.errors(output) + lines.errors(np.minimum(lines.ratio / at.mass, output))
-            owner = np.concatenate([owner, np.flatnonzero(kinked)[lines.panel]])
-            masses, ratios = np.concatenate([masses, lines.masses]), np.concatenate([ratios, lines.ratio])
+            owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel], order)])
+            masses = np.concatenate([masses, lines.masses.ravel()])
+            ratios = np.concatenate([ratios, lines.ratio.ravel()])
         return Pieces(nodes.panels, masses, ratios, owner, errors)
 
     def _solution(self, masses: Floats, ratio: Floats) -> Solution:
@@ -168,25 +176,63 @@ class OutputSolver:
 
     def _levels(self, at: Solution) -> list[float]:
         """Where p/h (not normalised) meets a bound of the clip, and where p meets q."""
-        b, top, slope, lift = self.constants.b, self.constants.B, at.slope, at.lift
-        levels = [b if slope < 1.0 else top]
-        if 0.0 < slope < math.inf:
-            levels += [b * (1.0 - lift) / slope, (top - lift * b) / slope]
-        if slope < 1.0 and lift > 0.0:
-            levels.append(lift * b / (1.0 - slope))
-        return [level * at.mass for level in levels if level > 0.0]
+        found = _levels(self.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
+        return [level * at.mass for level in found if 0.0 < level < math.inf]
 
     # many clients, shared nodes
 
     def _on_shared_nodes(self, clients: Sequence[LogDensity]) -> OutputLaw:
-        nodes = self._shared_nodes
-        law = self._solved(clients, True, nodes.masses.ravel(), log_ratios(clients, nodes).reshape(len(clients), -1))
-        errors = np.empty(len(clients))
+        nodes, log_ratio, errors = self._shared(clients)
+        law = self._solved(clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1))
+        if self.family.dim == 1:
+            return self._cut_along_line(law, nodes, errors)
         for rows in blocks(*law.client_masses.shape):
             density = law.output_masses_of(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
-            for row, values in zip(range(rows.start, rows.stop), density, strict=True):
-                errors[row] = nodes.panels.errors(values, ORDER[self.family.dim]).sum()
+            errors[rows] += nodes.panels.errors(density, ORDER[self.family.dim]).sum(axis=1)
         return replace(law, errors=errors)
+
+    def _shared(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
+        """Nodes on which every client is resolved, their log p/h there (n, panels, nodes), and what is left of errors (n,)."""
+        dim, order = self.family.dim, ORDER[self.family.dim]
+        nodes = self._shared_nodes
+        log_ratio = log_ratios(clients, nodes)
+        for _ in range(_SHARED_ROUNDS):
+            errors = self._client_errors(nodes, log_ratio)
+            bad = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
+            if not bad.any() or nodes.weights.size > _MOST_SHARED[dim]:
+                break
+            fresh = self.family.nodes_of(nodes.panels[bad].split(2), order)
+            nodes = nodes[~bad].joined(fresh)
+            log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios(clients, fresh)], axis=1)
+        return nodes, log_ratio, np.asarray(errors.sum(axis=1))
+
+    def _client_errors(self, nodes: Nodes, log_ratio: Floats) -> Floats:
+        """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
+        errors = np.empty(log_ratio.shape[:2])
+        for rows in blocks(len(log_ratio), nodes.weights.size):
+            shift = log_ratio[rows].max(axis=(1, 2), keepdims=True)
+            density = np.exp(log_ratio[rows] - np.where(np.isfinite(shift), shift, 0.0)) * nodes.element
+            mass = np.maximum(np.sum(density * nodes.weights, axis=(1, 2)), _SMALLEST)
+            errors[rows] = nodes.panels.errors(density, ORDER[self.family.dim]) / mass[:, None]
+        return errors
+
+    def _cut_along_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
+        """Clients on an interval, once more on nodes of their own that end at their kinks."""
+        constants = self.constants
+        ratio = (law.client_masses / law.node_masses).reshape(-1, *nodes.weights.shape)
+        slope, cut_mass = law.slope, np.ones(len(ratio))
+        for _ in range(2):  # the second time the cuts are where the kinks are
+            found = cut_clients(self.family, nodes, ratio, _levels(constants, slope, law.lift) * cut_mass)
+            client = found.masses * found.ratio
+            cut_mass = client.sum(axis=1)
+            client /= cut_mass[:, None]
+            if self.mixing is None:
+                lower, upper = constants.b * found.masses, constants.B * found.masses
+                better = improved(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
+                slope = np.where(np.isfinite(slope), better, slope)
+        law = replace(law, node_masses=found.masses, client_masses=client, slope=slope)
+        output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
+        return replace(law, errors=errors + found.errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
     @cached_property
     def _shared_nodes(self) -> Nodes:
@@ -215,7 +261,7 @@ class OutputSolver:
         client *= masses
         mass = client.sum(axis=1)
         client /= mass[:, None]
-        tell_outside(self.family, clients, extremes / mass[:, None], self.mixing is not None)
+        tell_outside(self.family, clients, extremes / mass[:, None], _BAND_SLACK, self.mixing is not None)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
         else:
@@ -258,12 +304,17 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
     return found.reshape(len(clients), *nodes.weights.shape)
 
 
-def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], ratio: Floats, refuse: bool) -> None:
-    """Warn about clients with p/h (n, m) outside the band, or refuse them where a mechanism is only for members."""
+def tell_outside(
+    family: ContinuousFamily, clients: Sequence[LogDensity], ratio: Floats, slack: float, refuse: bool
+) -> None:
+    """Warn about clients with p/h (n, m) outside the band, or refuse them where a mechanism is only for members.
+
+    `slack` is how well the mass that p was divided by is known, relatively.
+    """
     bounds = family.bounds
     smallest, largest = ratio.min(axis=1), ratio.max(axis=1)
-    bad = (largest > bounds.upper * (1.0 + _BAND_SLACK)) | (smallest < bounds.lower * (1.0 - _BAND_SLACK))
-    outside = [i for i in map(int, np.flatnonzero(bad)) if not family.certainly_contains(clients[i])]
+    bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
+    outside = [i for i in map(int, np.flatnonzero(bad)) if not _is_member(family, clients[i])]
     if not outside:
         return
     first = outside[0]
@@ -277,11 +328,15 @@ def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], ratio:
             f"{what}; the linear mechanism would publish more of it than it may: release nearest_member(family, p), or use "
             "OptimalSampler, which is private for every law"
         )
-    warnings.warn(
-        f"{what}; its release is private all the same, the bound on its utility is lost",
-        OutsideFamilyWarning,
-        stacklevel=5,
-    )
+    warn_caller(f"{what}; its release is private all the same, the bound on its utility is lost", OutsideFamilyWarning)
+
+
+def _is_member(family: ContinuousFamily, p: LogDensity) -> bool:
+    """Whether p is in the band by its parameters, or because it was clipped to one inside."""
+    if isinstance(p, OutputLaw):
+        bounds, constants = family.bounds, p.constants
+        return p.family == family and bounds.lower <= constants.b and bounds.upper >= constants.B
+    return family.certainly_contains(p)
 
 
 def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw:
@@ -292,6 +347,17 @@ def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideFamilyWarning)
         return OutputSolver(family, constants, math.log(bounds.upper / lower) + 1e-9, None).law(p)
+
+
+def _levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
+    """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none."""
+    b, top = constants.b, constants.B
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steep = np.isinf(slope)
+        from_below = np.where(steep, 0.0, b * (1.0 - lift) / slope)
+        from_above = np.where(steep, 0.0, (top - lift * b) / slope)
+        inside = np.where(slope < 1.0, lift * b / (1.0 - slope), 0.0)
+    return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), inside])
 
 
 def _crossed(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
