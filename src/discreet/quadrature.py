@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_NARROWEST = 1e-14
 _FAST = 0.1  # over two degrees; a jump in the fourth derivative falls slower than that
 
 
@@ -75,18 +76,27 @@ class Panels:
         low_upper[rows, axis], high_lower[rows, axis] = middle, middle
         return Panels(np.vstack([self.lower, high_lower]), np.vstack([low_upper, self.upper]))
 
+    @property
+    def divisible(self) -> NDArray[np.bool_]:
+        """(n,) whether a panel is wide enough to be split: not next to rounding, compared with all of them together."""
+        whole = self.upper.max(axis=0) - self.lower.min(axis=0)
+        return np.asarray(np.all(self.upper - self.lower > _NARROWEST * whole, axis=1))
+
     def joined(self, other: "Panels") -> "Panels":
         """These panels and then the others."""
         return Panels(np.vstack([self.lower, other.lower]), np.vstack([self.upper, other.upper]))
 
-    def errors(self, values: Floats, order: int) -> Floats:
+    def errors(self, values: Floats, order: int, fast: float = _FAST) -> Floats:
         """(..., n) estimated errors of the integrals of functions with values (..., n, order^dim) at `nodes(order)`."""
-        flat = errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim)
+        flat = errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim, fast)
         return np.asarray(self.volume * flat.reshape(values.shape[:-1]))
 
 
 def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAST) -> Floats:
-    """(n,) estimated errors of the integrals over the unit cube of functions with values (n, order^dim) on `tensor_rule`."""
+    """(n,) estimated errors of the integrals over the unit cube of functions with values (n, order^dim) on `tensor_rule`.
+
+    Coefficients that fall by less than `fast` over two degrees are taken to follow a power law; with 0, all are.
+    """
     total = np.zeros(len(values))
     cube = values.reshape((len(values),) + (order,) * dim)
     by_power = np.log(2.0) / np.log((order - 0.5) / (order - 2.5))

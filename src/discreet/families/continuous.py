@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 LARGEST_CHARTED = 3
 ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel
 _CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
-_INTEGRAL = {1: 1e-12, 2: 1e-9, 3: 1e-6}  # and of the normalising constant
+_INTEGRAL = {1: 1e-11, 2: 1e-8, 3: 1e-5}  # and of the normalising constant
 _CELLS_IN_A_ROUND = 1 << 22
 
 
@@ -144,26 +144,28 @@ Element = Callable[[Floats], Floats]
 def measured(panels: Panels, element: Element) -> tuple[Panels, float, float]:
     """Panels good enough to evaluate every client on; and the integral of `element(t)`, known better than that, with its error."""
     dim = panels.dim
-    coarse, *_ = resolved(panels, element, _CLIENTS[dim])
-    return (coarse, *resolved(coarse, element, _INTEGRAL[dim])[1:])
+    coarse, *_ = resolved(panels, element, _CLIENTS[dim], 0.1)
+    return (coarse, *resolved(coarse, element, _INTEGRAL[dim], 0.0)[1:])
 
 
-def resolved(panels: Panels, element: Element, tolerance: float) -> tuple[Panels, float, float]:
-    """Panels split until the integral of `element(t)` is known to a relative tolerance, with the integral and its error."""
+def resolved(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
+    """Panels split until the integral of `element(t)` is known to a relative tolerance, with the integral and its error.
+
+    `fast` as in `errors_on_unit_cube`: 0 for an error that a jump in some derivative cannot hide from.
+    """
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
     def values_of(some: Panels) -> tuple[Floats, Floats]:
         t, weights = some.nodes(order)
         values = element(t)
-        return np.sum(values * weights, axis=1), some.errors(values, order)
+        return np.sum(values * weights, axis=1), some.errors(values, order, fast)
 
     integrals, errors = values_of(panels)
     while True:
         total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
             return panels, total, error
-        bad = worst(errors, 0.5 * tolerance * total)
-        bad &= np.all(panels.upper - panels.lower > 1e-14 * np.abs(panels.upper), axis=1)
+        bad = worst(errors, 0.5 * tolerance * total) & panels.divisible
         if not bad.any():
             return panels, total, error
         new = panels[bad].split(2)

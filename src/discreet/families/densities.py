@@ -152,7 +152,7 @@ class Tabulated:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) or (n, dim)."""
-        return np.exp(self.log_density(as_points(x, self.dim)))
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
 
     def log_density(self, x: Floats) -> Floats:
         inside = np.ones(len(x), dtype=bool)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families.densities import as_points, shape_of_points
-from discreet.families.laws import as_floats, law_of_counts
+from discreet.families.laws import as_floats, refuse_bad_entries
 
 Floats = NDArray[np.float64]
 _BLOCK = 1 << 18  # entries of a block of points times components, so that it stays in cache
@@ -110,9 +110,14 @@ class Mixture:
         *,
         kernel: str | Kernel = "gaussian",
     ) -> None:
-        self.weights = law_of_counts(weights, np.size(weights))
-        if self.weights.ndim != 1:
-            raise DiscreetError(f"weights has shape {self.weights.shape}; give one for each component")
+        given = as_floats(weights, "weights")
+        if given.ndim != 1 or not given.size:
+            raise DiscreetError(f"weights has shape {given.shape}; give one for each component")
+        refuse_bad_entries(given, "weights")
+        if not given.max() > 0.0:
+            raise DiscreetError("weights are all zero; give at least one component a positive weight")
+        scaled = given / given.max()  # so that the sum cannot overflow
+        self.weights = scaled / scaled.sum()
         means = as_floats(means, "means")
         self.means = means.reshape(-1, 1) if means.ndim <= 1 else means
         if self.means.ndim != 2 or len(self.means) != len(self.weights):

@@ -41,6 +41,7 @@ class _Mixtures(ContinuousFamily):
     """What both kernels share: a radius, a scale, perhaps a box; and members recognised by their parameters."""
 
     kernel: Kernel
+    _tail: float
 
     def __init__(self, dim: int, radius: float, scale: float, box: Any) -> None:
         self.dim = check_count("dim", dim)
@@ -50,6 +51,11 @@ class _Mixtures(ContinuousFamily):
         self.radius = POSITIVE.check("radius", radius, "it bounds the distance of a centre from the origin")
         self.scale = POSITIVE.check("scale", scale, "it is the width of one component")
         self.box = None if box is None else as_box(box, self.dim)
+        reach = self.radius + self.scale * self._tail
+        if self.box is not None and any(low >= reach or high <= -reach for low, high in self.box):
+            raise DiscreetError(
+                f"box = {self.box} holds next to nothing of the reference, which lies within {reach:g} of the origin"
+            )
 
     def mixture(self, weights: ArrayLike, means: ArrayLike) -> Mixture:
         """The member with these weights and centres, restricted to the family's box where it has one."""
@@ -98,6 +104,7 @@ class GaussianMixtures(_Mixtures):
     """
 
     kernel = GAUSSIAN
+    _tail = float(_TAIL[-1])
 
     def __init__(self, dim: int = 1, *, radius: float = 1.0, scale: float = 1.0, box: Any = None) -> None:
         super().__init__(dim, radius, scale, box)
@@ -253,6 +260,7 @@ class LaplaceMixtures(_Mixtures):
     """
 
     kernel = LAPLACE
+    _tail = float(_EXPONENTIAL_TAIL[-1])
 
     def __init__(self, dim: int = 1, *, radius: float = 1.0, scale: float = 1.0, box: Any = None) -> None:
         super().__init__(dim, radius, scale, box)
@@ -318,10 +326,6 @@ def _cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, wi
     reach = float(edges[-1])
     coarse, all_edges = [], []
     for low, high in box:
-        if high <= -reach or low >= reach:
-            raise DiscreetError(
-                f"box = {box} holds nothing of the reference, which lies within {reach:g} of the origin"
-            )
         low, high = max(low, -reach), min(high, reach)
         coarse.append(np.concatenate([[low], breaks[(breaks > low) & (breaks < high)], [high]]))
         inner = fine[(fine > low) & (fine < high)]

@@ -75,6 +75,8 @@ class OutputLaw:
 
     def log_density(self, x: Floats) -> Floats:
         """log q of a single client's law, so that it can be a client in its turn."""
+        if self.many:
+            raise DiscreetError(f"these are the output laws of {len(self.clients)} clients; ask for the output of one")
         log_reference = self.family.log_reference(x)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._relative(0, x, log_reference)) + log_reference)

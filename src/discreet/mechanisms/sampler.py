@@ -30,6 +30,7 @@ from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, check_epsilon
 
 Client = LogDensity | Callable[..., Any]
+_BLOCK = 1 << 22  # clients times atoms held at a time
 
 
 class FiniteSampler(abc.ABC):
@@ -159,9 +160,14 @@ class FiniteSampler(abc.ABC):
         if isinstance(self.how, Density):
             laws = [self._solver.law(one) for one in (p if is_many(p) else [p])]
             return rejection.drawn(laws, self.how, randomness, rng)
-        held = self._held(p)
-        numbers = release.outcomes(self.lattice, held.rows, self._mixing, randomness.integers(len(held.rows)))
-        return held.points(numbers, rng)
+        clients = as_clients(p, self.family)
+        step = max(1, _BLOCK // self._atoms.size)
+        found = []
+        for start in range(0, len(clients), step):
+            held = self._atoms.held(clients[start : start + step], refuse=self._mixing is not None)
+            numbers = release.outcomes(self.lattice, held.rows, self._mixing, randomness.integers(len(held.rows)))
+            found.append(held.points(numbers, rng))
+        return np.concatenate(found)
 
     def _spelled(self, points: NDArray[np.float64], many: bool) -> Any:
         flat = points[:, 0] if self.family.dim == 1 else points

@@ -128,7 +128,7 @@ class OutputSolver:
             pieces = pieces_of(nodes, ratio)
             found = self._solution(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
-            bad = worst(pieces.errors, 0.5 * tolerance) & _divisible(pieces.panels)
+            bad = worst(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
                 fresh = self.family.nodes_of(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
                 pieces = pieces.without(bad).joined(pieces_of(fresh))
@@ -340,7 +340,7 @@ def _is_member(family: ContinuousFamily, p: LogDensity) -> bool:
 
 
 def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw:
-    """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 h, c2 h) [paper, Prop. C.9]."""
+    """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 h, c2 h) [paper, Prop. C.8]."""
     bounds = family.bounds
     lower = max(bounds.lower, 1e-12 * bounds.upper)
     constants = Constants(bounds.alpha, lower, bounds.upper, 1.0, 1.0, 1.0)
@@ -369,11 +369,6 @@ def _crossed(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
     for level in levels:
         crossed |= (low < level) & (level < high)
     return crossed
-
-
-def _divisible(panels: Panels) -> NDArray[np.bool_]:
-    """The panels that are still wide enough to be split."""
-    return np.asarray(np.all(panels.upper - panels.lower > 1e-13 * np.abs(panels.upper), axis=1))
 
 
 def _shift(log_ratio: Floats) -> float:
