@@ -3,10 +3,10 @@
 On a panel of width w, q nodes integrate polynomials of degree 2q - 1 exactly along each axis. How far a function is from
 that is read off its Legendre coefficients on the nodes themselves, with no further evaluation. They fall like a geometric
 sequence where the function is smooth, and like a power of the degree where a derivative jumps. The error of the integral is
-near the coefficient of degree 2q, which is extrapolated from c_top, the larger of the last two coefficients, and c_middle, of
-the two before: geometrically where they fall fast, as a power law where they do not.
+near the coefficient of degree 2q, which is extrapolated from c_top, the largest of the last k coefficients (k = q/3, at least
+two), and c_middle, of the k before: geometrically where they fall fast, as a power law where they do not.
 
-    error = |c_top| rho^s,   rho = min(1, |c_top| / |c_middle|),   s = (q+1)/2 or log 2 / log((q - 1/2)/(q - 5/2))
+    error = |c_top| rho^s,   rho = min(1, |c_top| / |c_middle|),   s = (q+1)/k or log 2 / log((q - 1/2)/(q - 1/2 - k))
 
 The estimate decides where panels are split, and what is reported as an error. No privacy guarantee rests on it.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _NARROWEST = 1e-14
-_FAST = 0.1  # over two degrees; a jump in the fourth derivative falls slower than that
+_FAST = 0.1  # past this rho they fall like a power of the degree
 
 
 @dataclass(frozen=True)
@@ -95,17 +95,18 @@ class Panels:
 def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAST) -> Floats:
     """(n,) estimated errors of the integrals over the unit cube of functions with values (n, order^dim) on `tensor_rule`.
 
-    Coefficients that fall by less than `fast` over two degrees are taken to follow a power law; with 0, all are.
+    Coefficients that fall by less than a factor `fast` from c_middle to c_top are taken to follow a power law; with 0, all are.
     """
     total = np.zeros(len(values))
     cube = values.reshape((len(values),) + (order,) * dim)
-    by_power = np.log(2.0) / np.log((order - 0.5) / (order - 2.5))
+    few = max(2, order // 3)
+    by_power = np.log(2.0) / np.log((order - 0.5) / (order - 0.5 - few))
     for axis in range(1, dim + 1):
-        found = np.square(np.tensordot(cube, _last_coefficients(order), axes=(axis, 0)))
-        size = np.sqrt(found.reshape(len(values), -1, 4).mean(axis=1))  # over the lines along this axis
-        top, middle = size[:, :2].max(axis=1), size[:, 2:].max(axis=1)
+        found = np.square(np.tensordot(cube, _last_coefficients(order, 2 * few), axes=(axis, 0)))
+        size = np.sqrt(found.reshape(len(values), -1, 2 * few).mean(axis=1))  # over the lines along this axis
+        top, middle = size[:, :few].max(axis=1), size[:, few:].max(axis=1)
         decay = np.divide(top, middle, out=np.ones_like(top), where=middle > top)
-        total += top * decay ** np.where(decay > fast, by_power, (order + 1) / 2)
+        total += top * decay ** np.where(decay > fast, by_power, (order + 1) / few)
     return total
 
 
@@ -126,10 +127,10 @@ def tensor_rule(order: int, dim: int) -> tuple[Floats, Floats]:
 
 
 @cache
-def _last_coefficients(order: int) -> Floats:
-    """The map (order, 4) from values on a line to its Legendre coefficients of the last four degrees, the highest first."""
+def _last_coefficients(order: int, count: int) -> Floats:
+    """The map (order, count) from values on a line to its Legendre coefficients of the last degrees, the highest first."""
     nodes, weights = rule(order)
-    degrees = np.arange(order - 1, order - 5, -1)
+    degrees = np.arange(order - 1, order - 1 - count, -1)
     basis = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1)[:, degrees]
     return np.ascontiguousarray(weights[:, None] * basis * (2 * degrees + 1))
 
