@@ -76,6 +76,16 @@ class Panels:
         low_upper[rows, axis], high_lower[rows, axis] = middle, middle
         return Panels(np.vstack([self.lower, high_lower]), np.vstack([low_upper, self.upper]))
 
+    def cut(self, axis: int, places: Floats) -> "Panels":
+        """Panels cut in two wherever one of the places lies inside them along the axis."""
+        panels = self
+        for place in places:
+            across = (panels.lower[:, axis] < place) & (place < panels.upper[:, axis])
+            below, above = panels[across], panels[across]
+            below.upper[:, axis], above.lower[:, axis] = place, place
+            panels = panels[~across].joined(below).joined(above)
+        return panels
+
     @property
     def divisible(self) -> NDArray[np.bool_]:
         """(n,) whether a panel is wide enough to be split: not next to rounding, compared with all of them together."""
@@ -98,6 +108,8 @@ def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAS
     Coefficients that fall by less than a factor `fast` from c_middle to c_top are taken to follow a power law; with 0, all are.
     """
     total = np.zeros(len(values))
+    if not len(values):
+        return total
     cube = values.reshape((len(values),) + (order,) * dim)
     few = max(2, order // 3)
     by_power = np.log(2.0) / np.log((order - 0.5) / (order - 0.5 - few))

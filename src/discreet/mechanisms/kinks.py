@@ -113,8 +113,8 @@ def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], rule(order)[0], [1.0]])
-    at_ends = values @ _at_ends(order)
-    sampled = np.concatenate([at_ends[:, :1], values, at_ends[:, 1:]], axis=1)
+    ends = values @ at_ends(order)
+    sampled = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
     above = sampled > levels[:, :, None]
     which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
     level, held = np.broadcast_to(levels, (len(levels), len(values)))[which, line], values[line]
@@ -149,7 +149,7 @@ def _barycentric(order: int) -> tuple[Floats, Floats]:
 
 
 @cache
-def _at_ends(order: int) -> Floats:
+def at_ends(order: int) -> Floats:
     """(order, 2): the map from values at the Gauss-Legendre places to the polynomial's values at 0 and 1."""
     nodes, weights = _barycentric(order)
     columns = []

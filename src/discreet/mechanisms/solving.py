@@ -16,15 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, warn_caller
+from discreet.families.charts import Cartesian
 from discreet.families.continuous import LARGEST_CHARTED, ORDER, ContinuousFamily, Nodes, worst
-from discreet.families.densities import LogDensity, as_density
-from discreet.families.kernels import Mixture, log_densities
+from discreet.families.densities import LogDensity, Tabulated, as_density
+from discreet.families.fits import HistogramLaw
+from discreet.families.kernels import LAPLACE, Mixture, log_densities
 from discreet.mechanisms.batches import cut_clients
-from discreet.mechanisms.kinks import cut_lines
+from discreet.mechanisms.kinks import at_ends, cut_lines
 from discreet.mechanisms.outputs import OutputLaw, affine_clip, blocks, ratio_of
 from discreet.projection import Affine, Box
 from discreet.projection.vectorised import improved
-from discreet.quadrature import Panels
+from discreet.quadrature import Panels, rule
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
@@ -34,7 +36,7 @@ TOLERANCE = {
     2: 2e-7,
     3: 1e-5,
 }  # estimated error of the output's mass at which one client's panels are fine enough
-MOST_NODES = {1: 1 << 16, 2: 1 << 18, 3: 1 << 19}
+MOST_NODES = {1: 1 << 14, 2: 1 << 18, 3: 1 << 19}
 SHARED_SPLIT = {1: 1, 2: 2, 3: 1}  # how much finer the nodes are that many clients share, where they are not cut
 SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
 _MOST_SHARED = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
@@ -45,7 +47,9 @@ _BEYOND_NODES = 0.2  # share of its range on the nodes by which a function may p
 _BAND_SLACK = 1e-6
 _MOVED = 1e-6  # relative change of the slope past which kinks are no longer where they were cut
 _ROUNDS = 60
+_MOST_BREAKS = {1: 256, 2: 24, 3: 6}
 _SMALLEST = 1e-300
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +113,7 @@ class OutputSolver:
 
     def _refined(self, p: LogDensity) -> OutputLaw:
         dim, tolerance = self.family.dim, TOLERANCE[self.family.dim]
-        nodes = self.family.nodes
+        nodes = nodes_for(self.family, p)
         log_ratio = log_ratios([p], nodes)[0]
         shift = _shift(log_ratio)
         ratio = np.exp(log_ratio - shift)
@@ -152,18 +156,37 @@ class OutputSolver:
         """The nodes of some panels, those that a kink of the solution crosses cut along it, with every panel's error."""
         order = ORDER[self.family.dim]
         levels = self._levels(at)
-        errors = nodes.panels.errors(ratio * nodes.element, order) / at.mass
         kinked = _crossed(ratio, levels)
+        p, q = self._both(ratio, at)
+        errors = nodes.panels.errors(p * nodes.element, order)
+        if self.family.dim == 1:
+            errors += self._errors_at_ends(nodes, ratio, ratio_at) / at.mass
+        errors[~kinked] += nodes.panels[~kinked].errors((_entropy(p, q) * nodes.element)[~kinked], order)
         owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
         masses, ratios = nodes.masses[~kinked].ravel(), ratio[~kinked].ravel()
         if kinked.any():
             lines = cut_lines(self.family, nodes.panels[kinked], ratio[kinked], levels, ratio_at)
-            output = affine_clip(lines.ratio / at.mass, at.slope, at.lift, self.constants)
-            errors[kinked] += lines.errors(output) + lines.errors(np.minimum(lines.ratio / at.mass, output))
+            p, q = self._both(lines.ratio, at)
+            errors[kinked] += lines.errors(q) + lines.errors(np.minimum(p, q)) + lines.errors(_entropy(p, q))
             owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel], order)])
             masses = np.concatenate([masses, lines.masses.ravel()])
             ratios = np.concatenate([ratios, lines.ratio.ravel()])
         return Pieces(nodes.panels, masses, ratios, owner, errors)
+
+    def _errors_at_ends(self, nodes: Nodes, ratio: Floats, ratio_at: Callable[[Floats, Floats], Floats]) -> Floats:
+        """What a jump of p between the outermost nodes of an interval and its ends would cost: the nodes cannot see it."""
+        order = ratio.shape[1]
+        width = nodes.panels.upper - nodes.panels.lower
+        t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
+        x = self.family.chart.points(t).reshape(-1, 1)
+        found = ratio_at(x, self.family.log_reference(x)).reshape(-1, 2)
+        missed = np.abs(found - ratio @ at_ends(order)) * nodes.element[:, [0, -1]]
+        return np.asarray(missed.sum(axis=1) * width[:, 0] * rule(order)[0][0])
+
+    def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
+        """p/h normalised and q/h, from p/h as it is on the nodes."""
+        p = ratio / at.mass
+        return p, affine_clip(p, at.slope, at.lift, self.constants)
 
     def _solution(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
@@ -276,6 +299,41 @@ class OutputSolver:
         )  # fmt: skip
 
 
+def nodes_for(family: ContinuousFamily, p: LogDensity) -> Nodes:
+    """The family's nodes, on panels cut along the lines where p is known not to be smooth."""
+    breaks = _breaks(family, p)
+    if breaks is None:
+        return family.nodes
+    panels = family.panels
+    for axis, places in enumerate(breaks):
+        panels = panels.cut(axis, np.unique(places))
+    return family.nodes_of(panels, ORDER[family.dim])
+
+
+def _breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
+    """For each of the chart's axes, the coordinates at which p has a cusp or a jump, if they are known and few."""
+    chart = family.chart
+    found: list[Floats] | None = None
+    match p, chart:
+        case Mixture(kernel=kernel), Cartesian() if kernel == LAPLACE:
+            found = [axis.backward(p.means[:, i]) for i, axis in enumerate(chart.maps)]
+        case Tabulated(), Cartesian():
+            found = [axis.backward(p.axes[i]) for i, axis in enumerate(chart.maps)]
+        case HistogramLaw(), _ if p.partition.family == family:
+            found = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
+        case OutputLaw(), _:
+            return _breaks(family, p.clients[0])
+        case _:
+            return None
+    return found if all(len(np.unique(places)) <= _MOST_BREAKS[family.dim] for places in found) else None
+
+
+def _entropy(p: Floats, q: Floats) -> Floats:
+    """p log(p/q) - p + q: the least smooth of the divergences' integrands where p comes near 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(p > 0.0, p * np.log(p / q), 0.0) - p + q
+
+
 def is_many(p: Any) -> bool:
     """Whether p is a list of clients."""
     return isinstance(p, (list, tuple))
@@ -365,6 +423,7 @@ def _crossed(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
     low, high = ratio.min(axis=1), ratio.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
     low, high = low - beyond, high + beyond
+    high[high - low <= _ROUNDING * high] = -np.inf  # a constant that rounding makes pass a level has no kink
     crossed = np.zeros(len(ratio), dtype=bool)
     for level in levels:
         crossed |= (low < level) & (level < high)
