@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_BETWEEN_NODES = 0.02  # by how much p/h may pass its extremes on the nodes
+
 
 class Fit(Protocol):
     """A way to turn records (n, dim) into a density."""
@@ -181,5 +183,6 @@ def in_band(family: "ContinuousFamily", p: LogDensity) -> LogDensity:
     mass = float(ratio @ masses)
     if mass <= 0.0:
         raise DiscreetError(f"the records leave no mass in the space of {family!r}")
-    share = share_towards_reference(float(ratio.min()) / mass, float(ratio.max()) / mass, family)
+    smallest, largest = (1.0 - _BETWEEN_NODES) * float(ratio.min()), (1.0 + _BETWEEN_NODES) * float(ratio.max())
+    share = share_towards_reference(smallest / mass, largest / mass, family)
     return Blend(family, p, math.log(mass), min(1.0, share * (1.0 + 1e-9))) if share > 0.0 else p

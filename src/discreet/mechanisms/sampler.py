@@ -157,10 +157,9 @@ class FiniteSampler(abc.ABC):
         return self._atoms.held(as_clients(p, self.family), refuse=self._mixing is not None)
 
     def _released(self, p: Any, randomness: Randomness, rng: np.random.Generator) -> NDArray[np.float64]:
-        if isinstance(self.how, Density):
-            laws = [self._solver.law(one) for one in (p if is_many(p) else [p])]
-            return rejection.drawn(laws, self.how, randomness, rng)
         clients = as_clients(p, self.family)
+        if isinstance(self.how, Density):
+            return rejection.drawn([self._solver.law(one) for one in clients], self.how, randomness, rng)
         step = max(1, _BLOCK // self._atoms.size)
         found = []
         for start in range(0, len(clients), step):
