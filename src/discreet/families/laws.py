@@ -33,6 +33,16 @@ def is_law(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray((np.abs(total - 1.0) <= SUM_TOLERANCE) & (rows.min(axis=1) >= 0.0))
 
 
+def checked_laws(p: ArrayLike, size: int) -> NDArray[np.float64]:
+    """p as laws (..., size), or the error that says which row is none and why."""
+    laws = as_floats(p, "p", size)
+    rows = laws.reshape(-1, size)
+    good = is_law(rows)
+    if not good.all():
+        refuse_bad_law(rows, int(np.argmin(good)))
+    return laws
+
+
 def refuse_bad_law(rows: NDArray[np.float64], row: int) -> None:
     """Raise the error that says what is wrong with one row of an (n, k) array of would-be laws."""
     law = rows[row]
