@@ -2,27 +2,68 @@
 
 from discreet._version import __version__
 from discreet.divergences import FDivergence, divergence
-from discreet.errors import DiscreetError, ImpossibleError, MissingExtraError, NotPrivateWarning, OutsideFamilyError
-from discreet.families import Band, Simplex
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.errors import (
+    DiscreetError,
+    ImpossibleError,
+    MissingExtraError,
+    NotPrivateWarning,
+    OutsideFamilyError,
+    OutsideFamilyWarning,
+)
+from discreet.families import (
+    Band,
+    DensityBand,
+    GaussianMixtures,
+    HistogramFit,
+    KernelFit,
+    LaplaceMixtures,
+    Mixture,
+    MixtureFit,
+    Simplex,
+    Tabulated,
+)
+from discreet.mechanisms import (
+    Cells,
+    Density,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    OutputLaw,
+    Points,
+    nearest_member,
+)
 from discreet.tradeoff import Constants, Risk, epsilon_for, minimax_risk
 
 __all__ = [
     "Band",
+    "Cells",
     "Constants",
+    "Density",
+    "DensityBand",
     "DiscreetError",
     "FDivergence",
+    "GaussianMixtures",
+    "HistogramFit",
     "ImpossibleError",
+    "KernelFit",
+    "LaplaceMixtures",
     "LinearSampler",
     "MissingExtraError",
+    "Mixture",
+    "MixtureFit",
     "MollifierSampler",
     "NotPrivateWarning",
     "OptimalSampler",
+    "OutputLaw",
     "OutsideFamilyError",
+    "OutsideFamilyWarning",
+    "Points",
     "Risk",
     "Simplex",
+    "Tabulated",
     "__version__",
     "divergence",
     "epsilon_for",
     "minimax_risk",
+    "nearest_member",
 ]

@@ -4,8 +4,11 @@ A `Range` checks a number and prints itself in the message, so that no compariso
 `epsilon = nan is not in (0, inf)`.
 """
 
+import inspect
 import math
 import numbers
+import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -24,6 +27,19 @@ class ImpossibleError(DiscreetError):
 
 class NotPrivateWarning(UserWarning):
     """The randomness is reproducible: good for experiments, never for a release."""
+
+
+class OutsideFamilyWarning(UserWarning):
+    """A client's law is not in the family: its privacy holds all the same, the bound on its utility does not."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called into the library, however deep inside it the matter was noticed."""
+    package = os.path.dirname(__file__)
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 class MissingExtraError(ImportError):

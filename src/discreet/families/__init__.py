@@ -1,5 +1,24 @@
 """Who the clients may be: a reference measure mu and a band c1 <= dP/dmu <= c2 [paper, eq. (possibleDensityAssumption)]."""
 
+from discreet.families.continuous import ContinuousFamily
+from discreet.families.densities import Tabulated
+from discreet.families.density_band import DensityBand
 from discreet.families.finite import Band, FiniteFamily, Simplex
+from discreet.families.fits import HistogramFit, KernelFit, MixtureFit
+from discreet.families.kernels import Mixture
+from discreet.families.mixtures import GaussianMixtures, LaplaceMixtures
 
-__all__ = ["Band", "FiniteFamily", "Simplex"]
+__all__ = [
+    "Band",
+    "ContinuousFamily",
+    "DensityBand",
+    "FiniteFamily",
+    "GaussianMixtures",
+    "HistogramFit",
+    "KernelFit",
+    "LaplaceMixtures",
+    "Mixture",
+    "MixtureFit",
+    "Simplex",
+    "Tabulated",
+]

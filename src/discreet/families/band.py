@@ -27,15 +27,14 @@ def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -
     lower = NON_NEGATIVE.check("lower", lower) * reference_mass
     upper = POSITIVE.check("upper", upper, "it bounds dP/dmu from above") * reference_mass
     scaled = "" if reference_mass == 1.0 else f" (after rescaling by the reference's mass {reference_mass:g})"
+    take = f"take lower < {1.0 / reference_mass:g} < upper"
     if lower > upper:
         raise DiscreetError(f"lower = {lower:g} exceeds upper = {upper:g}{scaled}: no law satisfies both; swap them")
     if lower > 1.0 or upper < 1.0:
-        raise DiscreetError(
-            f"no law satisfies {lower:g} <= dP/dmu <= {upper:g}{scaled}: dP/dmu averages to 1; take lower < 1 < upper"
-        )
+        raise DiscreetError(f"no law satisfies {lower:g} <= dP/dmu <= {upper:g}{scaled}: dP/dmu averages to 1; {take}")
     if lower == 1.0 or upper == 1.0:
         raise DiscreetError(
             f"{lower:g} <= dP/dmu <= {upper:g}{scaled} holds for the reference alone: there is nothing to keep private; "
-            "take lower < 1 < upper"
+            f"{take}"
         )
     return Bounds(lower, upper)

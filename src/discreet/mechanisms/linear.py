@@ -4,9 +4,9 @@ Minimax-optimal too, and for every client at most as good as the projection, but
 identifiable from it. On the simplex it is k-ary randomised response applied to a raw draw [paper, Remark in Section 3.3].
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,8 @@ from discreet import release
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, OutsideFamilyError
 from discreet.families import Band, Simplex
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.outputs import OutputLaw
+from discreet.mechanisms.sampler import Client, FiniteSampler
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, minimax_risk, optimal_constants
@@ -27,11 +28,14 @@ class LinearSampler(FiniteSampler):
 
     (The integer lattice would keep even such a client private, but the law would no longer be linear in P, and whoever
     inverts it would be misled. Project first, or use `OptimalSampler`.)
+
+    On a continuous family `how=Density()` needs only draws of P: one with probability gamma, else one of h. It would publish a
+    record verbatim for a client outside the band, and so refuses one; `nearest_member(family, p)` is inside.
     """
 
     @cached_property
     def constants(self) -> Constants:
-        return optimal_constants(self.family.bounds, self.epsilon)
+        return optimal_constants(self.family.bounds, self._box_epsilon)
 
     @property
     def _mixing(self) -> Affine:
@@ -39,13 +43,19 @@ class LinearSampler(FiniteSampler):
         gamma, b = self.constants.gamma, self.constants.b
         return Affine(gamma, (1.0 - gamma) / b if self.family.bounds.lower else 1.0)
 
-    def output(self, p: ArrayLike) -> NDArray[np.float64]:
+    @overload
+    def output(self, p: Client | Sequence[Client]) -> OutputLaw: ...
+    @overload
+    def output(self, p: ArrayLike) -> NDArray[np.float64]: ...
+    def output(self, p: Any) -> Any:
         """The law gamma P + (1 - gamma) mu."""
+        if self._continuous:
+            return super().output(p)
         return self.box.mix(self._laws(p), self._mixing)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The same worst case as the optimal sampler's: extreme clients are mapped alike."""
-        return minimax_risk(self.family, epsilon=self.epsilon, divergence=divergence)
+        return minimax_risk(self.family, epsilon=self._box_epsilon, divergence=divergence)
 
     def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Any:
         """One private sample for each raw record (drawn by the client from its own law): k-ary randomised response.

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import Band, FiniteFamily, Simplex
+from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
 from discreet.families.band import Bounds
 from discreet.families.laws import as_floats, is_law, refuse_bad_law
+from discreet.mechanisms.atoms import How
 from discreet.mechanisms.sampler import ProjectingSampler
 from discreet.tradeoff import Constants, Risk, chord_at_one, mollifier_constants
 
@@ -29,10 +30,21 @@ from discreet.tradeoff import Constants, Risk, chord_at_one, mollifier_constants
 class MollifierSampler(ProjectingSampler):
     """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu)."""
 
-    def __init__(self, family: FiniteFamily, *, epsilon: float, reference: ArrayLike | None = None) -> None:
-        super().__init__(family, epsilon=epsilon)
+    def __init__(
+        self,
+        family: FiniteFamily | ContinuousFamily,
+        *,
+        epsilon: float,
+        reference: ArrayLike | None = None,
+        how: How | None = None,
+    ) -> None:
+        super().__init__(family, epsilon=epsilon, how=how)
         self._own_reference: NDArray[np.float64] | None = None
         if reference is not None:
+            if isinstance(family, ContinuousFamily):
+                raise DiscreetError(
+                    "reference is for finite families; on a continuous space build the family around it, as DensityBand(reference)"
+                )
             law = as_floats(reference, "reference", family.size)
             if law.ndim != 1:
                 raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
@@ -47,26 +59,28 @@ class MollifierSampler(ProjectingSampler):
 
     @property
     def _reference(self) -> float | NDArray[np.float64]:
-        return self.family.reference if self._own_reference is None else self._own_reference
+        return super()._reference if self._own_reference is None else self._own_reference
 
     @cached_property
     def _bounds(self) -> Bounds:
         """The family as a band around this sampler's reference instead of its own."""
+        bounds: Bounds = self.family.bounds
         if self._own_reference is None:
-            return self.family.bounds
+            return bounds
         ratio = self.family.reference / self._own_reference
-        bounds = self.family.bounds
         return Bounds(bounds.lower * float(ratio.min()), bounds.upper * float(ratio.max()))
 
     @cached_property
     def constants(self) -> Constants:
-        return mollifier_constants(self._bounds, self.epsilon)
+        return mollifier_constants(self._bounds, self._box_epsilon)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The exact worst case on the simplex and for a decomposable band around its own mu; else an upper bound."""
         value = chord_at_one(divergences.divergence(divergence), self.constants.r1, self.constants.r2)
         exact = isinstance(self.family, Simplex) or (
-            isinstance(self.family, Band) and self._own_reference is None and self.family.decomposable
+            isinstance(self.family, (Band, ContinuousFamily))
+            and self._own_reference is None
+            and self.family.decomposable
         )
         return Risk(value, exact or value == 0.0)
 

@@ -14,17 +14,19 @@ class OptimalSampler(ProjectingSampler):
 
     On `Simplex(k)` that is max(P(x)/r_P, 1/(e^eps + k - 1)). A client outside the family keeps its privacy (the box does
     not care); only the bound on its utility is lost. Where the identity is already private, the box holds the whole family.
+
+    On a continuous family the same with densities: q = clip(p/r_P, b h, b e^eps h), and `how` says how a point is released.
     """
 
     @cached_property
     def constants(self) -> Constants:
-        return optimal_constants(self.family.bounds, self.epsilon)
+        return optimal_constants(self.family.bounds, self._box_epsilon)
 
     @property
     def identity(self) -> bool:
         """Whether the family is so narrow that a raw draw is epsilon-LDP: then output(p) = p for every member."""
-        return is_identity(self.family.bounds, self.epsilon)
+        return is_identity(self.family.bounds, self._box_epsilon)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The minimax risk: no epsilon-LDP sampler has a smaller worst case (exact where `.tight`, else an upper bound)."""
-        return minimax_risk(self.family, epsilon=self.epsilon, divergence=divergence)
+        return minimax_risk(self.family, epsilon=self._box_epsilon, divergence=divergence)

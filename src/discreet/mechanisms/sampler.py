@@ -1,32 +1,48 @@
-"""What every sampler on finitely many outcomes shares: a box, its integer lattice, and how a law is put into it.
+"""What every sampler shares: finitely many atoms, a box around their reference masses, its integer lattice.
 
+On a finite family the atoms are its outcomes, and a client is a row of probabilities. On a continuous family they are cells or
+points (`discreet.mechanisms.atoms`), a client is a density, and `output` describes the law on the whole space.
 A sampler is a frozen value, validated once. Its guarantee rests on the lattice alone (`discreet.release.lattice`).
 """
 
 import abc
 import math
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
 from discreet.divergences import FDivergence
-from discreet.errors import OPEN_UNIT, check_count
-from discreet.families import FiniteFamily
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families.densities import LogDensity
+from discreet.families.fits import HistogramLaw
 from discreet.families.laws import as_floats
+from discreet.mechanisms import rejection
+from discreet.mechanisms.atoms import Atoms, Cells, Density, Held, How, Points, atoms_of, default_how
+from discreet.mechanisms.outputs import OutputLaw
+from discreet.mechanisms.solving import OutputSolver, as_clients, is_many
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, check_epsilon
 
+Client = LogDensity | Callable[..., Any]
+_BLOCK = 1 << 22  # clients times atoms held at a time
+
 
 class FiniteSampler(abc.ABC):
-    """An epsilon-LDP sampler on a finite family. Final classes say which box, and whether they project or mix."""
+    """An epsilon-LDP sampler on finitely many atoms. Final classes say which box, and whether they project or mix.
 
-    def __init__(self, family: FiniteFamily, *, epsilon: float) -> None:
-        self.family = family
+    `how` says how a continuous client is released: `Cells`, `Points` or `Density`; by default cells up to three dimensions.
+    """
+
+    def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
+        self.family: Any = family
         self.epsilon = check_epsilon(epsilon)
+        self.how = _checked_how(family, how)
 
     @property
     @abc.abstractmethod
@@ -39,51 +55,139 @@ class FiniteSampler(abc.ABC):
 
     @property
     def _reference(self) -> float | NDArray[np.float64]:
-        return self.family.reference
+        return self._atoms.reference if self._continuous else self.family.reference
 
     @property
     def _mixing(self) -> Affine | None:
         """None for the samplers that project."""
         return None
 
+    @property
+    def _box_epsilon(self) -> float:
+        """What the box is calibrated to: epsilon, less what `Density` sets aside for its tolerances."""
+        return self.how.calibrated(self.epsilon) if isinstance(self.how, Density) else self.epsilon
+
     @cached_property
     def box(self) -> Box:
         """{Q : b mu <= Q <= B mu}, in floating point."""
-        return Box.around(self._reference, self.family.size, self.constants, self.epsilon)
+        size = self._atoms.size if self._continuous else self.family.size
+        return Box.around(self._reference, size, self.constants, self.epsilon)
 
     @cached_property
     def lattice(self) -> Lattice:
         """The same box in integers: what the guarantee rests on."""
         return Lattice.of(self.box, self.epsilon)
 
-    def output(self, p: ArrayLike) -> NDArray[np.float64]:
-        """The law Q(.|P) that a sample is drawn from: (k,) -> (k,), or (..., k) -> (..., k) for many clients."""
-        return self.box.project(p)
+    @overload
+    def output(self, p: Client | Sequence[Client]) -> OutputLaw: ...
+    @overload
+    def output(self, p: ArrayLike) -> NDArray[np.float64]: ...
+    def output(self, p: Any) -> Any:
+        """The law Q(.|P) that a sample is drawn from.
 
-    def weights(self, p: ArrayLike) -> NDArray[np.int64]:
+        Finite: (k,) -> (k,), or (..., k) -> (..., k) for many clients. Continuous: a density, or a list of them, to an
+        `OutputLaw` with `.pdf(x)`, `.scale`, `.divergence(name)`.
+        """
+        return self._solver.law(p) if self._continuous else self.box.project(p)
+
+    def weights(self, p: ArrayLike | Client | Sequence[Client]) -> NDArray[np.int64]:
         """The law in the integers it is really drawn with: each row sums to 2^62, and for any two clients whatever
         every entry is at most e^epsilon times the other's. Anybody can check that with whole numbers alone."""
-        laws = self._laws(p)
+        if self._continuous:
+            rows = release.weights(self.lattice, self._held(p).rows, self._mixing)
+            return rows if is_many(p) else rows[0]
+        laws = self._laws(p)  # type: ignore[arg-type]
         rows = release.weights(self.lattice, laws.reshape(-1, self.family.size), self._mixing)
         return rows.reshape(laws.shape)
 
-    def release(self, p: ArrayLike, *, rng: np.random.Generator | None = None) -> Any:
-        """One private sample for each client: an outcome number, or its label where the family has labels.
+    def release(self, p: ArrayLike | Client | Sequence[Client], *, rng: np.random.Generator | None = None) -> Any:
+        """One private sample for each client: an outcome number, or its label where the family has labels; on a continuous
+        family a point (a number in one dimension, else (dim,)), for a list of n clients (n,) or (n, dim).
 
         Drawn from the operating system's entropy with `weights(p)`. `rng` makes it reproducible and therefore NOT private.
         Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together.
         """
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
-        laws = self._laws(p)
+        if self._continuous:
+            points = self._released(p, randomness, np.random.default_rng() if rng is None else rng)
+            return self._spelled(points, is_many(p))
+        laws = self._laws(p)  # type: ignore[arg-type]
         rows = laws.reshape(-1, self.family.size)
         drawn = release.outcomes(self.lattice, rows, self._mixing, randomness.integers(len(rows)))
         return self.family.named(drawn.reshape(laws.shape[:-1]))
 
+    def release_number(self, p: Client | Sequence[Client], *, rng: np.random.Generator | None = None) -> Any:
+        """As `release`, but only the number of the cell or of the shared point: all that a client has to send."""
+        self._need_shared_atoms()
+        randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
+        held = self._held(p)
+        numbers = release.outcomes(self.lattice, held.rows, self._mixing, randomness.integers(len(held.rows)))
+        return numbers if is_many(p) else int(numbers[0])
+
+    def points(self, numbers: ArrayLike, *, rng: np.random.Generator | None = None) -> Any:
+        """The points that released numbers stand for: what the curator does with them. It spends nothing."""
+        self._need_shared_atoms()
+        wanted = np.atleast_1d(np.asarray(numbers, dtype=np.int64))
+        if ((wanted < 0) | (wanted >= self._atoms.size)).any():
+            raise DiscreetError(f"numbers must lie between 0 and {self._atoms.size - 1}")
+        found = self._atoms.shared_points(wanted, np.random.default_rng() if rng is None else rng)
+        return self._spelled(found, np.ndim(numbers) > 0)
+
+    # finite clients
+
     def _laws(self, p: ArrayLike) -> NDArray[np.float64]:
         return as_floats(p, "p", self.family.size)
 
+    # continuous clients
+
+    @property
+    def _continuous(self) -> bool:
+        return isinstance(self.family, ContinuousFamily)
+
+    @cached_property
+    def _atoms(self) -> Atoms:
+        assert self.how is not None
+        return atoms_of(self.family, self.how)
+
+    @cached_property
+    def _solver(self) -> OutputSolver:
+        return OutputSolver(self.family, self.constants, self._box_epsilon, self._mixing)
+
+    def _held(self, p: Any) -> Held:
+        return self._atoms.held(as_clients(p, self.family), refuse=self._mixing is not None)
+
+    def _released(self, p: Any, randomness: Randomness, rng: np.random.Generator) -> NDArray[np.float64]:
+        clients = as_clients(p, self.family)
+        if isinstance(self.how, Density):
+            return rejection.drawn([self._solver.law(one) for one in clients], self.how, randomness, rng)
+        step = max(1, _BLOCK // self._atoms.size)
+        found = []
+        for start in range(0, len(clients), step):
+            held = self._atoms.held(clients[start : start + step], refuse=self._mixing is not None)
+            numbers = release.outcomes(self.lattice, held.rows, self._mixing, randomness.integers(len(held.rows)))
+            found.append(held.points(numbers, rng))
+        return np.concatenate(found)
+
+    def _spelled(self, points: NDArray[np.float64], many: bool) -> Any:
+        flat = points[:, 0] if self.family.dim == 1 else points
+        if many:
+            return flat
+        return float(flat[0]) if self.family.dim == 1 else flat[0]
+
+    def _need_shared_atoms(self) -> None:
+        match self.how:
+            case Cells():
+                return
+            case Points(seed=int()):
+                return
+            case Points():
+                raise DiscreetError("fresh points are known to the client alone; give everybody Points(seed=...)")
+            case _:
+                raise DiscreetError(f"numbers stand for cells or shared points; {self!r} has neither: use release(p)")
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.family!r}, epsilon={self.epsilon:g})"
+        given = "" if self.how is None or self.how == default_how(self.family) else f", how={self.how!r}"
+        return f"{type(self).__name__}({self.family!r}, epsilon={self.epsilon:g}{given})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FiniteSampler) and type(self) is type(other) and self._identity() == other._identity()
@@ -92,19 +196,21 @@ class FiniteSampler(abc.ABC):
         return hash((type(self), *self._identity()))
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.family, self.epsilon)
+        return (self.family, self.epsilon, self.how)
 
 
 class ProjectingSampler(FiniteSampler):
     """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
 
-    def scale(self, p: ArrayLike) -> float | NDArray[np.float64]:
+    def scale(self, p: ArrayLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
         """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). Where several serve (they give the same law) it is one
         of them; 0 where P sits on so small a set that none does, which never happens to a member of an optimal sampler's family."""
-        found = self.box.scale(p)
+        if self._continuous:
+            return self._solver.law(p).scale
+        found = self.box.scale(p)  # type: ignore[arg-type]
         return found if found.ndim else float(found)
 
-    def sensitivity(self, p: ArrayLike) -> float | NDArray[np.float64]:
+    def sensitivity(self, p: ArrayLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
         """How far the output can move when P does: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
 
         It is 2/r_P, so it can be computed from the estimate a client has instead of the truth.
@@ -113,16 +219,38 @@ class ProjectingSampler(FiniteSampler):
             found = 2.0 / np.asarray(self.scale(p))
         return found if found.ndim else float(found)
 
-    def estimation_cost(self, p: ArrayLike, *, records: int, confidence: float = 0.95) -> float | NDArray[np.float64]:
+    def estimation_cost(
+        self, p: ArrayLike | Client, *, records: int, confidence: float = 0.95
+    ) -> float | NDArray[np.float64]:
         """A bound on TV(Q(P), Q(P_hat)) when p is the empirical law of that many independent records of P.
 
         E TV(P, P_hat) <= sqrt((k - 1)/n)/2 (Cauchy-Schwarz), and one record moves it by at most 1/n (McDiarmid), so with the
         given confidence TV(P, P_hat) <= sqrt((k - 1)/n)/2 + sqrt(log(1/(1 - confidence))/(2 n)); times `sensitivity(p)`, and
         never more than min(1 - b, B - 1), the diameter of the box. It is a loss of utility: privacy has no part in it.
+
+        On a continuous family p is a histogram fit, k its cells, and P stands for P averaged over each cell: what binning
+        itself costs depends on how much p/h varies inside a cell, and is not in the bound.
         """
         n = check_count("records", records)
         OPEN_UNIT.check("confidence", confidence)
-        moved = 0.5 * math.sqrt((self.family.size - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
+        moved = 0.5 * math.sqrt((self._outcomes_of(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
         bound = np.minimum(np.asarray(self.sensitivity(p)) * min(moved, 1.0), diameter)
         return bound if bound.ndim else float(bound)
+
+    def _outcomes_of(self, p: Any) -> int:
+        if not self._continuous:
+            return int(self.family.size)
+        if not isinstance(p, HistogramLaw):
+            raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
+        return p.bins
+
+
+def _checked_how(family: Any, how: How | None) -> How | None:
+    if isinstance(family, ContinuousFamily):
+        if how is not None and not isinstance(how, (Cells, Points, Density)):
+            raise DiscreetError(f"how = {how!r} is not one of Cells(...), Points(...), Density(...)")
+        return default_how(family) if how is None else how
+    if how is not None:
+        raise DiscreetError(f"how = {how!r} is for continuous families; {family!r} is released outcome by outcome")
+    return None

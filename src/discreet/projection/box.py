@@ -102,18 +102,23 @@ class Box:
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
         """r_P for each law (...,): one of them where several serve, 0 where P sits on too small a set and none does."""
         rows, shape = self._rows(p)
-        slope = self._affine(rows, None, np.empty((0, self.size)))
+        slope, _ = self._affine(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
+
+    def slope_and_lift(self, p: NDArray[np.float64]) -> tuple[float, float]:
+        """(slope, lift) of the projection of one law (k,): q = clip(slope p + lift lower, lower, upper)."""
+        slope, lift = self._affine(p[None, :], None, np.empty((0, self.size)))
+        return float(slope[0]), float(lift[0])
 
     def _affine(
         self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
         bad = implementation().affine(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
             refuse_bad_law(rows, bad)
-        return slope
+        return slope, lift
 
     def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         laws = as_floats(p, "p", self.size)

@@ -83,6 +83,18 @@ def _newton(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Fl
         step = np.where(middle > NEGLIGIBLE, (1.0 - clipped) / middle, np.nan)
         flat = (middle <= NEGLIGIBLE) & (np.abs(1.0 - clipped) <= ROUNDING)
         if flat.any():
-            near = np.where(high[flat], upper / laws[flat], 0.0).max(axis=1)
+            near = np.where(high[flat], np.broadcast_to(upper, laws.shape)[flat] / laws[flat], 0.0).max(axis=1)
             step[flat] = np.where(near > 0.0, near, slope[flat])
     return step, flat
+
+
+def improved(laws: Floats, slope: Floats, lower: Bound, upper: Bound, steps: int = 12) -> Floats:
+    """Newton from slopes (n,) that are nearly right, where the bounds may differ from row to row (n, k)."""
+    for _ in range(steps):
+        step, _ = _newton(laws, slope, lower, upper)
+        usable = (step > 0.0) & np.isfinite(step)
+        settled = np.abs(step - slope) <= SETTLED * slope
+        slope = np.where(usable, step, slope)
+        if np.all(settled | ~usable):
+            break
+    return slope

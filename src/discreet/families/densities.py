@@ -1,0 +1,200 @@
+"""Densities as they arrive: a function, a scipy distribution of either style, a table, a mixture; one interface for all.
+
+Inside the library a density is `log_density(x)` at points (n, dim), so that a thousand dimensions do not underflow. What comes
+from outside is checked at every point it is asked about: a NaN, a negative value or a wrong shape is an error that names the
+point. A density need not integrate to one; whoever uses it divides by its mass.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import DiscreetError
+from discreet.families.laws import as_floats
+
+Floats = NDArray[np.float64]
+
+
+class LogDensity(Protocol):
+    """The logarithm of a density on R^dim, up to a constant."""
+
+    @property
+    def dim(self) -> int: ...
+    def log_density(self, x: Floats) -> Floats:
+        """(n,) values at points (n, dim); minus infinity where the density is zero."""
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A law that can draw from itself."""
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Independent points (count, dim)."""
+
+
+def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
+    """Whatever describes a density on R^dim, behind the one interface."""
+    if callable(getattr(p, "log_density", None)):  # what LogDensity asks for; isinstance would be slow for many clients
+        if p.dim != dim:
+            raise DiscreetError(f"{name} is a law in dimension {p.dim}, the family lives in dimension {dim}")
+        return cast(LogDensity, p)
+    if _is_kernel_estimate(p):
+        return FunctionDensity(lambda x: p.logpdf(x.T), dim, f"{name}.logpdf", logarithmic=True)
+    if callable(getattr(p, "logpdf", None)):
+        return ScipyDensity(p, dim, name)
+    if callable(getattr(p, "pdf", None)):
+        return FunctionDensity(p.pdf, dim, f"{name}.pdf")
+    if callable(p):
+        return FunctionDensity(p, dim, name)
+    raise DiscreetError(
+        f"{name} = {type(p).__name__} is not a density: pass a function of points, a scipy distribution or a Mixture; "
+        "turn records into one with family.law(records=...)"
+    )
+
+
+class FunctionDensity:
+    """A density given as a function of points: (n,) numbers in one dimension, (n, dim) rows in more."""
+
+    def __init__(self, function: Callable[[Any], Any], dim: int, name: str = "p", logarithmic: bool = False) -> None:
+        self.dim = dim
+        self._function = function
+        self._name = name
+        self._logarithmic = logarithmic
+
+    def log_density(self, x: Floats) -> Floats:
+        points = x[:, 0] if self.dim == 1 else x
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(self._function(points), dtype=np.float64)
+        except (TypeError, ValueError, IndexError) as cause:
+            raise DiscreetError(
+                f"{self._name} cannot be evaluated at {len(x)} points of shape {points.shape} ({cause}); "
+                "write it with numpy, or wrap it in numpy.vectorize"
+            ) from cause
+        if values.shape != (len(x),) and values.size == len(x) == 1:
+            values = values.reshape(1)
+        if values.shape != (len(x),):
+            raise DiscreetError(
+                f"{self._name} maps points of shape {points.shape} to {values.shape}; it must give one number for each point"
+            )
+        return self._checked(values, x)
+
+    def _checked(self, values: Floats, x: Floats) -> Floats:
+        if self._logarithmic:
+            self._refuse(np.isnan(values), values, x, "is not a number")
+            self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
+            return values
+        self._refuse(np.isnan(values), values, x, "is not a number")
+        self._refuse(values < 0.0, values, x, "is negative; a density is at least 0")
+        self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
+        with np.errstate(divide="ignore"):
+            return np.log(values)
+
+    def _refuse(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise DiscreetError(f"{self._name}({spelled(x[first])}) = {values[first]:g} {why}")
+
+
+class ScipyDensity(FunctionDensity):
+    """A frozen scipy.stats distribution, old style (`rvs`) or new (`sample`), in one dimension or more."""
+
+    def __init__(self, distribution: Any, dim: int, name: str = "p") -> None:
+        found = getattr(distribution, "dim", 1)
+        if isinstance(found, int) and found != dim:
+            raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
+        super().__init__(distribution.logpdf, dim, f"{name}.logpdf", logarithmic=True)
+        self.distribution = distribution
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        if hasattr(self.distribution, "rvs"):
+            drawn = self.distribution.rvs(size=count, random_state=rng)
+        else:
+            drawn = self.distribution.sample(count, rng=rng)
+        return np.asarray(drawn, dtype=np.float64).reshape(count, self.dim)
+
+
+class Tabulated:
+    """A density given as a table on a grid, zero outside it.
+
+    `axes` holds one increasing array for each axis. Where it has one entry more than the table, the entries are edges and the
+    density is constant on each cell; where it has as many, they are points and the density is interpolated linearly.
+    """
+
+    def __init__(self, axes: Sequence[Any] | NDArray[Any], values: ArrayLike) -> None:
+        self.values = as_floats(values, "values")
+        given: list[Any] = [axes] if self.values.ndim == 1 and np.ndim(axes[0]) == 0 else list(axes)
+        self.axes = tuple(as_floats(axis, f"axes[{i}]") for i, axis in enumerate(given))
+        self.dim = len(self.axes)
+        if self.values.ndim != self.dim:
+            raise DiscreetError(f"values has {self.values.ndim} axes for {self.dim} lists of grid positions")
+        extra = set()
+        for i, axis in enumerate(self.axes):
+            if axis.ndim != 1 or axis.size < 2 or not (np.diff(axis) > 0).all() or not np.isfinite(axis).all():
+                raise DiscreetError(f"axes[{i}] is not an increasing list of at least two finite numbers")
+            extra.add(axis.size - self.values.shape[i])
+        if extra not in ({0}, {1}):
+            raise DiscreetError(
+                f"values has shape {self.values.shape} for axes of lengths {tuple(axis.size for axis in self.axes)}; "
+                "give one value for each point, or edges with one entry more than the table has values"
+            )
+        if not ((self.values >= 0) & np.isfinite(self.values)).all():
+            bad = np.unravel_index(int(np.argmin((self.values >= 0) & np.isfinite(self.values))), self.values.shape)
+            raise DiscreetError(f"values{[int(i) for i in bad]} = {self.values[bad]:g} is not in [0, inf)")
+        self._constant = extra == {1}
+
+    @property
+    def box(self) -> list[tuple[float, float]]:
+        """The grid's extent."""
+        return [(float(axis[0]), float(axis[-1])) for axis in self.axes]
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The density at points (n,) or (n, dim)."""
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+
+    def log_density(self, x: Floats) -> Floats:
+        inside = np.ones(len(x), dtype=bool)
+        corners, shares = [], []
+        for i, axis in enumerate(self.axes):
+            inside &= (x[:, i] >= axis[0]) & (x[:, i] <= axis[-1])
+            cell = np.clip(np.searchsorted(axis, x[:, i], side="right") - 1, 0, axis.size - 2)
+            corners.append(cell)
+            shares.append(np.clip((x[:, i] - axis[cell]) / (axis[cell + 1] - axis[cell]), 0.0, 1.0))
+        if self._constant:
+            found = self.values[tuple(corners)]
+        else:
+            found = np.zeros(len(x))
+            for corner in np.ndindex(*(2,) * self.dim):
+                share = np.prod([s if up else 1.0 - s for up, s in zip(corner, shares, strict=True)], axis=0)
+                found = found + share * self.values[tuple(c + up for c, up in zip(corners, corner, strict=True))]
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(inside, found, 0.0))
+
+
+def as_points(x: ArrayLike, dim: int, name: str = "x") -> Floats:
+    """Points as (n, dim): from (n, dim), or (n,) numbers in one dimension; a single point is one row."""
+    array = as_floats(x, name)
+    if dim == 1 and (array.ndim == 0 or array.shape[-1] != 1 or array.ndim == 1):
+        return array.reshape(-1, 1)
+    if array.ndim == 0 or array.shape[-1] != dim:
+        raise DiscreetError(f"{name} has shape {array.shape}; points in dimension {dim} have it as their last axis")
+    return array.reshape(-1, dim)
+
+
+def shape_of_points(x: ArrayLike, dim: int) -> tuple[int, ...]:
+    """The shape that one value for each point has: x itself in one dimension, all but the last axis in more."""
+    shape = np.shape(x)
+    return shape if dim == 1 and (len(shape) < 2 or shape[-1] != 1) else shape[:-1]
+
+
+def spelled(point: Floats) -> str:
+    """A point as text: 0.5, or [0.5, 1]; long ones cut short."""
+    entries = [f"{entry:g}" for entry in point[:4]] + (["..."] if len(point) > 4 else [])
+    return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
+
+
+def _is_kernel_estimate(p: Any) -> bool:
+    """scipy.stats.gaussian_kde, which takes its points as columns."""
+    return hasattr(p, "dataset") and hasattr(p, "covariance_factor")

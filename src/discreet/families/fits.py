@@ -1,0 +1,188 @@
+"""From raw records to a member of the family: histogram, kernel estimate, mixture fit.
+
+What a fit costs: TV(Q(P), Q(P_hat)) <= (2/r) TV(P, P_hat) [paper, Prop. 4.1], so an error of the estimate reaches the output
+multiplied by at most 2/r (`sampler.sensitivity`), and in total never exceeds the diameter min(1 - b, B - 1) of the box.
+TV(P, P_hat) has two parts:
+
+* `HistogramFit(k)`: at most sqrt((k-1)/n)/2 on average from sampling (`sampler.estimation_cost` bounds that part), and how much
+  p/h varies inside a cell from binning. Needs no assumption; for up to three dimensions.
+* `KernelFit`: in a mixture family, one component of the family's own scale at every record: always a member, smoother than P by
+  one kernel width whatever n. In a `DensityBand`, Gaussian kernels of Scott's bandwidth n^(-1/(dim+4)).
+* `MixtureFit`: in a mixture family, the maximum-likelihood weights over centres inside the radius: always a member, and its
+  error goes to zero with n when P is in the family. The best choice there.
+
+Records never choose the domain: a record outside the family's box is an error.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import POSITIVE, DiscreetError, check_count
+from discreet.families.densities import LogDensity, spelled
+from discreet.families.kernels import Kernel, Mixture
+
+if TYPE_CHECKING:
+    from discreet.families.continuous import ContinuousFamily, Partition
+
+Floats = NDArray[np.float64]
+
+_BETWEEN_NODES = 0.02  # by how much p/h may pass its extremes on the nodes
+
+
+class Fit(Protocol):
+    """A way to turn records (n, dim) into a density."""
+
+    def law(self, family: "ContinuousFamily", records: Floats) -> LogDensity: ...
+
+
+class MixtureFamily(Protocol):
+    """What the fits need of a family of mixtures."""
+
+    dim: int
+    radius: float
+    scale: float
+
+    @property
+    def kernel(self) -> Kernel: ...
+
+
+class HistogramLaw:
+    """heights_i h(x) on the cells of a partition: constant relative to the reference, not to volume."""
+
+    def __init__(self, partition: "Partition", heights: Floats) -> None:
+        self.partition = partition
+        self.heights = heights
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the space."""
+        return self.partition.family.dim
+
+    @property
+    def bins(self) -> int:
+        """Number of cells."""
+        return len(self.partition)
+
+    def log_density(self, x: Floats) -> Floats:
+        cell = self.partition.numbers(x)
+        with np.errstate(divide="ignore"):
+            heights = np.log(np.where(cell >= 0, self.heights[cell], 0.0))
+        return np.asarray(heights + self.partition.family.log_reference(x))
+
+
+class Blend:
+    """(1 - share) P + share mu: a law moved towards the reference just enough to lie in the band."""
+
+    def __init__(self, family: "ContinuousFamily", p: LogDensity, log_mass: float, share: float) -> None:
+        self._family, self._p, self._log_mass, self.share = family, p, log_mass, share
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the space."""
+        return self._family.dim
+
+    def log_density(self, x: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            own = math.log1p(-self.share) + self._p.log_density(x) - self._log_mass
+            return np.asarray(np.logaddexp(own, np.log(self.share) + self._family.log_reference(x)))
+
+
+@dataclass(frozen=True)
+class HistogramFit:
+    """Relative frequencies on cells of equal reference mass, about n^(dim/(dim+2)) of them unless `bins` says how many."""
+
+    bins: int | None = None
+
+    def law(self, family: "ContinuousFamily", records: Floats) -> HistogramLaw:
+        wanted = math.ceil(2.0 * len(records) ** (family.dim / (family.dim + 2)))
+        partition = family.cells(wanted if self.bins is None else check_count("bins", self.bins, 2))
+        cell = partition.numbers(records)
+        if (cell < 0).any():
+            first = int(np.argmax(cell < 0))
+            raise DiscreetError(f"records[{first}] = {spelled(records[first])} is outside the space of {family!r}")
+        heights = np.bincount(cell, minlength=len(partition)) / len(records) / partition.masses
+        share = share_towards_reference(float(heights.min()), float(heights.max()), family)
+        return HistogramLaw(partition, (1.0 - share) * heights + share)
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """One kernel at every record; `bandwidth` is the family's scale in a mixture family, else Scott's."""
+
+    bandwidth: float | None = None
+
+    def law(self, family: "ContinuousFamily", records: Floats) -> LogDensity:
+        weights = np.ones(len(records))
+        mixtures = as_mixture_family(family)
+        if mixtures is not None:
+            width = mixtures.scale if self.bandwidth is None else POSITIVE.check("bandwidth", self.bandwidth)
+            return Mixture(weights, pulled_inside(mixtures, records), width, kernel=mixtures.kernel)
+        spread = float(np.mean(np.std(records, axis=0))) or 1.0
+        scott = spread * len(records) ** (-1.0 / (family.dim + 4))
+        width = scott if self.bandwidth is None else POSITIVE.check("bandwidth", self.bandwidth)
+        return in_band(family, Mixture(weights, records, width))
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """Maximum-likelihood weights over at most `components` centres among the records, by expectation-maximisation."""
+
+    components: int = 64
+    steps: int = 200
+
+    def law(self, family: "ContinuousFamily", records: Floats) -> Mixture:
+        mixtures = as_mixture_family(family)
+        if mixtures is None:
+            raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
+        inside = pulled_inside(mixtures, records)
+        apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
+        places = np.linspace(0, len(apart) - 1, min(len(apart), check_count("components", self.components)))
+        centres = np.unique(apart[np.round(places).astype(int)], axis=0)
+        scales = np.full(len(centres), mixtures.scale)
+        exponents = mixtures.kernel.exponents(records, centres, scales)
+        likelihood = np.exp(exponents - exponents.max(axis=0))  # (centres, records)
+        weights = np.full(len(centres), 1.0 / len(centres))
+        for _ in range(self.steps):  # each step increases the likelihood, which is concave in the weights
+            weights = weights * np.mean(likelihood / (weights @ likelihood), axis=1)
+        return Mixture(weights, centres, mixtures.scale, kernel=mixtures.kernel)
+
+
+def as_mixture_family(family: object) -> MixtureFamily | None:
+    """The family itself when its members are mixtures of one kernel."""
+    return family if hasattr(family, "kernel") and hasattr(family, "radius") else None  # type: ignore[return-value]
+
+
+def pulled_inside(family: MixtureFamily, records: Floats) -> Floats:
+    """Records moved along their rays until they are no further from the origin than the family's radius."""
+    size = family.kernel.size(records)
+    factor = np.divide(family.radius, size, out=np.ones_like(size), where=size > family.radius)
+    return np.asarray(records * factor[:, None])
+
+
+def share_towards_reference(smallest: float, largest: float, family: "ContinuousFamily") -> float:
+    """The least share with lower <= (1 - share) p/h + share <= upper, for p/h between smallest and largest."""
+    lower, upper = family.bounds.lower, family.bounds.upper
+    from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
+    from_below = (lower - smallest) / (1.0 - smallest) if smallest < lower else 0.0
+    return max(from_above, from_below)
+
+
+def in_band(family: "ContinuousFamily", p: LogDensity) -> LogDensity:
+    """p itself where it lies in the band on the family's nodes, else the blend with the reference that does."""
+    from_nodes = family.nodes if family.dim in (1, 2, 3) else None
+    if from_nodes is None:
+        return p
+    with np.errstate(invalid="ignore"):
+        log_ratio = p.log_density(from_nodes.x.reshape(-1, family.dim)) - from_nodes.log_reference.ravel()
+    ratio = np.exp(log_ratio[np.isfinite(from_nodes.log_reference.ravel())])
+    masses = from_nodes.masses.ravel()[np.isfinite(from_nodes.log_reference.ravel())]
+    mass = float(ratio @ masses)
+    if mass <= 0.0:
+        raise DiscreetError(f"the records leave no mass in the space of {family!r}")
+    smallest, largest = (1.0 - _BETWEEN_NODES) * float(ratio.min()), (1.0 + _BETWEEN_NODES) * float(ratio.max())
+    share = share_towards_reference(smallest / mass, largest / mass, family)
+    return Blend(family, p, math.log(mass), min(1.0, share * (1.0 + 1e-9))) if share > 0.0 else p

@@ -1,0 +1,193 @@
+"""Mixtures sum_i w_i K((x - c_i)/s_i)/s_i^dim of one kernel K: what a client of a mixture family holds.
+
+Gaussian: K(u) = (2 pi)^(-dim/2) exp(-|u|^2/2). Laplace: K(u) = 2^(-dim) exp(-|u|_1), independent along each axis.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import DiscreetError
+from discreet.families.densities import as_points, shape_of_points
+from discreet.families.laws import as_floats, refuse_bad_entries
+
+Floats = NDArray[np.float64]
+_BLOCK = 1 << 18  # entries of a block of points times components, so that it stays in cache
+
+
+class Kernel(Protocol):
+    """One law around the origin, of unit scale."""
+
+    @property
+    def name(self) -> str: ...
+    def log_scale_factor(self, dim: int) -> float:
+        """log K(0)."""
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
+
+    def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats: ...
+    def size(self, x: Floats) -> Floats:
+        """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
+
+
+@dataclass(frozen=True)
+class _Gaussian:
+    name: str = "gaussian"
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -0.5 * dim * math.log(2.0 * math.pi)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        if x.shape[1] <= 3:  # differences, so that nothing cancels
+            squared = np.zeros((len(centres), len(x)))
+            for axis in range(x.shape[1]):
+                difference = x[:, axis] - centres[:, axis, None]
+                squared += np.square(difference, out=difference)
+        else:
+            squared = np.asarray(np.square(centres).sum(1)[:, None] - 2.0 * (centres @ x.T) + np.square(x).sum(1))
+        squared *= (-0.5 / np.square(scales))[:, None]
+        return squared
+
+    def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((count, dim))
+
+    def size(self, x: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
+
+
+@dataclass(frozen=True)
+class _Laplace:
+    name: str = "laplace"
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -dim * math.log(2.0)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        distance = np.empty((len(centres), len(x)))
+        for row, centre in enumerate(centres):
+            np.sum(np.abs(x - centre), axis=1, out=distance[row])
+        distance *= (-1.0 / scales)[:, None]
+        return distance
+
+    def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats:
+        return rng.laplace(size=(count, dim))
+
+    def size(self, x: Floats) -> Floats:
+        return np.asarray(np.abs(x).sum(axis=-1))
+
+
+GAUSSIAN: Kernel = _Gaussian()
+LAPLACE: Kernel = _Laplace()
+_KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, LAPLACE)}
+
+
+def kernel_named(name: str | Kernel) -> Kernel:
+    """The kernel called "gaussian" or "laplace"; a kernel stays as it is."""
+    if not isinstance(name, str):
+        return name
+    if name not in _KERNELS:
+        raise DiscreetError(f"kernel = {name!r} is not one of {', '.join(_KERNELS)}")
+    return _KERNELS[name]
+
+
+class Mixture:
+    """sum_i weights_i K((x - means_i)/scales_i)/scales_i^dim on all of R^dim.
+
+    `means` is (k,) in one dimension or (k, dim); `weights` (k,) are normalised; `scales` is one number or (k,) (a standard
+    deviation for "gaussian", the mean distance along an axis for "laplace").
+    """
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        means: ArrayLike,
+        scales: ArrayLike = 1.0,
+        *,
+        kernel: str | Kernel = "gaussian",
+    ) -> None:
+        given = as_floats(weights, "weights")
+        if given.ndim != 1 or not given.size:
+            raise DiscreetError(f"weights has shape {given.shape}; give one for each component")
+        refuse_bad_entries(given, "weights")
+        if not given.max() > 0.0:
+            raise DiscreetError("weights are all zero; give at least one component a positive weight")
+        scaled = given / given.max()  # so that the sum cannot overflow
+        self.weights = scaled / scaled.sum()
+        means = as_floats(means, "means")
+        self.means = means.reshape(-1, 1) if means.ndim <= 1 else means
+        if self.means.ndim != 2 or len(self.means) != len(self.weights):
+            raise DiscreetError(f"means has shape {means.shape} for {len(self.weights)} weights; give one row for each")
+        if not np.isfinite(self.means).all():
+            raise DiscreetError("means holds an entry that is not finite")
+        scales = as_floats(scales, "scales")
+        if scales.shape not in ((), (len(self.weights),)):
+            raise DiscreetError(f"scales has shape {scales.shape}; give one number, or one for each component")
+        if not (scales > 0).all() or not np.isfinite(scales).all():
+            raise DiscreetError(f"scales = {scales} is not in (0, inf)")
+        self.scales = np.broadcast_to(scales, self.weights.shape)
+        self.kernel = kernel_named(kernel)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the space."""
+        return int(self.means.shape[1])
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The density at points (n,) in one dimension or (n, dim)."""
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+
+    def log_density(self, x: Floats) -> Floats:
+        out = np.empty(len(x))
+        step = max(1, _BLOCK // max(len(self.weights), self.dim))
+        with np.errstate(divide="ignore"):
+            heights = np.log(self.weights) + self.kernel.log_scale_factor(self.dim) - self.dim * np.log(self.scales)
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
+            terms = self.kernel.exponents(x[rows], self.means, self.scales)
+            terms += heights[:, None]
+            out[rows] = log_sum(terms)
+        return out
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Independent points (count, dim) of the mixture."""
+        which = rng.choice(len(self.weights), size=count, p=self.weights)
+        return np.asarray(
+            self.means[which] + self.scales[which, None] * self.kernel.draw(count, self.dim, rng), dtype=np.float64
+        )
+
+    def __repr__(self) -> str:
+        return f"Mixture(<{len(self.weights)} {self.kernel.name} components in dimension {self.dim}>)"
+
+
+def log_sum(terms: Floats) -> Floats:
+    """log sum exp over the first axis; minus infinity where every term is."""
+    largest = terms.max(axis=0)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(shift + np.log(np.exp(terms - shift).sum(axis=0)))
+
+
+def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
+    """(n, m) log densities of n mixtures of one kernel at m shared points, all components in one go."""
+    kernel, dim = mixtures[0].kernel, mixtures[0].dim
+    starts = np.cumsum([0, *(len(p.weights) for p in mixtures)])
+    weights = np.concatenate([p.weights for p in mixtures])
+    means = np.concatenate([p.means for p in mixtures])
+    scales = np.concatenate([p.scales for p in mixtures])
+    heights = weights * np.exp(kernel.log_scale_factor(dim) - dim * np.log(scales))
+    out = np.empty((len(mixtures), len(x)))
+    clients = max(1, _BLOCK * len(mixtures) // (len(weights) * len(x)))
+    for first in range(0, len(mixtures), clients):
+        last = min(first + clients, len(mixtures))
+        rows = slice(starts[first], starts[last])
+        terms = kernel.exponents(x, means[rows], scales[rows])
+        np.exp(terms, out=terms)
+        terms *= heights[rows, None]
+        np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
+    with np.errstate(divide="ignore"):
+        return np.log(out, out=out)

@@ -1,0 +1,285 @@
+"""A continuous client on finitely many atoms, so that it can be released in integers.
+
+* `Cells`: a public partition into cells of reference mass mu_i; the atom is a cell, p_i = P(cell_i). The finite mechanism draws
+  a cell, then a point is drawn from h inside it, which does not depend on the client any more.
+* `Points`: X_1, ..., X_N drawn from h independently of the client; the atom is a point, of reference mass 1/N, with
+  p_i proportional to p(X_i)/h(X_i). Any dimension, no normalisation. The law of the released point is within O(1/N) of Q*.
+
+Either way the atoms are fixed before the client is looked at, and the weights are integers within one box, so the release is
+epsilon-LDP whatever the errors in mu_i and p_i, whether or not the client is in the family. `Density` is the paper's own way
+without atoms; its guarantee is as good as the numerical integral [paper, Section 4.1].
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
+from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes, Partition
+from discreet.families.densities import LogDensity
+from discreet.mechanisms.solving import log_ratios, tell_outside
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+CELLS = {1: 1024, 2: 8192, 3: 16384}
+POINTS = 1 << 16
+_NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
+_POINTS_IN_A_BLOCK = 4096
+_CELL_SLACK = 1e-3
+_POINT_SLACK = 1e-6
+_FRACTION = Range(0.0, 1.0, high_open=True)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Release by cells, in up to three dimensions. `count`: at least so many cells of about equal reference mass."""
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            check_count("count", self.count, 2)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Release by points, in any dimension. `count`: how many. `seed`: a public seed that everybody shares.
+
+    Without a seed every release draws fresh points. With one, client and curator know the same points (on the same numpy
+    version) and the client needs to send only a number. A seed must be chosen before the data are looked at, and is no secret.
+    """
+
+    count: int = POINTS
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("count", self.count, 2)
+        if self.seed is not None:
+            check_count("seed", self.seed, 0)
+
+
+@dataclass(frozen=True)
+class Density:
+    """Release from the density itself by rejection, with the mass of q trusted to lie in [1 - delta1, 1 + delta2].
+
+    The box is calibrated to epsilon' = epsilon - log((1 + delta2)/(1 - delta1)), so that the release is epsilon-LDP if the mass
+    is as claimed [paper, Section 4.1]; one whose estimated error exceeds a delta is refused.
+    """
+
+    delta1: float = 1e-5
+    delta2: float = 1e-5
+
+    def __post_init__(self) -> None:
+        _FRACTION.check("delta1", self.delta1)
+        NON_NEGATIVE.check("delta2", self.delta2)
+
+    def calibrated(self, epsilon: float) -> float:
+        """epsilon', what is left of epsilon for the box."""
+        left = epsilon - math.log1p(self.delta2) + math.log1p(-self.delta1)
+        if not left > 0.0:
+            raise DiscreetError(
+                f"epsilon = {epsilon:g} leaves nothing for the box: the tolerances cost {epsilon - left:g}; take smaller ones"
+            )
+        return left
+
+
+How = Cells | Points | Density
+
+
+def default_how(family: ContinuousFamily) -> How:
+    """Cells while there are few dimensions, points above."""
+    return Cells() if family.dim <= LARGEST_CHARTED else Points()
+
+
+class Held(Protocol):
+    """Some clients on atoms: their laws there, and what the atoms are."""
+
+    @property
+    def rows(self) -> Floats:
+        """(n, size), each summing to one."""
+
+    def points(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        """A point (n, dim) for each atom drawn."""
+
+
+class Atoms(Protocol):
+    """Finitely many atoms with reference masses, on which clients can be put."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def reference(self) -> float | Floats: ...
+    def held(self, clients: Sequence[LogDensity], *, refuse: bool) -> Held:
+        """The clients on the atoms. `refuse`: raise for one outside the band instead of warning."""
+
+    def shared_points(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        """A point (n, dim) for each number, for anybody who knows the atoms."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOnCells:
+    """Clients on the cells of a partition."""
+
+    rows: Floats
+    partition: Partition
+
+    def points(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        return self.partition.points(numbers, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOnPoints:
+    """Clients on points that can be drawn again from their seed."""
+
+    rows: Floats
+    atoms: "PointAtoms"
+    seed: int
+
+    def points(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        return self.atoms.at(numbers, self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class CellAtoms:
+    """The cells of one family."""
+
+    family: ContinuousFamily
+    how: Cells
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The public partition."""
+        if self.family.dim > LARGEST_CHARTED:
+            raise DiscreetError(
+                f"cells are for dimension at most {LARGEST_CHARTED}, not {self.family.dim}: their number would grow "
+                "exponentially; use Points"
+            )
+        return self.family.cells(self.how.count or CELLS[self.family.dim])
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.partition)
+
+    @property
+    def reference(self) -> Floats:
+        """Their reference masses."""
+        return self.partition.masses
+
+    def shared_points(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        """A point of h in each of the numbered cells."""
+        return self.partition.points(numbers, rng)
+
+    @cached_property
+    def _nodes(self) -> Nodes:
+        return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
+
+    def held(self, clients: Sequence[LogDensity], *, refuse: bool) -> HeldOnCells:
+        """P(cell_i) = mu_i times the average of p/h over the cell."""
+        log_ratio = log_ratios(clients, self._nodes)
+        shift = log_ratio.max(axis=(1, 2), keepdims=True)
+        if np.isneginf(shift).any():
+            which = "p" if len(clients) == 1 else f"p[{int(np.argmin(shift[:, 0, 0]))}]"
+            raise DiscreetError(
+                f"{which} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
+            )
+        ratio = np.exp(log_ratio - shift)
+        within = self._nodes.masses
+        total = within.sum(axis=1)
+        share = np.divide(
+            within, total[:, None], out=np.full(within.shape, 1.0 / within.shape[1]), where=total[:, None] > 0
+        )
+        rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
+        mass = rows.sum(axis=1)
+        extremes = np.stack([ratio.min(axis=(1, 2)), ratio.max(axis=(1, 2))], axis=1) / mass[:, None]
+        tell_outside(self.family, clients, extremes, _CELL_SLACK, refuse)
+        return HeldOnCells(rows / mass[:, None], self.partition)
+
+
+@dataclass(frozen=True, eq=False)
+class PointAtoms:
+    """Points drawn from the reference of one family, in blocks that can be drawn again."""
+
+    family: ContinuousFamily
+    how: Points
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.how.count
+
+    @property
+    def reference(self) -> float:
+        """1/N each."""
+        return 1.0 / self.how.count
+
+    def block(self, number: int, seed: int) -> Floats:
+        """The points from number * 4096 on."""
+        count = min(_POINTS_IN_A_BLOCK, self.how.count - number * _POINTS_IN_A_BLOCK)
+        return self.family.draw(count, np.random.default_rng([seed, number]))
+
+    def shared_points(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        """The points of the given numbers under the public seed."""
+        assert self.how.seed is not None
+        return self.at(numbers, self.how.seed)
+
+    def at(self, numbers: Integers, seed: int) -> Floats:
+        """The points of the given numbers: (n, dim)."""
+        out = np.empty((len(numbers), self.family.dim))
+        for number in np.unique(numbers // _POINTS_IN_A_BLOCK):
+            rows = numbers // _POINTS_IN_A_BLOCK == number
+            out[rows] = self.block(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
+        return out
+
+    def held(self, clients: Sequence[LogDensity], *, refuse: bool) -> HeldOnPoints:
+        """p_i proportional to p(X_i)/h(X_i); uniform for a client that none of the points can see."""
+        seed = (
+            int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
+            if self.how.seed is None
+            else self.how.seed
+        )
+        log_ratio = np.empty((len(clients), self.how.count))
+        for number in range(math.ceil(self.how.count / _POINTS_IN_A_BLOCK)):
+            x = self.block(number, seed)
+            columns = slice(number * _POINTS_IN_A_BLOCK, number * _POINTS_IN_A_BLOCK + len(x))
+            log_reference = self.family.log_reference(x)
+            for row, p in enumerate(clients):
+                log_ratio[row, columns] = p.log_density(x) - log_reference
+        shift = log_ratio.max(axis=1)
+        self._tell_outside(clients, log_ratio, shift, refuse)
+        rows = np.exp(log_ratio - np.where(np.isfinite(shift), shift, 0.0)[:, None])
+        rows[~np.isfinite(shift)] = 1.0
+        return HeldOnPoints(rows / rows.sum(axis=1, keepdims=True), self, seed)
+
+    def _tell_outside(self, clients: Sequence[LogDensity], log_ratio: Floats, shift: Floats, refuse: bool) -> None:
+        """Here p is taken to be normalised: the points alone could not tell its mass from their own luck."""
+        unseen = int(np.isneginf(shift).sum())
+        if unseen and not refuse:
+            warn_caller(
+                f"{unseen} of {len(clients)} clients are 0 at each of the {self.how.count} points: what is released for them is "
+                "a draw of the reference; take more points, or a family nearer to the clients",
+                OutsideFamilyWarning,
+            )
+        with np.errstate(over="ignore"):
+            extremes = np.exp(np.stack([log_ratio.min(axis=1), shift], axis=1))
+        seen = np.flatnonzero(np.isfinite(shift) | refuse)
+        tell_outside(self.family, [clients[int(i)] for i in seen], extremes[seen], _POINT_SLACK, refuse)
+
+
+def atoms_of(family: ContinuousFamily, how: How) -> Atoms:
+    """The atoms that a way of releasing uses."""
+    match how:
+        case Cells():
+            return CellAtoms(family, how)
+        case Points():
+            return PointAtoms(family, how)
+        case _:
+            raise DiscreetError(
+                f"{how!r} draws from the density itself and has no integer weights; use Cells or Points for an exact release"
+            )

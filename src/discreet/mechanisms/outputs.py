@@ -1,0 +1,157 @@
+"""Q(.|P) on a continuous space: q = clip(slope p + lift b h, b h, B h), known everywhere once slope and lift are.
+
+On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope is the finite weighted problem of
+`discreet.projection`, solved exactly; only the nodes are approximate (`discreet.mechanisms.solving`).
+
+An `OutputLaw` is for looking at. What is released is drawn from integer weights (`discreet.mechanisms.atoms`), whose guarantee
+does not depend on anything here.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import divergences
+from discreet.divergences import FDivergence
+from discreet.errors import DiscreetError, NotPrivateWarning, check_count, warn_caller
+from discreet.families.continuous import ContinuousFamily
+from discreet.families.densities import LogDensity, as_points, shape_of_points
+from discreet.projection import Affine
+from discreet.tradeoff import Constants
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class OutputLaw:
+    """The law that a client's sample is drawn from, or those of many clients (then every result has a leading client axis)."""
+
+    family: ContinuousFamily
+    constants: Constants
+    mixing: Affine | None
+    clients: tuple[LogDensity, ...]
+    many: bool
+    node_masses: Floats  # (m,) of the reference, or (n, m) where every client has nodes of its own
+    client_masses: Floats  # (n, m)
+    log_mass: Floats  # (n,) log of each client's mass as it was given
+    slope: Floats
+    lift: Floats
+    errors: Floats  # (n,)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the space."""
+        return self.family.dim
+
+    @property
+    def scale(self) -> float | Floats:
+        """The paper's r_P: q = clip(p/r_P, b h, B h). 0 where p sits on too small a set for any to serve."""
+        if self.mixing is not None:
+            raise DiscreetError("the linear mechanism has no scale: its law is gamma p + (1 - gamma) h")
+        return self._each(1.0 / self.slope)
+
+    @property
+    def mass(self) -> float | Floats:
+        """The integral of the density as it was given; the law is of p divided by it."""
+        return self._each(np.exp(self.log_mass))
+
+    @property
+    def mass_error(self) -> float | Floats:
+        """Estimated error of the integral of q over the space (one standard error above three dimensions)."""
+        return self._each(self.errors)
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The density q at points (n,) in one dimension or (n, dim)."""
+        points = as_points(x, self.dim)
+        log_reference = self.family.log_reference(points)
+        values = np.stack([self._relative(i, points, log_reference) for i in range(len(self.clients))])
+        values *= np.exp(log_reference)
+        shape = shape_of_points(x, self.dim)
+        return values.reshape((len(self.clients), *shape)) if self.many else values.reshape(shape)
+
+    def log_density(self, x: Floats) -> Floats:
+        """log q of a single client's law, so that it can be a client in its turn."""
+        if self.many:
+            raise DiscreetError(f"these are the output laws of {len(self.clients)} clients; ask for the output of one")
+        log_reference = self.family.log_reference(x)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._relative(0, x, log_reference)) + log_reference)
+
+    def divergence(self, name: str | FDivergence) -> float | Floats:
+        """D_f(P||Q) on the same nodes."""
+        f = divergences.divergence(name)
+        found = np.empty(len(self.client_masses))
+        for rows in blocks(*self.client_masses.shape):
+            found[rows] = f(self.client_masses[rows], self.output_masses_of(rows))
+        return self._each(found)
+
+    def sample(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
+        """Points drawn from q by rejection from h: (count,) in one dimension, else (count, dim).
+
+        For experiments: `count` samples are count epsilon-LDP together, and this draw is as exact as floating point and the
+        nodes are. `release` is the private draw.
+        """
+        count = check_count("count", count)
+        if self.many:
+            raise DiscreetError("sample draws for one client at a time; ask for the output of each")
+        if rng is None:
+            rng = np.random.default_rng()
+        else:
+            warn_caller("rng= makes the sample reproducible: it is NOT private", NotPrivateWarning)
+        kept: list[Floats] = []
+        missing = count
+        while missing:
+            x = self.family.draw(max(64, math.ceil(1.2 * missing * self.constants.B)), rng)
+            accepted = rng.random(len(x)) * self.constants.B < self._relative(0, x, self.family.log_reference(x))
+            kept.append(x[accepted][:missing])
+            missing -= len(kept[-1])
+        drawn = np.concatenate(kept)
+        return drawn[:, 0] if self.dim == 1 else drawn
+
+    def relative(self, x: Floats) -> Floats:
+        """q/h at points (m, dim) for a single client: in [b, B]."""
+        return self._relative(0, x, self.family.log_reference(x))
+
+    def _relative(self, client: int, x: Floats, log_reference: Floats) -> Floats:
+        ratio = ratio_of(self.clients[client].log_density(x), log_reference + self.log_mass[client])
+        return affine_clip(ratio, float(self.slope[client]), float(self.lift[client]), self.constants)
+
+    def output_masses_of(self, rows: slice) -> Floats:
+        """Masses of q on the nodes for some of the clients."""
+        masses = self.node_masses if self.node_masses.ndim == 1 else self.node_masses[rows]
+        lower, upper = self.constants.b * masses, self.constants.B * masses
+        p = self.client_masses[rows]
+        with np.errstate(invalid="ignore", over="ignore"):
+            value = np.where(p > 0.0, p * self.slope[rows, None], 0.0) + self.lift[rows, None] * lower
+        return np.clip(value, lower, upper)
+
+    @property
+    def output_masses(self) -> Floats:
+        """(n, m) masses of q on the nodes, or (m,) for a single client."""
+        found = self.output_masses_of(slice(None))
+        return found if self.many else found[0]
+
+    def _each(self, values: Floats) -> float | Floats:
+        return values if self.many else float(values[0])
+
+
+def affine_clip(ratio: Floats, slope: float, lift: float, constants: Constants) -> Floats:
+    """clip(slope p/h + lift b, b, B), with inf * 0 = 0."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        value = np.where(ratio > 0.0, slope * ratio, 0.0) + lift * constants.b
+    return np.clip(value, constants.b, constants.B)
+
+
+def ratio_of(log_density: Floats, log_reference: Floats) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = np.exp(np.minimum(log_density - log_reference, 700.0))
+    return np.where(np.isneginf(log_density) | np.isneginf(log_reference), 0.0, found)
+
+
+def blocks(rows: int, columns: int) -> list[slice]:
+    step = max(1, _BLOCK // max(1, columns))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]

@@ -1,0 +1,184 @@
+"""Bad input: one clear error each, before anything is drawn, whichever way the client is released."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet as dc
+from tests.continuous.clients import interval_family
+
+INTERVAL = interval_family()
+PLANE = dc.GaussianMixtures(2)
+
+BAD_CLIENTS: dict[str, tuple[Any, Any, str]] = {
+    "NaN": (INTERVAL, lambda x: np.where(x > 0, np.nan, 1.0), r"p\(.*\) = nan is not a number"),
+    "negative": (INTERVAL, lambda x: np.where(x > 0, -1.0, 1.0), r"p\(.*\) = -1 is negative"),
+    "infinite": (INTERVAL, lambda x: np.where(x > 0, np.inf, 1.0), r"p\(.*\) = inf is infinite"),
+    "wrong shape": (INTERVAL, lambda x: np.ones((len(x), 2)), "it must give one number for each point"),
+    "one number for all": (INTERVAL, lambda x: 1.0, "it must give one number for each point"),
+    "not vectorised": (INTERVAL, lambda x: 1.0 if x > 0 else 2.0, "write it with numpy"),
+    "zero mass": (INTERVAL, stats.uniform(10.0, 1.0), "zero mass"),
+    "one dimension too few": (PLANE, stats.norm(), "dimension 1, the family lives in dimension 2"),
+    "one dimension too many": (
+        INTERVAL,
+        stats.multivariate_normal([0.0, 0.0]),
+        "dimension 2, the family lives in dimension 1",
+    ),
+    "mixture of another dimension": (PLANE, dc.Mixture([1.0], [0.0]), "dimension 1, the family lives in dimension 2"),
+    "records": (INTERVAL, np.array([0.1, 0.2]), r"family\.law\(records="),
+    "numbers": (INTERVAL, [0.1, 0.2], r"p\[0\] = float is not a density"),
+    "nobody": (INTERVAL, [], "empty list of clients"),
+    "one of many": (INTERVAL, [stats.norm(), lambda x: -x], r"p\[1\]\(.*\) = .* is negative"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_CLIENTS)
+@pytest.mark.parametrize("how", [None, dc.Points(100, seed=1), dc.Density()], ids=["cells", "points", "density"])
+@pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler])
+def test_bad_clients(what: str, how: Any, kind: Any) -> None:
+    family, p, message = BAD_CLIENTS[what]
+    if what == "zero mass" and isinstance(how, dc.Points):
+        pytest.skip("points that see nothing release the reference, with a warning")
+    sampler = kind(family, epsilon=1.0, how=how)
+    with pytest.raises(dc.DiscreetError, match=message):
+        sampler.release(p)
+    if how is None:
+        with pytest.raises(dc.DiscreetError, match=message):
+            sampler.output(p)
+        with pytest.raises(dc.DiscreetError, match=message):
+            sampler.weights(p)
+
+
+def ones(x: Any) -> Any:
+    return np.ones(len(x))
+
+
+UNIT = [(0.0, 1.0)]
+LINE = [(-math.inf, math.inf)]
+BAD_FAMILIES: dict[str, tuple[Any, str]] = {
+    "NaN": (
+        lambda: dc.DensityBand(lambda x: x * np.nan, UNIT, lower=0, upper=2),
+        r"density\(.*\) = nan is not a number",
+    ),
+    "negative": (lambda: dc.DensityBand(lambda x: x - 0.5, UNIT, lower=0, upper=2), "is negative"),
+    "shape": (lambda: dc.DensityBand(lambda x: np.ones(3), UNIT, lower=0, upper=2), "one number for each point"),
+    "zero": (lambda: dc.DensityBand(lambda x: 0.0 * x, UNIT, lower=0, upper=2), "zero mass in box"),
+    "pole": (lambda: dc.DensityBand(lambda x: 1.0 / x, UNIT, lower=0, upper=2), "does not seem to be integrable"),
+    "flat line": (lambda: dc.DensityBand(ones, LINE, lower=0, upper=2), "does not seem to be integrable"),
+    "heavy tail": (lambda: dc.DensityBand(lambda x: 1 / (1 + np.abs(x)), LINE, lower=0, upper=2), "integrable"),
+    "flat plane": (lambda: dc.DensityBand(ones, LINE * 2, lower=0, upper=2), "does not seem to be integrable"),
+    "c1 > c2": (lambda: dc.DensityBand(ones, UNIT, lower=2.0, upper=0.5), "lower = 2 exceeds upper = 0.5"),
+    "c1 = c2": (lambda: dc.DensityBand(ones, UNIT, lower=0.5, upper=0.5), "no law satisfies"),
+    "c1 > 1": (lambda: dc.DensityBand(ones, UNIT, lower=1.5, upper=2.0), "no law satisfies"),
+    "c2 = 1": (lambda: dc.DensityBand(stats.multivariate_normal(np.zeros(5)), lower=0.5, upper=1), "reference alone"),
+    "c2 < 1/mass": (lambda: dc.DensityBand(ones, [(0.0, 4.0)], lower=0, upper=0.2), "take lower < 0.25 < upper"),
+    "no box": (lambda: dc.DensityBand(ones, lower=0, upper=2), "box is missing"),
+    "box order": (lambda: dc.GaussianMixtures(box=(4.0, -4.0)), "every low must be less than its high"),
+    "box shape": (lambda: dc.GaussianMixtures(2, box=[(0.0, 1.0)] * 3), r"one \(low, high\) for each of the 2 axes"),
+    "box far away": (lambda: dc.GaussianMixtures(box=(40.0, 50.0)), "next to nothing"),
+    "box in 4D": (lambda: dc.GaussianMixtures(4, box=(-1.0, 1.0)), "up to dimension 3"),
+    "function in 6D": (lambda: dc.DensityBand(ones, UNIT * 6, lower=0, upper=2), "draw from itself"),
+    "dim": (lambda: dc.GaussianMixtures(0), "dim = 0 is less than 1"),
+    "radius": (lambda: dc.GaussianMixtures(radius=math.nan), r"radius = nan is not in \(0, inf\)"),
+    "scale": (lambda: dc.LaplaceMixtures(scale=-1.0), r"scale = -1 is not in \(0, inf\)"),
+    "wide": (lambda: dc.LaplaceMixtures(radius=1e4), "would overflow"),
+    "too many dimensions": (lambda: dc.GaussianMixtures(100_000, radius=10.0), "too wide to say anything"),
+    "table": (lambda: dc.Tabulated([0.0, 1.0], [1.0, 2.0, 3.0]), "one value for each point, or edges"),
+    "table order": (lambda: dc.Tabulated([1.0, 0.0], [1.0, 2.0]), "increasing"),
+    "table negative": (lambda: dc.Tabulated([0.0, 1.0], [1.0, -2.0]), r"values\[1\] = -2"),
+    "weights": (lambda: dc.Mixture([0.0, 0.0], [0.0, 1.0]), "all zero"),
+    "weights negative": (lambda: dc.Mixture([1.0, -1.0], [0.0, 1.0]), r"weights\[1\] = -1 is negative"),
+    "means": (lambda: dc.Mixture([1.0], [0.0, 1.0]), "means has shape"),
+    "scales": (lambda: dc.Mixture([1.0], [0.0], 0.0), "scales = 0.0 is not in"),
+    "kernel": (lambda: dc.Mixture([1.0], [0.0], kernel="cauchy"), "gaussian, laplace"),
+    "centre": (lambda: INTERVAL.mixture([1.0], [1.5]), "allows 1 in dimension 1"),
+    "empty records": (lambda: INTERVAL.law(records=[]), "records is empty"),
+    "record outside": (lambda: INTERVAL.law(records=[0.0, 5.0]), r"records\[1\] = 5 is outside"),
+    "record NaN": (lambda: INTERVAL.law(records=[math.nan]), r"records\[0\] = nan is outside"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FAMILIES)
+def test_bad_families_and_laws(what: str) -> None:
+    make, message = BAD_FAMILIES[what]
+    with pytest.raises(dc.DiscreetError, match=message):
+        make()
+
+
+BAD_SAMPLERS: dict[str, tuple[Any, str]] = {
+    "how": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how="cells"), "Cells"),  # type: ignore[arg-type]
+    "how on a simplex": (lambda: dc.OptimalSampler(dc.Simplex(3), epsilon=1.0, how=dc.Cells()), "continuous families"),
+    "cells in 5D": (
+        lambda: dc.OptimalSampler(dc.GaussianMixtures(5), epsilon=1.0, how=dc.Cells()).lattice,
+        "cells are for dimension at most 3",
+    ),
+    "weights of a density": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Density()).weights(stats.norm()),
+        "no integer weights",
+    ),
+    "tolerances": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1e-6, how=dc.Density()).constants, "leaves nothing"),
+    "mass not known well enough": (
+        lambda: dc.OptimalSampler(dc.LaplaceMixtures(5), epsilon=1.0, how=dc.Density()).release(
+            dc.Mixture([1.0], np.full((1, 5), 0.2), kernel="laplace")
+        ),
+        "trust no integral",
+    ),
+    "reference of the mollifier": (
+        lambda: dc.MollifierSampler(INTERVAL, epsilon=1.0, reference=[0.5, 0.5]),
+        "DensityBand",
+    ),
+    "fresh points by number": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(10)).release_number(stats.norm()),
+        "known to the client alone",
+    ),
+    "numbers of a density": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Density()).release_number(stats.norm()),
+        "neither",
+    ),
+    "number too large": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points(10**9), "between 0 and"),
+    "count": (lambda: dc.Points(1), "count = 1 is less than 2"),
+    "delta": (lambda: dc.Density(delta1=1.0), r"delta1 = 1 is not in \[0, 1\)"),
+    "sample of many": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output([stats.norm()]).sample(3),
+        "one client at a time",
+    ),
+    "many as one": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output(
+            dc.OptimalSampler(INTERVAL, epsilon=1.0).output([stats.norm(), stats.norm()])
+        ),
+        "ask for the output of one",
+    ),
+    "cost of a density": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).estimation_cost(stats.norm(), records=5),
+        "needs a histogram",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_SAMPLERS)
+def test_bad_samplers_and_uses(what: str) -> None:
+    use, message = BAD_SAMPLERS[what]
+    with pytest.raises(dc.DiscreetError, match=message):
+        use()
+
+
+@pytest.mark.parametrize("how", [dc.Cells(50), dc.Points(2000, seed=0), dc.Density()])
+def test_outside_the_family(how: Any) -> None:
+    """Told, but private, by the samplers that project; refused by the one that would publish a record."""
+    stranger = stats.norm(3.0, 0.3)
+    with pytest.warns(dc.OutsideFamilyWarning, match="private all the same"):
+        dc.OptimalSampler(INTERVAL, epsilon=1.0, how=how).release(stranger)
+    with pytest.raises(dc.OutsideFamilyError, match="nearest_member"):
+        dc.LinearSampler(INTERVAL, epsilon=1.0, how=how).release(stranger)
+    assert (
+        -4.0 <= dc.LinearSampler(INTERVAL, epsilon=1.0, how=how).release(dc.nearest_member(INTERVAL, stranger)) <= 4.0
+    )
+
+
+def test_the_warning_points_at_the_callers_line() -> None:
+    with pytest.warns(dc.OutsideFamilyWarning) as caught:
+        dc.OptimalSampler(INTERVAL, epsilon=1.0).release(stats.norm(3.0, 0.3))
+    assert caught[0].filename == __file__

@@ -1,0 +1,215 @@
+"""References, their constants and their draws: closed forms against high precision, drawn points against the density."""
+
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import discreet as dc
+from discreet.families.continuous import ContinuousFamily
+from discreet.tradeoff import optimal_constants
+from tests.continuous.clients import fine_grid, interval_family, published_envelope
+
+FAMILIES = [
+    dc.GaussianMixtures(1),
+    dc.GaussianMixtures(1, radius=2.0, scale=0.3, box=(-1.0, 3.0)),
+    dc.GaussianMixtures(2, scale=0.7),
+    dc.GaussianMixtures(2, box=[(-2.0, 3.0), (-1.0, 1.5)]),
+    dc.GaussianMixtures(3, radius=0.5),
+    dc.LaplaceMixtures(1, radius=0.7),
+    dc.LaplaceMixtures(2, scale=0.5, box=[(-1.0, 2.0), (-math.inf, 1.0)]),
+    dc.LaplaceMixtures(3),
+    dc.DensityBand(lambda x: 3.0 * np.exp(-(np.abs(x) ** 3)), [(-2.0, math.inf)], lower=0.1, upper=2.0),
+    dc.DensityBand(published_envelope, [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0),
+    dc.DensityBand(stats.norm(3.0, 0.01), lower=0.5, upper=2.0),
+    dc.DensityBand(stats.Normal(mu=-100.0, sigma=5.0), lower=0.5, upper=2.0),
+    dc.DensityBand(stats.cauchy(1.0, 2.0), lower=0.5, upper=2.0),
+    dc.DensityBand(stats.multivariate_normal([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]]), lower=0.5, upper=2.0),
+    dc.DensityBand(dc.Tabulated([0.0, 1.0, 2.0, 4.0], [1.0, 3.0, 0.5]), lower=0.1, upper=0.4),
+    dc.DensityBand(
+        dc.Tabulated([[0.0, 1.0, 3.0], [0.0, 2.0]], [[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), lower=0.0, upper=2.0
+    ),
+]
+by_name = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: repr(family)[:60])
+
+
+def radial_integral(dim: int, radius: float, scale: float) -> mpmath.mpf:
+    """The integral of h~ over R^dim by mpmath, in polar coordinates; no closed form in it."""
+    with mpmath.workdps(30):
+        sphere = 2 * mpmath.pi ** (mpmath.mpf(dim) / 2) / mpmath.gamma(mpmath.mpf(dim) / 2)
+        rho, s = mpmath.mpf(radius), mpmath.mpf(scale)
+
+        def integrand(r: mpmath.mpf) -> mpmath.mpf:
+            return r ** (dim - 1) * mpmath.exp(-(max(r - rho, 0) ** 2) / (2 * s**2))
+
+        peak = (rho + mpmath.sqrt(rho**2 + 4 * (dim - 1) * s**2)) / 2
+        return (
+            sphere
+            * mpmath.quad(integrand, [0, rho, peak, peak + 4 * s, peak + 12 * s, mpmath.inf])
+            / ((2 * mpmath.pi * s**2) ** (mpmath.mpf(dim) / 2))
+        )
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5, 10, 50, 100])
+def test_gaussian_constant_in_closed_form(dim: int) -> None:
+    for radius, scale in ((1.0, 1.0), (0.5, 2.0), (3.0, 0.7)):
+        expected = float(radial_integral(dim, radius, scale))
+        assert dc.GaussianMixtures(dim, radius=radius, scale=scale).bounds.upper == pytest.approx(expected, rel=1e-12)
+
+
+def test_constants_of_the_papers_interval() -> None:
+    """The published constants of the one-dimensional experiment: c2, and b with the paper's tolerances 1e-5."""
+    family = interval_family()
+    with mpmath.workdps(30):
+        middle = 2 + 2 * mpmath.quad(lambda x: mpmath.exp(-(x**2) / 2), [0, 3])
+        expected = middle / mpmath.sqrt(2 * mpmath.pi) / (mpmath.ncdf(3) - mpmath.ncdf(-5))
+    assert family.bounds.upper == pytest.approx(float(expected), rel=1e-14)
+    assert family.bounds.upper == pytest.approx(1.797611872757, abs=5e-13)
+    for epsilon, b in ((0.5, 0.7348288224), (1.0, 0.5112895388), (2.0, 0.2195819262)):
+        sampler = dc.OptimalSampler(family, epsilon=epsilon, how=dc.Density(delta1=1e-5, delta2=1e-5))
+        assert sampler.constants.b == pytest.approx(b, abs=5e-11)
+        shift = math.log((1 + 1e-5) / (1 - 1e-5))
+        assert sampler.constants.gamma == pytest.approx(
+            optimal_constants(family.bounds, epsilon - shift).gamma, rel=1e-14
+        )
+
+
+@by_name
+def test_the_reference_is_a_probability_on_its_nodes(family: ContinuousFamily) -> None:
+    assert family.nodes.masses.sum() == pytest.approx(1.0, abs={1: 1e-8, 2: 1e-7, 3: 1e-5}[family.dim])
+    assert family.decomposable
+    assert 0.0 <= family.bounds.lower < 1.0 < family.bounds.upper
+
+
+@by_name
+def test_draws_follow_the_reference(family: ContinuousFamily) -> None:
+    """Counts of exact draws in the cells of the partition, and of points drawn through the partition, by chi-squared."""
+    rng = np.random.default_rng(5)
+    coarse = family.cells(40)
+    for points in (family.draw(40_000, rng), _through_cells(family, 40_000, rng)):
+        assert np.isfinite(family.log_reference(points)).all()
+        counts = np.bincount(coarse.numbers(points), minlength=len(coarse))
+        enough = coarse.masses * 40_000 >= 5
+        expected = coarse.masses[enough] * counts[enough].sum() / coarse.masses[enough].sum()
+        assert stats.chisquare(counts[enough], expected).pvalue > 1e-4
+
+
+def _through_cells(family: ContinuousFamily, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    fine = family.cells(300)
+    return fine.points(rng.choice(len(fine), size=count, p=fine.masses), rng)
+
+
+@by_name
+def test_cells_are_a_partition(family: ContinuousFamily) -> None:
+    cells = family.cells(100)
+    assert len(cells) >= 100
+    assert cells.masses.sum() == pytest.approx(1.0, abs=1e-12)
+    assert cells.masses.max() <= 1.01 / 100
+    numbers = np.arange(len(cells))
+    assert (
+        cells.numbers(cells.points(numbers, np.random.default_rng(0))) == numbers
+    ).mean() > 0.99  # edges belong to two
+
+
+def test_one_dimensional_draws_have_the_right_distribution() -> None:
+    for family in (interval_family(), dc.GaussianMixtures(1, radius=2.0, scale=0.3, box=(-1.0, 3.0))):
+        assert family.box is not None
+        (low, high) = family.box[0]
+        x, width = fine_grid(low, high, 200_000)
+        distribution = np.cumsum(family.pdf(x)) * width
+        drawn = family.draw(20_000, np.random.default_rng(3))[:, 0]
+        assert stats.kstest(drawn, lambda v: np.interp(v, x, distribution)).pvalue > 1e-3  # noqa: B023
+
+
+@pytest.mark.parametrize("dim", [2, 5, 40])
+def test_radii_of_gaussian_draws(dim: int) -> None:
+    family = dc.GaussianMixtures(dim, radius=1.3, scale=0.6)
+    radii = np.sqrt(np.square(family.draw(20_000, np.random.default_rng(dim))).sum(axis=1))
+    r, width = fine_grid(0.0, float(radii.max()) + 1.0, 100_000)
+    log_density = (dim - 1) * np.log(r) - 0.5 * np.square(np.maximum(0.0, r - 1.3) / 0.6)
+    density = np.exp(log_density - log_density.max())
+    distribution = np.cumsum(density) / density.sum()
+    assert stats.kstest(radii, lambda v: np.interp(v, r + 0.5 * width, distribution)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("box", [(-4.0, 4.0), (-1.0, 1.0), (-1.0, 3.0), [(-2.0, 3.0), (-0.5, 0.5)]])
+def test_the_normaliser_of_a_box_is_the_infimum_over_centres(box: Any) -> None:
+    """c2 = (integral of the free envelope over the box)/(least mass a centre leaves in it), and every member is below c2 h."""
+    family = dc.GaussianMixtures(2, box=box)
+    assert family.box is not None
+    angles = np.linspace(0.0, 2.0 * math.pi, 100_001)
+    centres = np.stack([np.cos(angles), np.sin(angles)])
+    sides = [
+        stats.norm.cdf(high - c) - stats.norm.cdf(low - c) for (low, high), c in zip(family.box, centres, strict=True)
+    ]
+    least = float(np.prod(sides, axis=0).min())
+    (x, dx), (y, dy) = (fine_grid(low, high, 1500) for low, high in family.box)
+    beyond = np.maximum(0.0, np.hypot(x[:, None], y) - 1.0)
+    envelope = float(np.exp(-0.5 * np.square(beyond)).sum()) * dx * dy / (2.0 * math.pi)
+    assert family.bounds.upper == pytest.approx(envelope / least, rel=2e-6)
+    nodes = family.nodes.x.reshape(-1, 2)
+    for angle in angles[::2500]:
+        member = family.mixture([1.0], [[math.cos(angle), math.sin(angle)]])
+        ratio = np.exp(member.log_density(nodes) - family.log_reference(nodes))
+        assert ratio.max() <= family.bounds.upper * (family.nodes.masses.ravel() @ ratio) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("box", [None, (-1.0, 4.0), (-math.inf, 2.0)])
+def test_laplace_members_are_in_the_band(box: object) -> None:
+    family = dc.LaplaceMixtures(1, radius=0.8, scale=0.6, box=box)
+    x = family.nodes.x.reshape(-1, 1)
+    extremes = []
+    for centre in np.linspace(-0.8, 0.8, 41):
+        ratio = np.exp(dc.Mixture([1.0], [centre], 0.6, kernel="laplace").log_density(x) - family.log_reference(x))
+        ratio /= dc.OptimalSampler(family, epsilon=1.0).output(family.mixture([1.0], [centre])).mass
+        extremes += [ratio.min(), ratio.max()]
+    assert family.bounds.lower * (1 - 1e-6) <= min(extremes)
+    assert max(extremes) <= family.bounds.upper * (1 + 1e-6)
+    if box is None:
+        assert family.bounds.upper == pytest.approx(math.exp(0.8 / 0.6))
+        assert dc.LaplaceMixtures(100, radius=0.8, scale=0.6).bounds == family.bounds  # no dimension in it
+
+
+def test_a_reference_that_is_not_normalised_rescales_the_bounds() -> None:
+    shape = lambda x: 5.0 * np.exp(-np.abs(x))  # noqa: E731
+    family = dc.DensityBand(shape, [(-math.inf, math.inf)], lower=0.05, upper=0.2)
+    assert family.bounds.lower == pytest.approx(0.5, rel=1e-9)
+    assert family.bounds.upper == pytest.approx(2.0, rel=1e-9)
+    assert family.pdf([0.0, 1.0]) == pytest.approx([0.5, 0.5 / math.e], rel=1e-9)
+
+
+def test_old_and_new_scipy_distributions_make_the_same_family() -> None:
+    old = dc.DensityBand(stats.norm(1.0, 2.0), lower=0.5, upper=2.0)
+    new = dc.DensityBand(stats.Normal(mu=1.0, sigma=2.0), lower=0.5, upper=2.0)
+    x = np.linspace(-5.0, 7.0, 9)
+    assert old.pdf(x) == pytest.approx(new.pdf(x), rel=1e-12)
+    assert old.pdf(x) == pytest.approx(stats.norm(1.0, 2.0).pdf(x), rel=1e-12)
+
+
+def test_a_public_law_in_many_dimensions() -> None:
+    family = dc.DensityBand(stats.multivariate_normal(np.zeros(7)), lower=0.5, upper=2.0)
+    assert family.dim == 7
+    assert family.draw(5, np.random.default_rng(0)).shape == (5, 7)
+    assert family.bounds == dc.DensityBand(dc.Mixture([1.0], np.zeros((1, 7))), lower=0.5, upper=2.0).bounds
+
+
+def test_families_are_values() -> None:
+    assert dc.GaussianMixtures(2) == dc.GaussianMixtures(dim=2, radius=1.0, scale=1.0)
+    assert dc.GaussianMixtures(2) != dc.LaplaceMixtures(2)
+    assert len({dc.GaussianMixtures(2), dc.GaussianMixtures(2), dc.GaussianMixtures(3)}) == 2
+    assert repr(interval_family()) == "GaussianMixtures(dim=1, radius=1, scale=1, box=[(-4.0, 4.0)])"
+    density = stats.norm()
+    assert dc.DensityBand(density, lower=0.5, upper=2.0) == dc.DensityBand(density, lower=0.5, upper=2.0)
+
+
+def test_tabulated_densities() -> None:
+    constant = dc.Tabulated([0.0, 1.0, 3.0], [2.0, 1.0])
+    assert constant.pdf([-0.1, 0.5, 2.0, 3.5]).tolist() == [0.0, 2.0, 1.0, 0.0]
+    linear = dc.Tabulated([[0.0, 1.0], [0.0, 2.0]], [[0.0, 2.0], [1.0, 3.0]])
+    assert linear.pdf([[0.5, 1.0], [1.0, 2.0], [2.0, 0.0]]) == pytest.approx([1.5, 3.0, 0.0])
+    family = dc.DensityBand(constant, lower=0.1, upper=0.5)
+    assert family.bounds.upper == pytest.approx(2.0, rel=1e-12)
