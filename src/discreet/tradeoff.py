@@ -65,8 +65,9 @@ class Risk:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """epsilon as a float in (0, inf)."""
-    return POSITIVE.check("epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+    """epsilon as a float in (0, inf); an exact number that no float equals is rounded down."""
+    number = POSITIVE.check("epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+    return math.nextafter(number, 0.0) if number > epsilon else number
 
 
 def is_identity(bounds: Bounds, epsilon: float) -> bool:

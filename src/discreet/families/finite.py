@@ -22,6 +22,7 @@ from discreet.families.band import Bounds, normalised_bounds
 from discreet.families.laws import as_floats, checked_laws, law_of_counts
 
 LARGEST_ENUMERATED = 12
+LARGEST_DOMAIN = 2**40  # so that every outcome can have its share of 2^62
 _ROUNDING = 1e-9
 
 
@@ -59,7 +60,7 @@ class _Outcomes:
                 raise DiscreetError(f"{argument} has duplicate labels: {_few(repeated)}; list each outcome once")
         else:
             self.labels = None
-            self.size = check_count(argument, outcomes, fix="a law needs at least one outcome")
+            self.size = check_count(argument, outcomes, most=LARGEST_DOMAIN, fix="a law needs at least one outcome")
 
     @cached_property
     def index(self) -> dict[Any, int]:
@@ -68,10 +69,13 @@ class _Outcomes:
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every record; an unknown record is an error that names the first few."""
-        records = list(records)
+        try:
+            records = list(records)
+            found = [] if self.labels is None else [self.index.get(record, -1) for record in records]
+        except TypeError:
+            raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
         if self.labels is None:
             return self._checked_numbers(records)
-        found = [self.index.get(record, -1) for record in records]
         unknown = [record for record, number in zip(records, found, strict=True) if number < 0]
         if unknown:
             raise DiscreetError(
@@ -96,7 +100,7 @@ class _Outcomes:
     @cached_property
     def _label_array(self) -> NDArray[Any]:
         labels = self.labels or ()
-        if all(isinstance(label, str) for label in labels):
+        if all(isinstance(label, str) and not label.endswith("\0") for label in labels):  # numpy drops trailing NULs
             return np.asarray(labels)
         boxed = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
         for number, label in enumerate(labels):

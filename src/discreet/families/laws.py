@@ -13,6 +13,8 @@ SUM_TOLERANCE = 1e-9
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
     """The values as a contiguous float64 array whose last axis has length `size`; contents are not looked at."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
@@ -43,10 +45,10 @@ def checked_laws(p: ArrayLike, size: int) -> NDArray[np.float64]:
     return laws
 
 
-def refuse_bad_law(rows: NDArray[np.float64], row: int) -> None:
+def refuse_bad_law(rows: NDArray[np.float64], row: int, name: str = "p") -> None:
     """Raise the error that says what is wrong with one row of an (n, k) array of would-be laws."""
     law = rows[row]
-    where = "p" if len(rows) == 1 else f"p[{row}]"
+    where = name if len(rows) == 1 else f"{name}[{row}]"
     refuse_bad_entries(law, where)
     with np.errstate(over="ignore"):
         total = law.sum()

@@ -40,9 +40,28 @@ class FiniteSampler(abc.ABC):
     """
 
     def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
-        self.family: Any = family
-        self.epsilon = check_epsilon(epsilon)
-        self.how = _checked_how(family, how)
+        if not hasattr(family, "bounds"):
+            raise DiscreetError(
+                f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one"
+            )
+        self._family = family
+        self._epsilon = check_epsilon(epsilon)
+        self._how = _checked_how(family, how)
+
+    @property
+    def family(self) -> Any:
+        """Who the clients may be."""
+        return self._family
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy budget of one release."""
+        return self._epsilon
+
+    @property
+    def how(self) -> How | None:
+        """How a continuous client is released; None on a finite family."""
+        return self._how
 
     @property
     @abc.abstractmethod
