@@ -162,6 +162,7 @@ def the_interval(console: Console) -> None:
         return height * float(np.exp(-0.5 * max(0.0, abs(x) - 1.0) ** 2))
 
     few = 5
+    warnings.simplefilter("ignore", IntegrationWarning)
     start = time.perf_counter()
     worst = 0.0
     for i in range(few):

@@ -225,6 +225,8 @@ def test_the_same_law_however_it_is_given() -> None:
             stats.norm(0.5, 1.0).pdf,
             lambda x: 1e6 * np.exp(-0.5 * np.square(x - 0.5)),
             lambda x: 1e-200 * np.exp(-0.5 * np.square(x - 0.5)),
+            lambda x: np.exp(-0.5 * np.square(x[:, 0] - 0.5)),  # rows (n, 1)
+            lambda x: np.exp(-0.5 * np.square(x - 0.5).sum(axis=-1)),
         )
     ]
     assert scales == pytest.approx([scales[0]] * len(scales), rel=1e-11)
