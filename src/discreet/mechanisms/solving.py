@@ -110,7 +110,8 @@ class OutputSolver:
         ratio = (law.client_masses / law.node_masses).reshape(-1, *nodes.weights.shape)
         slope, cut_mass = law.slope, np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
-            found = cut_clients(self.family, nodes, ratio, levels(constants, slope, law.lift) * cut_mass)
+            places = levels(constants, slope, law.lift) * cut_mass
+            found = cut_clients(self.family, nodes, ratio, places[places.max(axis=1) > 0.0])
             client = found.masses * found.ratio
             cut_mass = client.sum(axis=1)
             client /= cut_mass[:, None]
@@ -143,7 +144,9 @@ class OutputSolver:
 
     def _solved(self, clients: Sequence[LogDensity], many: bool, masses: Floats, log_ratio: Floats) -> OutputLaw:
         """Every client on the same nodes (m,), from its log p/h there (n, m)."""
-        shift = np.array([largest_log_ratio(row) for row in log_ratio])
+        shift = log_ratio.max(axis=1)
+        if np.isneginf(shift).any():
+            largest_log_ratio(log_ratio[int(np.argmin(shift))])
         client = np.exp(log_ratio - shift[:, None])
         extremes = np.stack([client.min(axis=1, where=masses > 0, initial=np.inf), client.max(axis=1)], axis=1)
         client *= masses
