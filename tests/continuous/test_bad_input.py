@@ -143,7 +143,7 @@ BAD_SAMPLERS: dict[str, tuple[Any, str]] = {
     "delta": (lambda: dc.Density(delta1=1.0), r"delta1 = 1 is not in \[0, 1\)"),
     "sample of many": (
         lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output([stats.norm()]).sample(3),
-        "one client at a time",
+        "ask for the output of one",
     ),
     "many as one": (
         lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output(

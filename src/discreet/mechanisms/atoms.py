@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes, Partition
 from discreet.families.densities import LogDensity
-from discreet.mechanisms.solving import log_ratios, tell_outside
+from discreet.mechanisms.clients import log_ratios, tell_outside
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -23,8 +23,9 @@ from discreet.families.fits import HistogramLaw
 from discreet.families.laws import as_floats
 from discreet.mechanisms import rejection
 from discreet.mechanisms.atoms import Atoms, Cells, Density, Held, How, Points, atoms_of, default_how
+from discreet.mechanisms.clients import as_clients, is_many
 from discreet.mechanisms.outputs import OutputLaw
-from discreet.mechanisms.solving import OutputSolver, as_clients, is_many
+from discreet.mechanisms.solving import OutputSolver
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, check_epsilon
