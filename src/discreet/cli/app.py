@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from discreet import __version__
 from discreet.cli.account import account
+from discreet.cli.audit import audit, certify
 from discreet.cli.demo import demo
 from discreet.cli.tradeoff import tradeoff
 from discreet.errors import DiscreetError, MissingExtraError
@@ -65,3 +66,5 @@ def discreet(
 app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
 app.command(short_help="The main job on bundled real data, with a picture.")(demo)
 app.command(short_help="What several samples add up to, and what shuffling buys.")(account)
+app.command(short_help="Try to refute a claim of privacy from samples alone.")(audit)
+app.command(short_help="Prove a sampler's privacy in integers, as a file.")(certify)
