@@ -134,14 +134,19 @@ def _promising(samples: Sequence[Samples], draws: int, delta: float) -> list[_Ca
         for first, second in ((i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j):
             cells, promise = _best_union(counts[first], counts[second], draws, delta)
             found.append(_Candidate(partition, cells, first, second, promise))
-        found = sorted(found, key=lambda candidate: -candidate.promise)[:MOST_EVENTS]
+        found = sorted(found, key=_rank)[:MOST_EVENTS]
     return found
+
+
+def _rank(candidate: _Candidate) -> tuple[float, int]:
+    """The most promising first; of events that promise the same, the simplest."""
+    return -round(candidate.promise, 6), len(candidate.cells)
 
 
 def _best_union(first: NDArray[np.intp], second: NDArray[np.intp], draws: int, delta: float) -> tuple[Codes, float]:
     """Cells in the order of their likelihood ratio, as many as make the cautious estimate of epsilon largest."""
     order = np.argsort(-(np.log(first + 0.5) - np.log(second + 0.5)), kind="stable")
-    a, b = np.cumsum(first[order]) + 0.5, np.cumsum(second[order]) + 0.5
+    a, b = np.cumsum(first[order]) + 0.5, np.cumsum(second[order] + 0.5)  # a cell that was not seen may yet be
     deviation = np.sqrt(np.maximum(1.0 / a - 1.0 / (draws + 1.0), 0.0) + np.maximum(1.0 / b - 1.0 / (draws + 1.0), 0.0))
     with np.errstate(divide="ignore"):
         promise = np.log(np.maximum(a - delta * draws, 0.0)) - np.log(b) - _CAUTION * deviation
