@@ -82,7 +82,15 @@ def test_every_command_shows_its_help() -> None:
 
 
 def _registered() -> list[tuple[str]]:
-    return [(info.name or info.callback.__name__,) for info in app.registered_commands if info.callback]
+    """The names of all commands, those of groups included."""
+    found = [(info.name or info.callback.__name__,) for info in app.registered_commands if info.callback]
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        parts = [
+            info.name or info.callback.__name__ for info in group.typer_instance.registered_commands if info.callback
+        ]
+        found += [(str(group.name),), *((f"{group.name} {part}",) for part in parts)]
+    return found
 
 
 def test_the_api_page_documents_exactly_the_public_names() -> None:

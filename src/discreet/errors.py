@@ -22,6 +22,14 @@ class ImpossibleError(DiscreetError):
     """No epsilon-LDP sampler can do what was asked."""
 
 
+class BudgetError(DiscreetError):
+    """The budget does not allow another release. Nothing was charged and no sample left."""
+
+
+class LedgerError(DiscreetError):
+    """The ledger cannot be read or written. No sample left; a charge may stand, and then asking again returns its sample."""
+
+
 class NotPrivateWarning(UserWarning):
     """The randomness is reproducible: good for experiments, never for a release."""
 

@@ -11,6 +11,7 @@ from discreet import __version__
 from discreet.cli.account import account
 from discreet.cli.audit import audit, certify
 from discreet.cli.demo import demo
+from discreet.cli.ledger import ledger
 from discreet.cli.tradeoff import tradeoff
 from discreet.errors import DiscreetError, MissingExtraError
 
@@ -68,3 +69,6 @@ app.command(short_help="The main job on bundled real data, with a picture.")(dem
 app.command(short_help="What several samples add up to, and what shuffling buys.")(account)
 app.command(short_help="Try to refute a claim of privacy from samples alone.")(audit)
 app.command(short_help="Prove a sampler's privacy in integers, as a file.")(certify)
+app.add_typer(
+    ledger, name="ledger", short_help="A client's budget, charged before a sample leaves.", help="A client's budget."
+)
