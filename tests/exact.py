@@ -1,7 +1,7 @@
 """Independent references in exact arithmetic: the scale r of a projection, the weights of a release, ratios of integers."""
 
 from fractions import Fraction
-from math import floor
+from math import floor, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def spelled_out(
         place += lower[x]
     excess = []
     for x in range(k):
-        value = (float(p[x]) * (slope * TOTAL) if p[x] > NEGLIGIBLE else 0.0) + lift * floors[x] * TOTAL
+        value = (float(p[x]) * (slope * TOTAL) if slope < inf or p[x] > NEGLIGIBLE else 0.0) + lift * floors[x] * TOTAL
         wanted = min(max(floor(min(value, float(TOTAL))), lower[x]), upper[x]) - lower[x]
         excess.append(min(wanted, TOTAL - place))
         intervals.append((place, place + excess[x], x))

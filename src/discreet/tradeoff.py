@@ -2,11 +2,11 @@
 
 For the band c1 <= dP/dmu <= c2 with alpha = (1 - c1)/(c2 - c1), the optimal box is
 
-    b = 1/(alpha e^eps + 1 - alpha),   B = b e^eps                                            [paper, Thms 3.1, 3.3, C.5]
+    b = 1/(alpha e^eps + 1 - alpha),   B = b e^eps                                            [paper, Thms 3.1, 3.3, C.4]
 
 A box (b, B) contains lambda P + (1 - lambda) mu for every client as soon as lambda <= min((1-b)/(1-c1), (B-1)/(c2-1)),
 which bounds dP/dQ by r1 = c1/(1 - lambda (1-c1)) and r2 = c2/(1 + lambda (c2-1)), hence every f-divergence of the
-projection by the chord of f between r1 and r2, read at 1 [paper, Lemma C.8 (Rukhin)]:
+projection by the chord of f between r1 and r2, read at 1 [paper, Lemma C.7 (Rukhin)]:
 
     risk = (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1)
 
@@ -20,8 +20,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
-
-from scipy.optimize import brentq
 
 from discreet import divergences
 from discreet.divergences import FDivergence
@@ -173,6 +171,8 @@ def _epsilon_reaching(
 
 def _smallest(at: Callable[[float], float], target: float, low: float, high: float) -> float:
     """The smallest float in (low, high] with at(x) <= target, for a non-increasing function with at(high) <= target."""
+    from scipy.optimize import brentq  # here, because importing it costs more than most commands do
+
     tiny = 1e-300
     if at(high) < target:
         high = float(brentq(lambda x: at(x) - target, max(low, tiny), high, xtol=1e-300, rtol=1e-15))

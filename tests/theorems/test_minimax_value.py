@@ -1,4 +1,4 @@
-"""Theorem 3.1 / C.5: the closed form equals the optimum over ALL epsilon-LDP mechanisms, found by independent programmes.
+"""Theorems 3.1 and C.4: the closed form equals the optimum over ALL epsilon-LDP mechanisms, found by independent programmes.
 
 A mechanism needs to be optimised only at the extreme points of the class: extended to other clients by mixing, joint
 convexity of the divergence keeps its worst case there.

@@ -12,6 +12,8 @@ from discreet.cli.account import account
 from discreet.cli.audit import audit, certify
 from discreet.cli.demo import demo
 from discreet.cli.ledger import ledger
+from discreet.cli.sample import sample
+from discreet.cli.secret import secret
 from discreet.cli.tradeoff import tradeoff
 from discreet.errors import DiscreetError, MissingExtraError
 
@@ -72,3 +74,5 @@ app.command(short_help="Prove a sampler's privacy in integers, as a file.")(cert
 app.add_typer(
     ledger, name="ledger", short_help="A client's budget, charged before a sample leaves.", help="A client's budget."
 )
+app.command(short_help="One private sample for each client of a table.")(sample)
+app.command(short_help="Make the secret that lets a release be repeated.")(secret)

@@ -1,6 +1,6 @@
 """Families on finitely many outcomes: every law (`Simplex`), or those within constant factors of a reference (`Band`).
 
-The general theorem is exact when mu is alpha-decomposable [paper, Thm C.5]: sets of mass exactly alpha cover the space
+The general theorem is exact when mu is alpha-decomposable [paper, Thm C.4]: sets of mass exactly alpha cover the space
 evenly. On a finite space that says: the constant vector alpha is a mixture of indicators of sets A with mu(A) = alpha.
 For a uniform mu on k outcomes this holds exactly when alpha k is a whole number (sets of alpha k outcomes, chosen
 cyclically), so always for the simplex. For other references it is decided by a linear programme on up to
@@ -15,11 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families.band import Bounds, normalised_bounds
-from discreet.families.laws import as_floats, law_of_counts
+from discreet.families.laws import as_floats, checked_laws, law_of_counts
 
 LARGEST_ENUMERATED = 12
 _ROUNDING = 1e-9
@@ -96,15 +95,12 @@ class _Outcomes:
 
     @cached_property
     def _label_array(self) -> NDArray[Any]:
-        plain = np.asarray(self.labels)
-        if (
-            plain.shape == (self.size,)
-            and plain.dtype.kind in "US"
-            and all(isinstance(x, str) for x in self.labels or ())
-        ):
-            return plain
-        boxed = np.empty(self.size, dtype=object)
-        boxed[:] = self.labels
+        labels = self.labels or ()
+        if all(isinstance(label, str) for label in labels):
+            return np.asarray(labels)
+        boxed = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
+        for number, label in enumerate(labels):
+            boxed[number] = label
         return boxed
 
 
@@ -167,8 +163,9 @@ class Simplex(_FiniteBase):
         return True
 
     def contains(self, p: ArrayLike) -> bool:
-        """Every law is a member."""
-        return bool(as_floats(p, "p", self.size).shape[-1] == self.size)
+        """True: every law is a member (what is not a law is an error)."""
+        checked_laws(p, self.size)
+        return True
 
     def __repr__(self) -> str:
         return f"Simplex({self.size if self.labels is None else list(self.labels)!r})"
@@ -219,8 +216,8 @@ class Band(_FiniteBase):
         return self.size <= LARGEST_ENUMERATED and _covers_evenly(self._mu, alpha)
 
     def contains(self, p: ArrayLike) -> bool:
-        """Whether every given law obeys the band, up to rounding."""
-        density = as_floats(p, "p", self.size) / self._mu
+        """Whether every given law obeys the band, up to rounding (what is not a law is an error)."""
+        density = checked_laws(p, self.size) / self._mu
         slack = _ROUNDING * self.bounds.upper
         return bool((density >= self.bounds.lower - slack).all() and (density <= self.bounds.upper + slack).all())
 
@@ -240,6 +237,8 @@ class Band(_FiniteBase):
 
 def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
     """Whether sets of mass alpha can be mixed so that every outcome is covered with probability exactly alpha."""
+    from scipy.optimize import linprog  # here, because importing it costs more than most commands do
+
     members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
     sets = members[np.abs(members @ mu - alpha) <= _ROUNDING]
     if not len(sets):

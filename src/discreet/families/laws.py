@@ -33,6 +33,16 @@ def is_law(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray((np.abs(total - 1.0) <= SUM_TOLERANCE) & (rows.min(axis=1) >= 0.0))
 
 
+def checked_laws(p: ArrayLike, size: int) -> NDArray[np.float64]:
+    """p as laws (..., size), or the error that says which row is none and why."""
+    laws = as_floats(p, "p", size)
+    rows = laws.reshape(-1, size)
+    good = is_law(rows)
+    if not good.all():
+        refuse_bad_law(rows, int(np.argmin(good)))
+    return laws
+
+
 def refuse_bad_law(rows: NDArray[np.float64], row: int) -> None:
     """Raise the error that says what is wrong with one row of an (n, k) array of would-be laws."""
     law = rows[row]
@@ -55,7 +65,10 @@ def refuse_bad_entries(row: NDArray[np.float64], where: str) -> None:
 
 
 def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
-    """Relative frequencies of counts (..., size); every client needs at least one record."""
+    """Relative frequencies count/total of counts (..., size); every client needs at least one record.
+
+    Whole numbers are added up exactly (below 2^53), so the law does not depend on their order or on zeros in between.
+    """
     array = as_floats(counts, "counts", size)
     rows = array.reshape(-1, size)
     if not ((rows >= 0).all() and np.isfinite(rows).all()):
@@ -65,5 +78,10 @@ def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     if not (largest > 0).all():
         which = "counts is" if len(rows) == 1 else f"counts[{int(np.argmin(largest[:, 0]))}] is"
         raise DiscreetError(f"{which} all zero: a client without records has no law; leave it out")
-    scaled = rows / largest  # so that the sum cannot overflow
-    return np.asarray((scaled / scaled.sum(axis=1, keepdims=True)).reshape(array.shape))
+    with np.errstate(over="ignore"):
+        total = rows.sum(axis=1, keepdims=True)
+    huge = np.isinf(total[:, 0])
+    if huge.any():  # the sum overflows, though every count is finite
+        rows = np.where(huge[:, None], rows / largest, rows)
+        total = rows.sum(axis=1, keepdims=True)
+    return np.asarray((rows / total).reshape(array.shape))

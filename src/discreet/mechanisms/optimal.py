@@ -1,4 +1,4 @@
-"""Q*: the minimax-optimal sampler, for every f-divergence at once [paper, Thms 3.1, 3.3 and C.5]."""
+"""Q*: the minimax-optimal sampler, for every f-divergence at once [paper, Thms 3.1, 3.3 and C.4]."""
 
 from functools import cached_property
 from typing import final

@@ -1,4 +1,4 @@
-"""project(P) = clip(P/r, b mu, B mu) with r normalising: the f-divergence projection for every f [paper, Prop. C.9].
+"""project(P) = clip(P/r, b mu, B mu) with r normalising: the f-divergence projection for every f [paper, Prop. C.8].
 
 Every output lies in one box of ratio B/b, hence any map into the box is log(B/b)-LDP, whatever the input and however
 inaccurately it was computed.
@@ -13,7 +13,7 @@ If G(infinity) < 1, P sits on a set S too small for any r: then the projection i
 `lower` off it. The same pair (slope, lift) also
 describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form serves every mechanism:
 
-    q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0 (and masses below 1e-292 taken as 0)
+    q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0 (and masses below 1e-280 taken as 0)
 
 Two interchangeable implementations: `compiled` (numba, used when installed) and `vectorised` (numpy).
 """
@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.families.laws import as_floats, refuse_bad_law
 from discreet.projection import breakpoints
-from discreet.projection.vectorised import clipped_affine
 from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]
@@ -75,6 +74,17 @@ class Box:
             return cls(size, float(lower), float(upper))
         return cls(size, np.ascontiguousarray(lower), np.ascontiguousarray(upper))
 
+    @property
+    def ceiling(self) -> Bound:
+        """The upper bound as the solver needs it: infinite where the lower bounds of the others already imply it.
+
+        This is so on the simplex, where Q* = max(P/r, lower) [paper, Thm 3.1]: the mass is then convex in the slope, and
+        Newton goes straight down to the root without meeting a flat piece.
+        """
+        if isinstance(self.upper, float) and self.upper + (self.size - 1) * self.lower >= 1.0 - breakpoints.ROUNDING:
+            return math.inf
+        return self.upper
+
     def project(self, p: ArrayLike) -> NDArray[np.float64]:
         """The projection of each law (..., k) onto the box."""
         rows, shape = self._rows(p)
@@ -95,27 +105,14 @@ class Box:
         slope = self._affine(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
-    def settle(
-        self, rows: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Solve the rows whose slope Newton left as NaN, in sorted order, and return their numbers."""
-        open_rows = np.flatnonzero(np.isnan(slope))
-        lower, upper = np.broadcast_to(self.lower, self.size), np.broadcast_to(self.upper, self.size)
-        for row in open_rows:
-            slope[row], lift[row] = breakpoints.slope_and_lift(rows[row], lower, upper)
-        return open_rows
-
     def _affine(
         self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        slope = np.full(len(rows), np.nan if mixing is None else mixing.slope)
+        slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
-        bad = implementation().affine(rows, self.lower, self.upper, mixing is None, slope, lift, law)
+        bad = implementation().affine(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
             refuse_bad_law(rows, bad)
-        left = self.settle(rows, slope, lift)
-        if len(law) and left.size:
-            law[left] = clipped_affine(rows[left], slope[left], lift[left], self.lower, self.upper)
         return slope
 
     def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:

@@ -6,10 +6,10 @@ This is the solver of last resort, always right in O(k log k), for the rare row 
 import numpy as np
 from numpy.typing import NDArray
 
-NEWTON_STEPS = 60
+NEWTON_STEPS = 200
 SETTLED = 1e-15  # relative change of the slope below which the same set is being solved again
-FLAT = 1e-12  # supports whose largest mass is this close to one are neither too small nor large enough
-NEGLIGIBLE = 1e-292  # a smaller mass counts as none: a bound divided by it would overflow
+
+NEGLIGIBLE = 1e-280  # a smaller mass counts as none: a bound divided by it, in units of 2^-62, would overflow
 ROUNDING = 1e-14  # what summation may add to a mass
 
 
@@ -20,9 +20,9 @@ def slope_and_lift(
     held = p > NEGLIGIBLE
     mass, low, high = p[held], lower[held], upper[held]
     unheld = lower[~held].sum()
-    if high.sum() + unheld <= 1.0 + FLAT:  # P is clipped from above wherever it is positive
+    if high.sum() + unheld <= 1.0 + ROUNDING:  # P is clipped from above wherever it is positive
         lift = (1.0 - high.sum()) / unheld if unheld > 0.0 else 0.0
-        if high.sum() + unheld < 1.0 - FLAT:
+        if high.sum() + unheld < 1.0 - ROUNDING:
             return np.inf, lift
         return (high / mass).max(), lift
     places = np.concatenate((low / mass, high / mass))

@@ -1,12 +1,9 @@
-"""The projection in numba: one pass over memory, rows in parallel, branch-free inner loops.
+"""The projection in numba: one pass over memory, branch-free inner loops, rows shared out among threads.
 
 The same functions as `vectorised`, with the same meaning. Sums may be re-associated (so that they use vector
 instructions); the integers that decide privacy are computed without any such licence in `discreet.release.compiled`.
-A row on which Newton does not settle is left with slope NaN, for `breakpoints` to solve.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -17,11 +14,13 @@ from numpy.typing import NDArray
 
 from discreet.families.laws import SUM_TOLERANCE
 from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, ROUNDING, SETTLED
+from discreet.projection.threads import first_bad_row
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
 
-_WORTH_SHARING = 1 << 16  # entries
+_BLOCK = 1 << 10
+_NARROW = 1 << 12  # entries that a vector passes over faster than they are sorted out
 _SUMS = {"reassoc", "nsz", "contract"}
 _PAST = 2.0**-50  # a step this far beyond a breakpoint is beyond it in floating point too
 
@@ -43,50 +42,70 @@ def _at(bound: Any, place: Any) -> Any:
 
 
 @numba.njit(fastmath=_SUMS, cache=True)
-def is_law(p: Any) -> bool:
-    """Non-negative and summing to one. NaN fails both comparisons."""
+def look(p: Any, level: float) -> tuple[int, float, float]:
+    """How many outcomes a law gives mass to (0 if it is no law), how many exceed the level, and their mass: in one pass.
+
+    A law has no negative entry and sums to one, which NaN does not.
+    """
     total = 0.0
     negative = 0.0
+    held = 0.0
+    above = 0.0
+    mass_above = 0.0
     for place in range(p.size):
         total += p[place]
-        negative += 0.0 if p[place] >= 0.0 else 1.0
-    return negative == 0.0 and abs(total - 1.0) <= SUM_TOLERANCE
+        negative += 1.0 * (p[place] < 0.0)
+        held += 1.0 * (p[place] > NEGLIGIBLE)
+        exceeds = 1.0 * (p[place] > level)
+        above += exceeds
+        mass_above += p[place] * exceeds
+    lawful = negative == 0.0 and abs(total - 1.0) <= SUM_TOLERANCE
+    return (int(held) if lawful else 0), above, mass_above
 
 
 @numba.njit(fastmath=_SUMS, cache=True)
-def _clipped_and_middle(p: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
+def _block_sums(mass: Any, start: int, stop: int, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     clipped = 0.0
     middle = 0.0
-    for place in range(p.size):
-        value = slope * p[place]
-        low, high = at(lower, place), at(upper, place)
-        inside = value if value > low else low
-        inside = inside if inside < high else high
-        unclipped = inside == value
-        clipped += 0.0 if unclipped else inside
-        middle += p[place] if unclipped else 0.0
+    for place in range(start, stop):
+        value = slope * mass[place]
+        inside = min(max(value, at(lower, place)), at(upper, place))
+        unclipped = 1.0 * (inside == value)
+        clipped += inside * (1.0 - unclipped)
+        middle += mass[place] * unclipped
     return clipped, middle
 
 
 @numba.njit(cache=True)
-def _neighbours(p: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
-    """The nearest breakpoints on either side of a slope at which every outcome is clipped: 0 or infinity where there is none."""
+def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
+    """The bounds of the clipped outcomes, summed, and the mass of the others: by blocks, so that long sums stay accurate."""
+    clipped, middle = _block_sums(mass, 0, min(mass.size, _BLOCK), slope, lower, upper)
+    for start in range(_BLOCK, mass.size, _BLOCK):
+        more = _block_sums(mass, start, min(start + _BLOCK, mass.size), slope, lower, upper)
+        clipped += more[0]
+        middle += more[1]
+    return clipped, middle
+
+
+@numba.njit(cache=True)
+def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
+    """The nearest breakpoints on either side of a slope: 0 or infinity where there is none."""
     below, above = 0.0, np.inf
-    for place in range(p.size):
-        if p[place] > NEGLIGIBLE:
-            if slope * p[place] < at(lower, place):
-                above = min(above, at(lower, place) / p[place])
-            elif slope * p[place] > at(upper, place):
-                below = max(below, at(upper, place) / p[place])
+    for place in range(mass.size):
+        if mass[place] > NEGLIGIBLE:
+            if slope * mass[place] < at(lower, place):
+                above = min(above, at(lower, place) / mass[place])
+            elif slope * mass[place] > at(upper, place):
+                below = max(below, at(upper, place) / mass[place])
     return below, above
 
 
 @numba.njit(cache=True)
-def _lift_off_support(p: Any, lower: Any, upper: Any) -> float:
+def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float:
     """The multiple of `lower` that outcomes without mass get when those with mass are all clipped from above."""
-    held, unheld = 0.0, 0.0
-    for place in range(p.size):
-        if p[place] > NEGLIGIBLE:
+    held = 0.0
+    for place in range(mass.size):
+        if mass[place] > NEGLIGIBLE:
             held += at(upper, place)
         else:
             unheld += at(lower, place)
@@ -94,62 +113,162 @@ def _lift_off_support(p: Any, lower: Any, upper: Any) -> float:
 
 
 @numba.njit(cache=True)
-def solve(p: Any, lower: Any, upper: Any) -> tuple[float, float]:
-    """(slope, lift) of one row; slope NaN if Newton does not settle."""
+def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float, float]:
+    """(slope, lift) of one law, from the outcomes listed and the sum `unheld` of the lower bounds of those that are not.
+
+    Newton, kept between the largest slope known to be too small and the smallest known to be too large: where it would
+    leave them, or meets a flat piece, it halves the distance instead, so that it cannot go round in circles.
+    """
+    slope, too_small, too_large, reach = 1.0, 0.0, np.inf, _PAST
+    for _ in range(NEWTON_STEPS):
+        clipped, middle = _clipped_and_middle(mass, slope, lower, upper)
+        clipped += unheld
+        step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else np.inf
+        excess = clipped + slope * middle - 1.0
+        if middle > NEGLIGIBLE and (abs(step - slope) <= SETTLED * slope or abs(excess) <= ROUNDING):
+            return step, 0.0
+        if excess > 0.0:
+            too_large = slope
+        else:
+            too_small = slope
+        bracketed = too_small > 0.0 and too_large < np.inf
+        if middle <= NEGLIGIBLE:
+            below, above = _neighbours(mass, slope, lower, upper)
+            if abs(excess) <= ROUNDING:  # a flat piece at height one: its near end
+                return (below if below > 0.0 else slope), 0.0
+            if excess < 0.0 and above == np.inf:
+                return np.inf, _lift_off_support(mass, unheld, lower, upper)
+            step = below * (1.0 - reach) if excess > 0.0 else above * (1.0 + reach)
+            reach = min(0.5, 1024.0 * reach)  # past the next breakpoint, and further each time
+        elif step <= 0.0:
+            step = 0.5 * slope
+        if bracketed and (middle <= NEGLIGIBLE or not too_small < step < too_large):
+            step = np.sqrt(too_small) * np.sqrt(too_large)
+        slope = step
+    return slope, 0.0
+
+
+@numba.njit(fastmath=_SUMS, cache=True)
+def _block_above(mass: Any, start: int, stop: int, slope: float, lower: float) -> tuple[float, float]:
+    above = 0.0
+    mass_above = 0.0
+    for place in range(start, stop):
+        exceeds = 1.0 * (slope * mass[place] > lower)
+        above += exceeds
+        mass_above += mass[place] * exceeds
+    return above, mass_above
+
+
+@numba.njit(cache=True)
+def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
+    """How many masses are not clipped from below, and their sum: by blocks, so that long sums stay accurate."""
+    above, mass_above = 0.0, 0.0
+    for start in range(0, mass.size, _BLOCK):
+        more = _block_above(mass, start, min(start + _BLOCK, mass.size), slope, lower)
+        above += more[0]
+        mass_above += more[1]
+    return above, mass_above
+
+
+@numba.njit(cache=True)
+def _remaining(mass: Any, slope: float, lower: float, at_most: float) -> Any:
+    """The masses that are not clipped from below; a larger slope left `at_most` so many."""
+    kept = np.empty(int(at_most) + 1)
+    number = 0
+    for place in range(mass.size):  # write always, advance only past what stays: no branch
+        kept[number] = mass[place]
+        number += slope * mass[place] > lower
+    return kept[:number]
+
+
+@numba.njit(cache=True)
+def _solve_convex(mass: Any, unheld: int, lower: float, above: float, mass_above: float) -> float:
+    """The slope where nothing can be clipped from above. Newton then only ever goes down, so that what is once clipped from
+    below stays so and need not be looked at again: the whole costs little more than two passes, however many the steps."""
     slope = 1.0
     for _ in range(NEWTON_STEPS):
-        clipped, middle = _clipped_and_middle(p, slope, lower, upper)
-        step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else 0.0
-        if 0.0 < step < np.inf:
-            if abs(step - slope) <= SETTLED * slope:
-                return step, 0.0
-            slope = step
-            continue
-        below, above = _neighbours(p, slope, lower, upper)
-        if middle <= NEGLIGIBLE and abs(1.0 - clipped) <= ROUNDING:  # a flat piece at height one: its near end
-            return (below if below > 0.0 else slope), 0.0
-        if clipped > 1.0:
-            slope = below * (1.0 - _PAST)
-        elif above < np.inf:
-            slope = above * (1.0 + _PAST)
-        else:
-            return np.inf, _lift_off_support(p, lower, upper)
-    return np.nan, 0.0
+        if not mass_above > NEGLIGIBLE:
+            break
+        step = (1.0 - (unheld + mass.size - above) * lower) / mass_above
+        if not 0.0 < step < slope * (1.0 - SETTLED):
+            return step if abs(step - slope) <= SUM_TOLERANCE * slope else slope
+        slope = step
+        if mass.size > _NARROW:
+            kept = _remaining(mass, slope, lower, above)
+            unheld += mass.size - kept.size
+            mass = kept
+        above, mass_above = _above(mass, slope, lower)
+    return slope
 
 
-@numba.njit(parallel=True, cache=True)
-def _affine(laws: Any, lower: Any, upper: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
-    """Solve for slope and lift when `projecting`, then fill those rows of `out` that there are with the affine law."""
-    bad = len(laws)
-    for row in numba.prange(len(laws)):
-        p = laws[row]
-        if not is_law(p):
-            bad = min(bad, row)
-            continue
+@numba.njit(cache=True)
+def solve_uniform(
+    mass: Any, unheld: int, lower: float, upper: float, above: float, mass_above: float
+) -> tuple[float, float]:
+    """(slope, lift) over a uniform reference: from the held masses in order, what `look` saw above `lower`, and how many
+    outcomes are not held. So a client given as k numbers and as its few distinct values has one slope, bit for bit."""
+    if upper == np.inf:
+        return _solve_convex(mass, unheld, lower, above, mass_above), 0.0
+    return solve_held(mass, unheld * lower, lower, upper)
+
+
+def solve(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> Any:
+    """(slope, lift) of one row, given what `look` saw of it: one of the two functions below, by the kind of bounds."""
+    raise TypeError("solve is called from compiled code; from Python use Box.project or Box.scale")
+
+
+@overload(solve)
+def _solve(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> Any:
+    def uniform(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> tuple[float, float]:
+        if held == p.size:
+            return solve_uniform(p, 0, lower, upper, above, mass_above)
+        mass = np.empty(held)
+        filled = 0
+        for place in range(p.size):
+            if p[place] > NEGLIGIBLE:
+                mass[filled] = p[place]
+                filled += 1
+        _, above, mass_above = look(mass, lower)
+        return solve_uniform(mass, p.size - held, lower, upper, above, mass_above)
+
+    def general(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> tuple[float, float]:
+        return solve_held(p, 0.0, lower, upper)
+
+    return general if isinstance(lower, types.Array) else uniform
+
+
+@numba.njit(cache=True)
+def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
+    if slope < np.inf:
+        for place in range(p.size):
+            low = at(lower, place)
+            out[place] = min(max(slope * p[place] + lift * low, low), at(upper, place))
+    else:
+        for place in range(p.size):
+            low = at(lower, place)
+            off_support = min(max(lift * low, low), at(upper, place))
+            out[place] = at(upper, place) if p[place] > NEGLIGIBLE else off_support
+
+
+@numba.njit(nogil=True, cache=True)
+def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
+    for row in range(len(laws)):
+        held, above, mass_above = look(laws[row], at(lower, 0))
+        if held == 0:
+            return row
         if projecting:
-            slope[row], lift[row] = solve(p, lower, upper)
+            slope[row], lift[row] = solve(laws[row], held, above, mass_above, lower, ceiling)
         if row < len(out):
-            steep, raised = slope[row], lift[row]
-            for place in range(p.size):
-                low, high = at(lower, place), at(upper, place)
-                value = (steep * p[place] if p[place] > NEGLIGIBLE else 0.0) + raised * low
-                value = value if value > low else low
-                out[row, place] = value if value < high else high
-    return bad if bad < len(laws) else -1
+            _fill(laws[row], slope[row], lift[row], lower, upper, out[row])
+    return -1
 
 
-@contextmanager
-def threads_for(entries: int) -> Iterator[None]:
-    """One thread for small work: waking the others would cost more than it saves, a great deal more on a busy machine."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(before if entries >= _WORTH_SHARING else 1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-
-
-def affine(laws: Floats, lower: Bound, upper: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats) -> int:
+def affine(
+    laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
+) -> int:
     """As `vectorised.affine`."""
-    with threads_for(laws.size):
-        return int(_affine(laws, lower, upper, projecting, slope, lift, out))
+
+    def work(rows: slice) -> int:
+        return int(_affine(laws[rows], lower, upper, ceiling, projecting, slope[rows], lift[rows], out[rows]))
+
+    return first_bad_row(work, len(laws), laws.size)

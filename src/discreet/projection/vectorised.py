@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.laws import is_law
-from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, ROUNDING, SETTLED
+from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, ROUNDING, SETTLED, slope_and_lift
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
@@ -12,18 +12,19 @@ Bound = float | Floats
 _BLOCK = 1 << 20  # entries in a block of rows
 
 
-def affine(laws: Floats, lower: Bound, upper: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats) -> int:
-    """Solve for slope and lift (n,) when `projecting`, then fill those rows of `out` that there are with the affine law.
+def affine(
+    laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
+) -> int:
+    """Solve for slope and lift (n,) under `ceiling` when `projecting`, then fill `out`, if it has rows, with the affine law.
 
-    A row that Newton does not settle is left with slope NaN. Returns the number of the first row that is not a law
-    (nothing is then to be used), or -1.
+    Returns the number of the first row that is not a law (nothing is then to be used), or -1.
     """
     for rows in blocks(*laws.shape):
         bad = first_bad(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
         if projecting:
-            slope[rows], lift[rows] = solved(laws[rows], lower, upper)
+            slope[rows], lift[rows] = solved(laws[rows], lower, ceiling)
         if len(out):
             out[rows] = clipped_affine(laws[rows], slope[rows], lift[rows], lower, upper)
     return -1
@@ -49,11 +50,11 @@ def clipped_affine(laws: Floats, slope: Floats, lift: Floats, lower: Bound, uppe
 def scaled(laws: Floats, slope: Floats) -> Floats:
     """slope * p, with inf * 0 = 0 and no warning."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(laws > NEGLIGIBLE, laws * slope, 0.0)
+        return np.where((slope < np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
 
 
 def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
-    """(slope, lift) for each row: Newton on all rows that have not settled; slope NaN where it does not help."""
+    """(slope, lift) for each row: Newton on all rows that have not settled, then in sorted order those it does not help."""
     slope, lift = np.ones(len(laws)), np.zeros(len(laws))
     unsettled = np.arange(len(laws))
     for _ in range(NEWTON_STEPS):
@@ -64,8 +65,11 @@ def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
         settled = flat | ~usable | (np.abs(step - before) <= SETTLED * before)
         unsettled = unsettled[~settled]
         if not unsettled.size:
-            return slope, lift
+            break
     slope[unsettled] = np.nan
+    low, high = np.broadcast_to(lower, laws.shape[1]), np.broadcast_to(upper, laws.shape[1])
+    for row in np.flatnonzero(np.isnan(slope)):
+        slope[row], lift[row] = slope_and_lift(laws[row], low, high)
     return slope, lift
 
 

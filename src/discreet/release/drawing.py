@@ -1,5 +1,7 @@
 """Draw one outcome for each client, or show the integer weights it would be drawn with: the same arithmetic for both."""
 
+from importlib import import_module
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,36 +30,11 @@ def _drawn(
     slope = np.full(len(laws), np.inf if mixing is None else mixing.slope)
     lift = np.full(len(laws), 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
-    draw = _compiled_draw if compiled_kernels() else _numpy_draw
+    draw = import_module("discreet.release.compiled").draw if compiled_kernels() else _numpy_draw
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)
-    left = lattice.box.settle(laws, slope, lift)
-    if left.size:
-        out[left] = lattice.pick(laws[left], slope[left], lift[left], uniform[left])
     return out, slope, lift
-
-
-def _compiled_draw(
-    lattice: Lattice,
-    laws: NDArray[np.float64],
-    projecting: bool,
-    slope: NDArray[np.float64],
-    lift: NDArray[np.float64],
-    uniform: Integers,
-    out: Integers,
-) -> int:
-    from discreet.projection.compiled import threads_for
-    from discreet.release import compiled
-
-    box = lattice.box
-    with threads_for(laws.size):
-        return int(
-            compiled.draw(
-                laws, box.lower, box.upper, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
-                projecting, slope, lift, uniform, out,
-            )
-        )  # fmt: skip
 
 
 def _numpy_draw(
@@ -75,7 +52,6 @@ def _numpy_draw(
         if bad >= 0:
             return int(rows.start) + bad
         if projecting:
-            slope[rows], lift[rows] = projection.solved(laws[rows], lattice.box.lower, lattice.box.upper)
-            lattice.box.settle(laws[rows], slope[rows], lift[rows])
+            slope[rows], lift[rows] = projection.solved(laws[rows], lattice.box.lower, lattice.box.ceiling)
         out[rows] = lattice.pick(laws[rows], slope[rows], lift[rows], uniform[rows])
     return -1

@@ -44,19 +44,10 @@ class Lattice:
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
         ratio = exp_lower(epsilon)
-        for units in (
-            0,
-            1,
-            -1,
-            2,
-            -2,
-            4,
-            -4,
-            8,
-            -8,
-        ):  # boxes as thin as rounding itself need the last bits of lower moved
+        # Rounded down first. A box as thin as rounding itself needs the last bits of lower moved; one with tiny lower, a unit more.
+        for units, more in ((0, 0), (1, 0), (-1, 0), (2, 0), (-2, 0), (4, 0), (-4, 0), (8, 0), (-8, 0), (0, 1)):
             nudge = 1.0 + units * 2.0**-52
-            lower = np.clip(np.floor(np.asarray(box.lower) * nudge * TOTAL), 1.0, float(TOTAL)).astype(np.int64)
+            lower = np.clip(np.floor(np.asarray(box.lower) * nudge * TOTAL) + more, 1.0, float(TOTAL)).astype(np.int64)
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
             upper = lower + np.minimum(room, TOTAL - lower)
             if lower.ndim == 0:
