@@ -9,14 +9,17 @@ the id of any agreement made before.
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range, check_count
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import FiniteSampler
@@ -30,6 +33,8 @@ MECHANISMS: dict[str, type[FiniteSampler]] = {
     "linear": LinearSampler,
     "mollifier": MollifierSampler,
 }
+_FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"}
 _FAMILY_FIELDS = {"kind", "size", "labels", "interval", "lower", "upper", "weights"}
 
@@ -85,7 +90,7 @@ class Agreement:
     purpose: str = ""
 
     def __post_init__(self) -> None:
-        if self.mechanism not in MECHANISMS:
+        if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
             raise DiscreetError(f"mechanism = {self.mechanism!r} is not one of {', '.join(MECHANISMS)}")
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         check_count("rounds", self.rounds, fix="it is how many samples each client releases")
@@ -111,7 +116,7 @@ class Agreement:
     @property
     def document(self) -> dict[str, Any]:
         """The agreement as JSON values: the fields that are not at their defaults."""
-        fields: dict[str, Any] = {
+        terms: dict[str, Any] = {
             "discreet": VERSION,
             "family": self.family.document,
             "mechanism": self.mechanism,
@@ -119,10 +124,10 @@ class Agreement:
             "bits": BITS,
         }
         if self.rounds != 1:
-            fields["rounds"] = self.rounds
+            terms["rounds"] = self.rounds
         if self.purpose:
-            fields["purpose"] = self.purpose
-        return fields
+            terms["purpose"] = self.purpose
+        return terms
 
     @cached_property
     def canonical(self) -> str:
@@ -143,26 +148,75 @@ class Agreement:
             )
         return round_number
 
+    def check_record(self, agreement_id: Any) -> None:
+        """Refuse a record that was made under another agreement, and name both."""
+        if agreement_id != self.id:
+            raise DiscreetError(
+                f"the record was made under agreement {agreement_id}, not under {self.id}; its epsilon, outcomes or purpose may "
+                "differ: read it with the agreement it names"
+            )
+
+    def sampler(self, family: FiniteFamily | None = None) -> FiniteSampler:
+        """The sampler agreed on. `family`: needed where the agreement holds digests of labels or weights; checked against them."""
+        if family is None:
+            if self.family.kind != "simplex" or self.family.labels is not None:
+                raise DiscreetError(
+                    "the agreement holds digests of labels or weights; pass the family it was made with, to be checked against them"
+                )
+            family = Simplex(self.family.size)
+        found = FamilyTerms.of(family, self.family.interval)
+        for field in fields(FamilyTerms):
+            given, agreed = getattr(found, field.name), getattr(self.family, field.name)
+            if given != agreed:
+                raise DiscreetError(f"family.{field.name} = {given!r} is not the {agreed!r} that was agreed on")
+        return MECHANISMS[self.mechanism](family, epsilon=self.epsilon)
+
+    def check_sampler(self, sampler: FiniteSampler) -> None:
+        """Refuse a sampler that is not the one agreed on, and name both agreements."""
+        own = Agreement.of(sampler, interval=self.family.interval, rounds=self.rounds, purpose=self.purpose)
+        if own.id != self.id:
+            raise DiscreetError(
+                f"{sampler!r} belongs to agreement {own.id}, not to {self.id}; use agreement.sampler(family)"
+            )
+
+    def write(self, path: str | Path) -> None:
+        """Write the canonical form, and a line end, to a new file. An existing file is never replaced."""
+        try:
+            with open(path, "x", encoding="utf-8", newline="\n") as file:
+                file.write(self.canonical + "\n")
+        except FileExistsError:
+            raise DiscreetError(f"{path} exists already, and records may name it; choose another name") from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Agreement":
+        """The agreement in a file."""
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            raise DiscreetError(f"{path} is not a text in UTF-8, so not an agreement") from None
+
     @classmethod
     def from_json(cls, text: str) -> "Agreement":
         """The agreement that a JSON document states; an error names the first field that is wrong."""
         try:
-            document = json.loads(text)
-        except json.JSONDecodeError as error:
+            document = json.loads(text, object_pairs_hook=_once)
+        except DiscreetError:
+            raise
+        except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
             raise DiscreetError(f"the agreement is not JSON: {error}") from None
-        fields = _object("the agreement", document, _FIELDS, {"discreet", "family", "mechanism", "epsilon", "bits"})
-        if fields["discreet"] != VERSION:
+        terms = _object("the agreement", document, _FIELDS, {"discreet", "family", "mechanism", "epsilon", "bits"})
+        if terms["discreet"] != VERSION:
             raise DiscreetError(
-                f"discreet = {fields['discreet']!r} is not version {VERSION}; upgrade discreet to read it"
+                f"discreet = {terms['discreet']!r} is not version {VERSION}; upgrade discreet to read it"
             )
-        if fields["bits"] != BITS:
-            raise DiscreetError(f"bits = {fields['bits']!r} is not {BITS}, the integers this version draws with")
+        if terms["bits"] != BITS:
+            raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
         return cls(
-            family=_family_terms(_object("family", fields["family"], _FAMILY_FIELDS, {"kind", "size"})),
-            mechanism=fields["mechanism"],
-            epsilon=fields["epsilon"],
-            rounds=fields.get("rounds", 1),
-            purpose=fields.get("purpose", ""),
+            family=_family_terms(_object("family", terms["family"], _FAMILY_FIELDS, {"kind", "size"})),
+            mechanism=terms["mechanism"],
+            epsilon=terms["epsilon"],
+            rounds=terms.get("rounds", 1),
+            purpose=terms.get("purpose", ""),
         )
 
 
@@ -181,9 +235,22 @@ def _digest(content: bytes) -> str:
 
 def _canonical(value: Any) -> str:
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise DiscreetError("an agreement holds texts that can be written in UTF-8 only") from None
     except ValueError:
         raise DiscreetError("an agreement holds finite numbers only") from None
+    return text
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a field that is given twice is refused, since readers would differ on which one counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        repeated = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
+        raise DiscreetError(f"the agreement gives {repeated!r} twice")
+    return found
 
 
 def _object(name: str, value: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
@@ -203,17 +270,27 @@ def _family_terms(fields: dict[str, Any]) -> FamilyTerms:
         raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of simplex, band")
     interval = fields.get("interval")
     if interval is not None:
-        if not (isinstance(interval, list) and len(interval) == 2 and interval[0] < interval[1]):
+        if not (isinstance(interval, list) and len(interval) == 2):
             raise DiscreetError(f"family.interval = {interval!r} is not [low, high] with low < high")
-        interval = (float(interval[0]), float(interval[1]))
+        interval = (_FINITE.check("family.interval[0]", interval[0]), _FINITE.check("family.interval[1]", interval[1]))
+        if not interval[0] < interval[1]:
+            raise DiscreetError(f"family.interval = {list(interval)!r} is not [low, high] with low < high")
     for field in ("labels", "weights"):
         digest = fields.get(field)
-        if digest is not None and not (isinstance(digest, str) and digest.startswith("sha256:") and len(digest) == 71):
+        if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
             raise DiscreetError(f"family.{field} = {digest!r} is not 'sha256:' and 64 hexadecimal digits")
     lower, upper = fields.get("lower"), fields.get("upper")
     if fields["kind"] == "band":
         lower = NON_NEGATIVE.check("family.lower", lower)
         upper = POSITIVE.check("family.upper", upper)
+        if not lower < 1.0 < upper:
+            raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
+        if fields.get("weights") is None:
+            raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
+    else:
+        for field in ("lower", "upper", "weights"):
+            if fields.get(field) is not None:
+                raise DiscreetError(f"family.{field} = {fields[field]!r} has no meaning for a simplex; leave it out")
     return FamilyTerms(
         fields["kind"],
         check_count("family.size", fields["size"]),

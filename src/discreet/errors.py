@@ -67,7 +67,11 @@ class Range:
         """Return the value as a float, or raise an error that names it, the range and the fix."""
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise DiscreetError(f"{name} = {value!r} is not a number{_fix(fix)}")
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number past every float
+            huge: Any = value
+            number = math.inf if huge > 0 else -math.inf
         if number not in self:
             raise DiscreetError(f"{name} = {number:g} is not in {self}{_fix(fix)}")
         return number

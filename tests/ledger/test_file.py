@@ -15,6 +15,7 @@ import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, profile_of
+from discreet.agreement import Agreement
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import Budget, Ledger, file
 from tests.ledger import kills
@@ -59,27 +60,33 @@ def test_past_the_budget_it_refuses_and_says_what_is_left(ledger: Ledger) -> Non
 
 def test_a_sampler_releases_through_it(ledger: Ledger) -> None:
     sampler = OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=0.5)
-    colour = ledger.release(sampler, [0.2, 0.3, 0.5], agreement=ONE)
+    agreed = Agreement.of(sampler, rounds=2)
+    colour = ledger.release(sampler, [0.2, 0.3, 0.5], agreement=agreed)
     assert colour in ("red", "green", "blue")
     for _ in range(20):
-        assert ledger.release(sampler, np.array([0.2, 0.3, 0.5]), agreement=ONE) == colour
-    ledger.release(OptimalSampler(Simplex(3), epsilon=0.5), [0.2, 0.3, 0.5], agreement=OTHER, round=2)
-    assert [(e.agreement, e.round, e.epsilon) for e in ledger.entries()] == [(ONE, 1, 0.5), (OTHER, 2, 0.5)]
+        assert ledger.release(sampler, np.array([0.2, 0.3, 0.5]), agreement=agreed) == colour
+    numbered = OptimalSampler(Simplex(3), epsilon=0.5)
+    other = Agreement.of(numbered, rounds=5)
+    assert ledger.release(numbered, [0.2, 0.3, 0.5], agreement=other, round=5) in (0, 1, 2)
+    assert [(e.agreement, e.round, e.epsilon) for e in ledger.entries()] == [(agreed.id, 1, 0.5), (other.id, 5, 0.5)]
     assert ledger.entries()[0].alpha == profile_of(sampler).alpha
 
 
 def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> None:
     sampler = OptimalSampler(Simplex(3), epsilon=0.5)
-    for arguments, says in [
-        (([0.2, 0.3, 0.4], {"agreement": ONE}), "sums to 0.9"),
-        (([np.nan, 0.3, 0.4], {"agreement": ONE}), "NaN"),
-        (([[0.2, 0.3, 0.5]], {"agreement": ONE}), "one law"),
-        (([0.2, 0.3, 0.5], {"agreement": "mine"}), "agreement = 'mine'"),
-        (([0.2, 0.3, 0.5], {"agreement": ONE, "round": 0}), "round = 0"),
-    ]:
-        law, options = arguments
+    agreed = Agreement.of(sampler)
+    stranger = Agreement.of(OptimalSampler(Simplex(3), epsilon=0.25))
+    requests: list[tuple[Any, Agreement, int, str]] = [
+        ([0.2, 0.3, 0.4], agreed, 1, "sums to 0.9"),
+        ([np.nan, 0.3, 0.4], agreed, 1, "NaN"),
+        ([[0.2, 0.3, 0.5]], agreed, 1, "one law"),
+        ([0.2, 0.3, 0.5], stranger, 1, f"belongs to agreement {agreed.id}, not to {stranger.id}"),
+        ([0.2, 0.3, 0.5], agreed, 0, "round = 0"),
+        ([0.2, 0.3, 0.5], agreed, 2, "round = 2 is more than the 1 agreed on"),
+    ]
+    for law, agreement, number, says in requests:
         with pytest.raises(DiscreetError) as caught:
-            ledger.release(sampler, law, **options)  # type: ignore[arg-type]
+            ledger.release(sampler, law, agreement=agreement, round=number)
         assert says in str(caught.value)
     assert ledger.entries() == []
 

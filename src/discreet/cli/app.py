@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from discreet import __version__
 from discreet.cli.account import account
+from discreet.cli.agree import agree
 from discreet.cli.audit import audit, certify
 from discreet.cli.demo import demo
 from discreet.cli.ledger import ledger
@@ -76,3 +77,4 @@ app.add_typer(
 )
 app.command(short_help="One private sample for each client of a table.")(sample)
 app.command(short_help="Make the secret that lets a release be repeated.")(secret)
+app.command(short_help="Write what client and curator agree on.")(agree)

@@ -14,7 +14,6 @@ so that a ledger may be shared between processes, threads and forks.
 
 import hashlib
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting import BoxProfile, profile_of
+from discreet.agreement import Agreement
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
 from discreet.families.laws import as_floats
 from discreet.ledger.budget import Budget, Spent
@@ -34,7 +34,6 @@ from discreet.mechanisms.sampler import FiniteSampler
 
 FORMAT = "discreet ledger 1"
 _WAIT_SECONDS = 10.0
-_ID = re.compile("[0-9a-f]{64}")
 _SCHEMA = (
     "CREATE TABLE terms (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT",
     """CREATE TABLE charges (
@@ -107,19 +106,19 @@ class Ledger:
             database.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
         return found
 
-    def release(self, sampler: FiniteSampler, p: ArrayLike, *, agreement: str, round: int = 1) -> Any:
-        """One private sample of this client, paid for: the same again for the same agreement (its id), law and round."""
+    def release(self, sampler: FiniteSampler, p: ArrayLike, *, agreement: Agreement, round: int = 1) -> Any:
+        """One private sample of this client, paid for: the same again for the same agreement, law and round."""
         law = as_floats(p, "p", sampler.family.size)
         if law.ndim != 1:
             raise DiscreetError(f"p has shape {law.shape}; a ledger is one client's, who has one law")
-        if not _ID.fullmatch(agreement):
-            raise DiscreetError(f"agreement = {agreement!r} is not an agreement's id of 64 hexadecimal digits")
+        agreement.check_sampler(sampler)
+        agreement.check_round(round)
 
         def draw() -> int:
             return int(sampler.family.numbers([sampler.release(law)])[0])
 
         data = (law + 0.0).astype("<f8").tobytes()  # + 0.0: -0.0 and 0.0 are one number
-        number = self.charged_sample(agreement, data, round=round, profile=profile_of(sampler), draw=draw)
+        number = self.charged_sample(agreement.id, data, round=round, profile=profile_of(sampler), draw=draw)
         return sampler.family.named(np.asarray(number))
 
     def charged_sample(
