@@ -130,3 +130,14 @@ def _resolve(path: str) -> object:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_threat_model_cites_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 15
+    for threat, _, cited in rows:
+        tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", cited)
+        assert tests, threat
+        for path, name in tests:
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (threat, path, name)

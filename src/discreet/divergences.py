@@ -202,7 +202,7 @@ def _entries(name: str, values: ArrayLike) -> FloatArray:
         if np.iscomplexobj(values):
             raise TypeError("complex entries")
         entries = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
+    except (TypeError, ValueError, OverflowError) as cause:
         raise DiscreetError(f"{name} is not an array of real numbers: {cause}") from cause
     good = (entries >= 0) & (entries < np.inf)
     if not good.all():

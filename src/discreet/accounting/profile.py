@@ -29,10 +29,12 @@ from discreet.families.band import Bounds
 from discreet.mechanisms.sampler import FiniteSampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.release import TOTAL
-from discreet.tradeoff import Constants, check_epsilon, is_identity, optimal_constants
+from discreet.tradeoff import Constants, is_identity, optimal_constants
 
-_ALPHA = Range(0.0, 1.0, low_open=True)
+_ALPHA = Range(1e-300, 1.0)
+_EPSILON = Range(0.0, 1e6, low_open=True)
 _ROUNDING = 1e-9
+_NO_UNDERFLOW = 700.0  # past it b is 0 and B is 1/alpha in floating point
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +49,10 @@ class BoxProfile:
     attained: bool = False
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        _ALPHA.check("alpha", self.alpha, "it is the mass of the reference on which an extreme client sits")
+        epsilon = _EPSILON.check("epsilon", self.epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+        alpha = _ALPHA.check("alpha", self.alpha, "it is the mass of the reference on which an extreme client sits")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "alpha", alpha)
 
     @property
     def upper_mass(self) -> float:
@@ -71,7 +75,7 @@ class BoxProfile:
 
     @property
     def _constants(self) -> Constants:
-        return optimal_constants(Bounds(0.0, 1.0 / self.alpha), self.epsilon)
+        return optimal_constants(Bounds(0.0, 1.0 / self.alpha), min(self.epsilon, _NO_UNDERFLOW))
 
 
 def profile_of(sampler: FiniteSampler) -> BoxProfile:
@@ -80,7 +84,7 @@ def profile_of(sampler: FiniteSampler) -> BoxProfile:
     shared = Fraction(sampler.lattice.shared, TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
-    return BoxProfile(epsilon=epsilon, alpha=max(alpha, math.ulp(0.0)), attained=_attained(sampler, alpha))
+    return BoxProfile(epsilon=epsilon, alpha=max(alpha, _ALPHA.low), attained=_attained(sampler, alpha))
 
 
 def _attained(sampler: FiniteSampler, alpha: float) -> bool:

@@ -18,10 +18,11 @@ import math
 from scipy.optimize import minimize_scalar
 
 from discreet.accounting.profile import BoxProfile
-from discreet.errors import OPEN_UNIT, Range, check_count
+from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count
 
 _ORDER = Range(1.0, math.inf)
 _NO_OVERFLOW = 700.0
+MOST_SAMPLES = 10**15
 
 
 def renyi(profile: BoxProfile, *, order: float) -> float:
@@ -40,6 +41,8 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
 def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> float:
     """An epsilon at which that many releases together are (epsilon, delta)-LDP, from the best order."""
     samples, delta = check_count("samples", samples), OPEN_UNIT.check("delta", delta)
+    if samples > MOST_SAMPLES:
+        raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}; that many cannot be made")
 
     def at(log_t: float) -> float:
         t = math.exp(log_t)

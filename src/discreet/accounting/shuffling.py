@@ -52,6 +52,7 @@ _DEVIATIONS = (
     1.5,
 )  # M is rounded down to these, in standard ones
 _FEW = 100
+_NOTHING_TO_HIDE = 1e-9
 _NO_CLONES = 60.0  # an epsilon at which a clone is less likely than 1e-26
 
 
@@ -60,7 +61,7 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
     others = check_count("clients", clients) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
     local = profile.delta(beta)
-    if local == 0.0 or profile.epsilon >= _NO_CLONES:
+    if local == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
         return local
     clones = stats.binom(others, math.exp(-profile.epsilon))
     low, high = _spread(others, clones.mean(), clones.var())
@@ -81,6 +82,8 @@ def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> floa
     delta = OPEN_UNIT.check("delta", delta, "shuffling gives nothing at delta = 0")
     if shuffled_delta(profile, clients=clients, epsilon=0.0) <= delta:
         return 0.0
+    if delta <= _TAIL:
+        return profile.epsilon
 
     def excess(epsilon: float) -> float:
         return math.log(max(shuffled_delta(profile, clients=clients, epsilon=epsilon), 1e-300) / delta)

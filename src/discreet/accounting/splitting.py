@@ -9,15 +9,17 @@ import math
 
 from scipy.optimize import brentq
 
-from discreet.accounting.composition import composed
+from discreet.accounting.composition import MOST_SAMPLES, composed
 from discreet.accounting.profile import BoxProfile
-from discreet.errors import PROBABILITY, check_count
+from discreet.errors import PROBABILITY, DiscreetError, check_count
 from discreet.tradeoff import check_epsilon
 
 
 def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: float) -> float:
     """The largest epsilon for each sample with which all of them together are (epsilon, delta)-LDP."""
     total, n = check_epsilon(epsilon), check_count("samples", samples)
+    if n > MOST_SAMPLES:
+        raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}, up to which the sum is exact")
     delta = PROBABILITY.check("delta", delta)
 
     def excess(share: float) -> float:

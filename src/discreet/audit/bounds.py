@@ -21,6 +21,7 @@ from scipy.optimize import brentq
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count
 
 _STEPS = 400
+MOST_DRAWS = 10**15
 
 
 def empirical_epsilon_lower_bound(
@@ -32,7 +33,9 @@ def empirical_epsilon_lower_bound(
     """
     sizes = draws if isinstance(draws, tuple) else (draws, draws)
     for name, count, size in zip(("first", "second"), (first, second), sizes, strict=True):
-        if check_count(name, count, least=0) > check_count("draws", size):
+        if check_count("draws", size) > MOST_DRAWS:
+            raise DiscreetError(f"draws is more than {MOST_DRAWS:,}, past which counts are no longer exact")
+        if check_count(name, count, least=0) > size:
             raise DiscreetError(f"{name} = {count} exceeds its {size} draws")
     error = 1.0 - OPEN_UNIT.check("confidence", confidence)
     delta = PROBABILITY.check("delta", delta)

@@ -5,6 +5,7 @@ value itself where it repeats, its length, each coordinate, each pair of coordin
 not repeat (with a cell of its own for every number that does), and the direction in which two inputs differ on average.
 """
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -54,19 +55,20 @@ def samples_of(output: Any, count: int) -> Samples:
         _check_count(len(output), count)
         return Samples(np.asarray(output, dtype=np.float64).reshape(len(output), -1), (), None)
     try:
-        values = list(output)
+        values = [value.item() if isinstance(value, np.ndarray) and not value.ndim else value for value in output]
     except TypeError:
         raise DiscreetError(
             f"the mechanism returned {type(output).__name__}, not samples; it is called as f(input, n) and returns n of them"
         ) from None
     _check_count(len(values), count)
-    if all(isinstance(value, (int, float, np.number, np.bool_)) for value in values):
-        return Samples(np.array(values, dtype=np.float64)[:, None], (), None)
+    if all(isinstance(value, (int, float, np.floating, np.integer, np.bool_)) for value in values):
+        with contextlib.suppress(OverflowError):  # whole numbers past every float are compared as values
+            return Samples(np.array(values, dtype=np.float64)[:, None], (), None)
     lengths = np.array([len(value) if hasattr(value, "__len__") else -1 for value in values], dtype=np.int64)
     if not any(isinstance(value, (str, bytes)) for value in values) and lengths.min() == lengths.max() >= 1:
         try:
             matrix = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
         else:
             return Samples(matrix.reshape(len(values), -1), (), None)

@@ -21,6 +21,7 @@ from discreet.families.band import Bounds, normalised_bounds
 from discreet.families.laws import as_floats, checked_laws, law_of_counts
 
 LARGEST_ENUMERATED = 12
+MOST_OUTCOMES = 1 << 62
 _ROUNDING = 1e-9
 
 
@@ -47,6 +48,8 @@ class _Outcomes:
     """The public list of outcomes: 0..size-1, with or without names. Shared by every finite family."""
 
     def __init__(self, outcomes: int | Sequence[Any], argument: str) -> None:
+        if isinstance(outcomes, np.ndarray) and not outcomes.ndim:
+            outcomes = outcomes.item()
         if isinstance(outcomes, (str, bytes)):
             raise DiscreetError(f"{argument} = {outcomes!r} is a text; pass a number of outcomes or a list of labels")
         if isinstance(outcomes, Iterable):
@@ -60,6 +63,8 @@ class _Outcomes:
         else:
             self.labels = None
             self.size = check_count(argument, outcomes, fix="a law needs at least one outcome")
+            if self.size > MOST_OUTCOMES:
+                raise DiscreetError(f"{argument} is more than 2^62, the number of integers that a draw is made of")
 
     @cached_property
     def index(self) -> dict[Any, int]:

@@ -18,7 +18,7 @@ def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[
         if array.dtype.kind not in "fiub":
             raise TypeError
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DiscreetError(f"{name} is not an array of numbers with rows of equal length") from None
     if size is not None and (array.ndim == 0 or array.shape[-1] != size):
         shape = f"has shape {array.shape}" if array.ndim else "is a single number"

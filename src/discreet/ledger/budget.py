@@ -24,6 +24,8 @@ from discreet.tradeoff import check_epsilon
 
 _DELTA = Range(0.0, 1.0, high_open=True)
 _ROUNDING = 1.0 + 1e-12
+_LEAST_ORDER = 1e-3  # above 1
+_NO_DELTA = 1e-250  # so small that it buys nothing
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,23 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        _DELTA.check("delta", self.delta, "the chance with which the budget may be exceeded; 0 for the pure guarantee")
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        delta = _DELTA.check(
+            "delta", self.delta, "the chance with which the budget may be exceeded; 0 for the pure guarantee"
+        )
+        object.__setattr__(self, "delta", delta)
 
     @property
     def order(self) -> float:
         """The Renyi order of the filter: the best for a total of epsilon spread over many small releases."""
         doubt = -math.log(self.delta / 2.0)
-        return 1.0 + math.sqrt(doubt) / (math.sqrt(doubt + self.epsilon) - math.sqrt(doubt))
+        return 1.0 + max(math.sqrt(doubt) / (math.sqrt(doubt + self.epsilon) - math.sqrt(doubt)), _LEAST_ORDER)
 
     def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
         """What so many releases from each box cost."""
         basic = sum((Fraction(profile.epsilon) * count for profile, count in releases), Fraction(0))
         accounted = math.inf
-        if self.delta and releases:
+        if self.delta > _NO_DELTA and releases:
             accounted = self._by_renyi(releases)
             if len(releases) == 1 and releases[0][1] <= MOST_SAMPLES:
                 accounted = min(accounted, composed(releases).epsilon(self.delta / 2.0))
