@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py src/discreet/release/compiled.py
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench soak fuzz clean
 
 demo: $(READY) $(COMPILED)
 	$(BIN)/discreet demo
@@ -23,6 +23,14 @@ types: $(READY)
 
 bench: $(READY) $(COMPILED)
 	$(BIN)/python -m benchmarks
+
+soak: $(READY) $(COMPILED)
+	$(BIN)/python -m tests.ledger.kills --kills 1000
+	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
+
+fuzz: $(READY) $(COMPILED)
+	$(BIN)/python -m pip install --quiet atheris
+	PYTHONPATH=. $(BIN)/python tools/fuzz/entry_points.py -max_total_time=600
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

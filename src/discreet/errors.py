@@ -25,6 +25,14 @@ class ImpossibleError(DiscreetError):
     """No epsilon-LDP sampler can do what was asked."""
 
 
+class BudgetError(DiscreetError):
+    """The budget does not allow another release. Nothing was charged and no sample left."""
+
+
+class LedgerError(DiscreetError):
+    """The ledger cannot be read or written. No sample left; a charge may stand, and then asking again returns its sample."""
+
+
 class NotPrivateWarning(UserWarning):
     """The randomness is reproducible: good for experiments, never for a release."""
 
@@ -77,8 +85,9 @@ class Range:
             raise DiscreetError(f"{name} = {value!r} is not a number{_fix(fix)}")
         try:
             number = float(value)
-        except OverflowError:
-            number = math.inf if value > 0 else -math.inf  # type: ignore[operator]
+        except OverflowError:  # a whole number past every float
+            huge: Any = value
+            number = math.inf if huge > 0 else -math.inf
         if number not in self:
             raise DiscreetError(f"{name} = {number:g} is not in {self}{_fix(fix)}")
         return number

@@ -59,3 +59,15 @@ def _wide_product(values: NDArray[np.uint64], mantissa: int) -> tuple[NDArray[np
     high = high_v * high_m + (cross >> half) + (middle >> half)
     low = (middle << half) | (bottom & mask)
     return high, low
+
+
+def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals low <= log(ratio) <= high, about 1e-57 apart relatively; ratio >= 1.
+
+    `Decimal` rounds division and logarithm correctly, so one unit in the last place either way is a true bound.
+    """
+    with decimal.localcontext(_CONTEXT):
+        quotient = decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)
+        low = max(quotient.next_minus(), decimal.Decimal(1)).ln()
+        high = quotient.next_plus().ln()
+        return Fraction(low.next_minus() if low else low), Fraction(high.next_plus())

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families.band import Bounds, normalised_bounds
@@ -42,12 +41,15 @@ class FiniteFamily(Protocol):
     @property
     def decomposable(self) -> bool: ...
     def named(self, numbers: NDArray[np.int64]) -> Any: ...
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
 
 
 class _Outcomes:
     """The public list of outcomes: 0..size-1, with or without names. Shared by every finite family."""
 
     def __init__(self, outcomes: int | Sequence[Any], argument: str) -> None:
+        if isinstance(outcomes, np.ndarray) and not outcomes.ndim:
+            outcomes = outcomes.item()
         if isinstance(outcomes, (str, bytes)):
             raise DiscreetError(f"{argument} = {outcomes!r} is a text; pass a number of outcomes or a list of labels")
         if isinstance(outcomes, Iterable):
@@ -241,6 +243,8 @@ class Band(_FiniteBase):
 
 def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
     """Whether sets of mass alpha can be mixed so that every outcome is covered with probability exactly alpha."""
+    from scipy.optimize import linprog  # here, because importing it costs more than most commands do
+
     members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
     sets = members[np.abs(members @ mu - alpha) <= _ROUNDING]
     if not len(sets):
