@@ -22,7 +22,7 @@ def exp_lower(epsilon: float) -> Fraction:
     """
     with decimal.localcontext(prec=_DIGITS):
         rounded = decimal.Decimal(min(epsilon, LARGEST_EXPONENT)).exp()
-        return Fraction(max(rounded.next_minus(), decimal.Decimal(1)))  # epsilon > 0
+        return Fraction(rounded.next_minus())
 
 
 def exp_upper(epsilon: float) -> Fraction:

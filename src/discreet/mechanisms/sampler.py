@@ -120,7 +120,7 @@ class ProjectingSampler(FiniteSampler):
         given confidence TV(P, P_hat) <= sqrt((k - 1)/n)/2 + sqrt(log(1/(1 - confidence))/(2 n)); times `sensitivity(p)`, and
         never more than min(1 - b, B - 1), the diameter of the box. It is a loss of utility: privacy has no part in it.
         """
-        n = check_count("records", records)
+        n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
         moved = 0.5 * math.sqrt((self.family.size - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)

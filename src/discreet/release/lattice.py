@@ -43,7 +43,7 @@ class Lattice:
     @classmethod
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
-        ratio = exp_lower(epsilon)
+        ratio = max(exp_lower(epsilon), Fraction(1))  # below 1 only where epsilon < 1e-59: no room at all
         # Rounded down first. A box as thin as rounding itself needs the last bits of lower moved; one with tiny lower, a unit more.
         for units, more in ((0, 0), (1, 0), (-1, 0), (2, 0), (-2, 0), (4, 0), (-4, 0), (8, 0), (-8, 0), (0, 1)):
             nudge = 1.0 + units * 2.0**-52
