@@ -95,7 +95,7 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     room = (bounds.upper - 1.0) * math.exp(-half)
     from_above = -math.expm1(-half) / room if room > 0 else math.inf
     gamma = min(1.0, from_below, from_above)
-    r1 = bounds.lower / (1.0 - gamma * (1.0 - bounds.lower)) if bounds.lower else 0.0
+    r1 = bounds.lower / ((1.0 - gamma) + gamma * bounds.lower) if bounds.lower else 0.0
     r2 = bounds.upper / (1.0 + gamma * (bounds.upper - 1.0))
     return Constants(bounds.alpha, math.exp(-half), math.exp(half) if half < 700.0 else math.inf, r1, r2, gamma)
 

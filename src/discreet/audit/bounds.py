@@ -32,6 +32,8 @@ def empirical_epsilon_lower_bound(
     `draws`: how many samples each count is out of. At least 0; a mechanism that leaks nothing gives 0.
     """
     sizes = draws if isinstance(draws, tuple) else (draws, draws)
+    if len(sizes) != 2:
+        raise DiscreetError(f"draws = {draws!r} is neither one number nor two")
     for name, count, size in zip(("first", "second"), (first, second), sizes, strict=True):
         if check_count("draws", size) > MOST_DRAWS:
             raise DiscreetError(f"draws is more than {MOST_DRAWS:,}, past which counts are no longer exact")

@@ -223,7 +223,8 @@ class Band(_FiniteBase):
 
     def contains(self, p: ArrayLike) -> bool:
         """Whether every given law obeys the band, up to rounding (what is not a law is an error)."""
-        density = checked_laws(p, self.size) / self._mu
+        with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
+            density = checked_laws(p, self.size) / self._mu
         slack = _ROUNDING * self.bounds.upper
         return bool((density >= self.bounds.lower - slack).all() and (density <= self.bounds.upper + slack).all())
 

@@ -24,7 +24,7 @@ from discreet.tradeoff import check_epsilon
 
 _DELTA = Range(0.0, 1.0, high_open=True)
 _ROUNDING = 1.0 + 1e-12
-_LEAST_ORDER = 1e-3  # above 1
+_ORDERS = (1e-3, 1e6)  # above 1
 _NO_DELTA = 1e-250  # so small that it buys nothing
 
 
@@ -59,7 +59,8 @@ class Budget:
     def order(self) -> float:
         """The Renyi order of the filter: the best for a total of epsilon spread over many small releases."""
         doubt = -math.log(self.delta / 2.0)
-        return 1.0 + max(math.sqrt(doubt) / (math.sqrt(doubt + self.epsilon) - math.sqrt(doubt)), _LEAST_ORDER)
+        best = math.sqrt(doubt) * (math.sqrt(doubt + self.epsilon) + math.sqrt(doubt)) / self.epsilon
+        return 1.0 + min(max(best, _ORDERS[0]), _ORDERS[1])
 
     def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
         """What so many releases from each box cost."""

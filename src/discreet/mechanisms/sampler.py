@@ -251,7 +251,7 @@ class ProjectingSampler(FiniteSampler):
         On a continuous family p is a histogram fit, k its cells, and P stands for P averaged over each cell: what binning
         itself costs depends on how much p/h varies inside a cell, and is not in the bound.
         """
-        n = check_count("records", records)
+        n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
         moved = 0.5 * math.sqrt((self._outcomes_of(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
