@@ -21,8 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from scipy.optimize import brentq
-
 from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import NON_NEGATIVE, POSITIVE, ImpossibleError
@@ -173,6 +171,8 @@ def _epsilon_reaching(
 
 def _smallest(at: Callable[[float], float], target: float, low: float, high: float) -> float:
     """The smallest float in (low, high] with at(x) <= target, for a non-increasing function with at(high) <= target."""
+    from scipy.optimize import brentq  # here, because importing it costs more than most commands do
+
     tiny = 1e-300
     if at(high) < target:
         high = float(brentq(lambda x: at(x) - target, max(low, tiny), high, xtol=1e-300, rtol=1e-15))

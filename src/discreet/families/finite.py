@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families.band import Bounds, normalised_bounds
@@ -237,6 +236,8 @@ class Band(_FiniteBase):
 
 def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
     """Whether sets of mass alpha can be mixed so that every outcome is covered with probability exactly alpha."""
+    from scipy.optimize import linprog  # here, because importing it costs more than most commands do
+
     members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
     sets = members[np.abs(members @ mu - alpha) <= _ROUNDING]
     if not len(sets):

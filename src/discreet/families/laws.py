@@ -65,7 +65,10 @@ def refuse_bad_entries(row: NDArray[np.float64], where: str) -> None:
 
 
 def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
-    """Relative frequencies of counts (..., size); every client needs at least one record."""
+    """Relative frequencies count/total of counts (..., size); every client needs at least one record.
+
+    Whole numbers are added up exactly (below 2^53), so the law does not depend on their order or on zeros in between.
+    """
     array = as_floats(counts, "counts", size)
     rows = array.reshape(-1, size)
     if not ((rows >= 0).all() and np.isfinite(rows).all()):
@@ -75,5 +78,10 @@ def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     if not (largest > 0).all():
         which = "counts is" if len(rows) == 1 else f"counts[{int(np.argmin(largest[:, 0]))}] is"
         raise DiscreetError(f"{which} all zero: a client without records has no law; leave it out")
-    scaled = rows / largest  # so that the sum cannot overflow
-    return np.asarray((scaled / scaled.sum(axis=1, keepdims=True)).reshape(array.shape))
+    with np.errstate(over="ignore"):
+        total = rows.sum(axis=1, keepdims=True)
+    huge = np.isinf(total[:, 0])
+    if huge.any():  # the sum overflows, though every count is finite
+        rows = np.where(huge[:, None], rows / largest, rows)
+        total = rows.sum(axis=1, keepdims=True)
+    return np.asarray((rows / total).reshape(array.shape))
