@@ -9,6 +9,8 @@ from typer.core import TyperGroup
 
 from discreet import __version__
 from discreet.cli.demo import demo
+from discreet.cli.sample import sample
+from discreet.cli.secret import secret
 from discreet.cli.tradeoff import tradeoff
 from discreet.errors import DiscreetError, MissingExtraError
 
@@ -63,3 +65,5 @@ def discreet(
 
 app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
 app.command(short_help="The main job on bundled real data, with a picture.")(demo)
+app.command(short_help="One private sample for each client of a table.")(sample)
+app.command(short_help="Make the secret that lets a release be repeated.")(secret)

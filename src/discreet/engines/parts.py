@@ -1,0 +1,216 @@
+"""Records in parts by client, in memory up to a budget and on disk past it; each part then grouped exactly.
+
+All records of a client lie in one part. A part too large for the budget is split again, by another hash.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.engines import tables
+from discreet.engines.kernel import client_arrays, frozen
+from discreet.errors import DiscreetError
+from discreet.release.sparse import Clients
+
+_BITS = 7
+_DEEPEST = 4  # splits of splits: past that a single client is larger than memory
+_NO_LENGTHS = np.empty(0, dtype=np.int64)
+
+
+class Group(NamedTuple):
+    """The clients of a part: their names as an Arrow column, and what they hold."""
+
+    names: pa.Array
+    clients: Clients
+
+
+class _Chunk(NamedTuple):
+    """A batch of records in order of part."""
+
+    starts: NDArray[np.int64]
+    integers: NDArray[np.int64]
+    text_ends: NDArray[np.int64]
+    text: NDArray[np.uint8]
+    outcomes: NDArray[np.uint32]
+    counts: NDArray[np.float64]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+    def batch(self, part: int) -> pa.RecordBatch:
+        """The records of one part, as Arrow."""
+        first, last = int(self.starts[part]), int(self.starts[part + 1])
+        if self.text_ends.size:
+            ends = self.text_ends[first : last + 1]
+            content = pa.py_buffer(self.text[ends[0] : ends[-1]])
+            names = pa.LargeStringArray.from_buffers(last - first, pa.py_buffer(ends - ends[0]), content)
+        else:
+            names = pa.array(self.integers[first:last])
+        columns = {"client": names, "outcome": pa.array(self.outcomes[first:last])}
+        if self.counts.size:
+            columns["count"] = pa.array(self.counts[first:last])
+        return pa.RecordBatch.from_pydict(columns)
+
+
+class Parts:
+    """Takes records in any order; gives back groups of clients, each with all of its records."""
+
+    def __init__(self, *, seed: int, budget: int, folder: Path | None = None, depth: int = 0) -> None:
+        self._seed = np.uint64((seed + depth * 0x9E3779B97F4A7C15) % (1 << 64))
+        self._budget, self._depth = budget, depth
+        self._above = folder
+        self._chunks: list[_Chunk] = []
+        self._held = 0
+        self._folder: Path | None = None
+        self._files: list[Any] = [None] * (1 << _BITS)
+        self._spilled = [0] * (1 << _BITS)
+        self._largest_group = 16
+        self.tally = np.zeros(2, dtype=np.int64)  # values that were missing, values that were outside
+        self.records = 0
+        self.spilled_bytes = 0
+
+    def __enter__(self) -> "Parts":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def add(
+        self,
+        clients: pa.Array,
+        outcomes: NDArray[np.uint32],
+        counts: NDArray[np.float64] | None = None,
+        *,
+        missing_to: int | None = None,
+        outside_to: int | None = None,
+    ) -> None:
+        """Take a batch of records. Outcomes marked MISSING are left out or become `missing_to`; `outside_to` likewise."""
+        integers, text_ends, text = map(frozen, client_arrays(clients))
+        if text_ends.size:
+            parts = tables.parts_of_texts(text_ends, text, _BITS, self._seed)
+        else:
+            parts = tables.parts_of_integers(integers, _BITS, self._seed)
+        outcomes = outcomes.copy()  # the marks in it are replaced
+        starts = tables.part_starts(
+            parts,
+            1 << _BITS,
+            outcomes,
+            tables.MISSING if missing_to is None else np.uint32(missing_to),
+            tables.MISSING if outside_to is None else np.uint32(outside_to),
+            self.tally,
+        )
+        if text_ends.size:
+            text_ends, text = tables.texts_in_order(parts, starts, text_ends, text)
+        else:
+            integers = tables.in_order(parts, starts, integers)
+        chunk = _Chunk(
+            starts[: (1 << _BITS) + 1],
+            integers,
+            text_ends,
+            text,
+            tables.in_order(parts, starts, frozen(outcomes)),
+            np.empty(0) if counts is None else tables.in_order(parts, starts, frozen(counts)),
+        )
+        self.records += chunk.outcomes.size
+        self._chunks.append(chunk)
+        self._held += chunk.nbytes
+        if self._held > self._budget:
+            self._spill()
+
+    def groups(self) -> Iterator[Callable[[], Group]]:
+        """For each part, a function that reads and groups it. The functions may run in threads, in any order."""
+        if self._folder is not None:
+            self._spill()
+            self._close()
+        for part in range(1 << _BITS):
+            if self._spilled[part] > self._budget and self._depth < _DEEPEST:
+                yield from self._split(part)
+            else:
+                yield partial(self._group, part)
+
+    def _split(self, part: int) -> Iterator[Callable[[], Group]]:
+        """The groups of a part that is too large. Its files lie in this one's folder, and go when that goes."""
+        smaller = Parts(seed=int(self._seed), budget=self._budget, folder=self._folder, depth=self._depth + 1)
+        for batch in self._from_disk(part):
+            counts = batch.column("count").to_numpy() if "count" in batch.schema.names else None
+            smaller.add(batch.column("client"), batch.column("outcome").to_numpy(), counts)
+        yield from smaller.groups()
+        self.spilled_bytes += smaller.spilled_bytes
+
+    def _group(self, part: int) -> Group:
+        batches = [chunk.batch(part) for chunk in self._chunks if chunk.starts[part] < chunk.starts[part + 1]]
+        batches += self._from_disk(part)
+        if not batches:
+            return Group(pa.array([], pa.int64()), _no_clients())
+        table = pa.Table.from_batches(batches).combine_chunks()
+        column = table.column("client").chunk(0)
+        integers, text_ends, text = map(frozen, client_arrays(column))
+        outcomes = table.column("outcome").chunk(0).to_numpy()
+        names: Any
+        if text_ends.size:
+            first_rows, numbers = tables.numbered_texts(text_ends, text, self._seed, self._largest_group)
+            names = column.take(pa.array(first_rows))
+            size = first_rows.size
+        else:
+            known, numbers = tables.numbered_integers(integers, self._seed, self._largest_group)
+            names = pa.array(known)
+            size = known.size
+        self._largest_group = max(self._largest_group, size)
+        ends, gathered = tables.lists(numbers, size, frozen(outcomes), _NO_LENGTHS)
+        counts = np.empty(0)
+        if "count" in table.schema.names:
+            _, counts = tables.lists(numbers, size, frozen(table.column("count").chunk(0).to_numpy()), _NO_LENGTHS)
+        return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, counts))))
+
+    def _spill(self) -> None:
+        """Append all that is held to the files of the parts, and let go of it."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="discreet-", dir=self._above))  # readable by its owner alone
+        try:
+            for part in range(1 << _BITS):
+                for chunk in self._chunks:
+                    if chunk.starts[part] < chunk.starts[part + 1]:
+                        batch = chunk.batch(part)
+                        if self._files[part] is None:
+                            self._files[part] = pa.ipc.new_stream(str(self._folder / str(part)), batch.schema)
+                        self._files[part].write_batch(batch)
+                        self._spilled[part] += batch.nbytes
+                        self.spilled_bytes += batch.nbytes
+        except OSError as error:
+            raise DiscreetError(
+                f"records larger than memory could not be put into {self._folder}: {error}; "
+                "give a larger memory budget, or a folder on a larger disk"
+            ) from None
+        self._chunks, self._held = [], 0
+
+    def _close(self) -> None:
+        for part, file in enumerate(self._files):
+            if file is not None:
+                file.close()
+                self._files[part] = None
+
+    def _from_disk(self, part: int) -> Iterator[pa.RecordBatch]:
+        if self._spilled[part]:
+            with pa.OSFile(str(self._folder / str(part))) as file, pa.ipc.open_stream(file) as reader:  # type: ignore[operator]
+                yield from reader
+
+
+def _no_clients() -> Clients:
+    return Clients(
+        np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.uint8),
+        np.zeros(1, dtype=np.int64),
+        np.empty(0, dtype=np.uint32),
+        np.empty(0),
+    )
