@@ -15,9 +15,13 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.tables import LARGEST_DOMAIN, MISSING, OUTSIDE
 from discreet.errors import DiscreetError, Range, check_count
 from discreet.families import Simplex
+
+MISSING = np.uint32(0xFFFFFFFF)  # in place of an outcome: the value is null
+OUTSIDE = np.uint32(0xFFFFFFFE)  # in place of an outcome: the value is not in the domain
+LISTED = np.uint32(0xFFFFFFFD)  # in place of an outcome: no record, but an entry of the list of clients
+LARGEST_DOMAIN = int(LISTED)
 
 NEAREST = "nearest"
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)

@@ -1,19 +1,20 @@
 """A release before it meets an engine: which columns, which domain, which mechanism, under which agreement, with which key."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from discreet.agreement import MECHANISMS, Agreement
-from discreet.engines.domains import Cells, Domain, Labels, Numbers, as_domain
+from discreet.engines.domains import OUTSIDE, Cells, Domain, Labels, Numbers, as_domain
 from discreet.errors import DiscreetError
 from discreet.mechanisms.sampler import FiniteSampler
 from discreet.release.keyed import RunKey, Secret, fresh_secret
 
 NULLS = ("error", "drop", "other")
 ENGINE_MECHANISMS = ("optimal", "linear")
+FEW = 3  # examples in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,3 +200,25 @@ class Job:
     def missing_outcome(self) -> int | None:
         """The outcome that nulls become, or None."""
         return self.domain.other_outcome if self.nulls == "other" else None
+
+    def refuse(self, tally: Any, examples: Callable[[Callable[[Any], Any], str, int], list[Any]]) -> None:
+        """Raise if values were missing or outside (`tally`) that may not be; `examples` finds a few of the latter."""
+        column = self.columns.value
+        if tally[0] and self.nulls == "error":
+            raise DiscreetError(
+                f"column {column!r} holds nulls; filter them out, or say nulls='drop' or 'other' (--nulls)"
+            )
+        if tally[1] and self.domain.other is None:
+            mark = int(OUTSIDE)
+            found = examples(
+                lambda rows: self.with_types(rows).filter(self.domain.outcomes(column) == mark), column, FEW + 1
+            )
+            raise DiscreetError(
+                f"column {column!r} holds values outside the domain: {few(found)}; "
+                "the domain is public and fixed: extend it, or say other= (--other) which outcome they become"
+            )
+
+
+def few(items: Sequence[Any]) -> str:
+    """The first few items, for a message."""
+    return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")

@@ -15,18 +15,16 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.agreement import Agreement
-from discreet.engines import tables
+from discreet.engines.domains import LISTED
 from discreet.engines.inputs import STANDARD, Source, client_list, source_of, standard_input
 from discreet.engines.jobs import Job, Request
-from discreet.engines.kernel import Kernel, frozen
+from discreet.engines.kernel import Kernel
 from discreet.engines.outputs import format_of, writer_to
 from discreet.engines.parts import Group, Parts
 from discreet.errors import DiscreetError, check_count
 from discreet.release.keyed import Secret
-from discreet.release.sparse import Clients
 
 METADATA = b"discreet.agreement"
-_NAMED = 3  # examples in an error
 _LEAST_MEMORY = 1 << 20
 
 
@@ -128,54 +126,17 @@ class LocalRelease:
         if pa.types.is_integer(self._clients.type) != self.job.integer_clients:
             kind = "integers" if self.job.integer_clients else "texts"
             raise DiscreetError(f"the list holds {self._clients.type} values but the clients of the table are {kind}")
-        marks = np.full(len(self._clients), tables.LISTED)
+        marks = np.full(len(self._clients), LISTED)
         counts = None if self.job.columns.counts is None else np.ones(len(self._clients))
         parts.add(self._clients, marks, counts)
 
     def _read(self, parts: Parts) -> None:
-        job = self.job
-        for frame in self._source.frames(job.prepared):
+        for frame in self._source.frames(self.job.prepared):
             self._rows += frame.height
-            if frame["client"].null_count():
-                raise DiscreetError(
-                    f"column {job.columns.client!r} holds nulls: a record without a client cannot be released; filter them out"
-                )
-            counts = None
-            if job.columns.counts is not None:
-                if frame["count"].null_count():
-                    raise DiscreetError(f"column {job.columns.counts!r} holds nulls; fill them or filter them out")
-                counts = frame["count"].to_numpy()
-            parts.add(
-                frame["client"].to_arrow(),
-                frame["outcome"].to_numpy(),
-                counts,
-                missing_to=job.missing_outcome,
-                outside_to=job.domain.other_outcome,
-            )
-            self._refuse(parts.tally)
+            parts.add_frame(frame, self.job)
+            self.job.refuse(parts.tally, self._source.examples)
             self._progress.rows(frame.height)
         self._tally = parts.tally
-
-    def _refuse(self, tally: Any) -> None:
-        """Stop at the first batch with a value that may not be there."""
-        job = self.job
-        if tally[0] and job.nulls == "error":
-            raise DiscreetError(
-                f"column {job.columns.value!r} holds nulls; filter them out, or say nulls='drop' or 'other' (--nulls)"
-            )
-        if tally[1] and job.domain.other is None:
-            column = job.columns.value
-
-            def outside(frame: Any) -> Any:
-                exploded = job.with_types(frame)
-                return exploded.filter(job.domain.outcomes(column) == int(tables.OUTSIDE))
-
-            found = self._source.examples(outside, column, _NAMED + 1)
-            named = ", ".join(map(repr, found[:_NAMED])) + (" and more" if len(found) > _NAMED else "")
-            raise DiscreetError(
-                f"column {column!r} holds values outside the domain: {named}; "
-                "the domain is public and fixed: extend it, or say other= (--other) which outcome they become"
-            )
 
     def _by_client(self, parts: Parts) -> Iterator[pa.RecordBatch]:
         import pyarrow.compute as pc
@@ -220,18 +181,11 @@ class LocalRelease:
             yield batch
 
     def _checked(self, group: Group) -> Group:
-        """The group as the kernel takes it: without the marks of the client list, and refused if it holds others."""
         if self._clients is None or not len(group.clients):
             return group
-        ends, outcomes, counts, listed = tables.without_marks(*group.clients[3:])
-        if not listed.all():
-            unknown = group.names.filter(pa.array(~listed)).slice(0, _NAMED + 1).to_pylist()
-            named = ", ".join(map(repr, unknown[:_NAMED])) + (" and more" if len(unknown) > _NAMED else "")
-            raise DiscreetError(
-                f"clients with records are not on the list: {named}; add them, or filter their records out"
-            )
-        self._without_records += int((np.diff(ends) == 0).sum())
-        return Group(group.names, Clients(*group.clients[:3], *map(frozen, (ends, outcomes, counts))))
+        found = group.without_marks()
+        self._without_records += found.without_records
+        return found
 
 
 def sample(

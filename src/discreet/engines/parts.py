@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.engines import tables
+from discreet.engines.domains import MISSING
+from discreet.engines.jobs import FEW, Job, few
 from discreet.engines.kernel import client_arrays, frozen
 from discreet.errors import DiscreetError
 from discreet.release.sparse import Clients
@@ -29,6 +32,21 @@ class Group(NamedTuple):
 
     names: pa.Array
     clients: Clients
+
+    def without_marks(self) -> "Group":
+        """The group as the kernel takes it when there is a list of clients; refused if it holds others."""
+        ends, outcomes, counts, listed = tables.without_marks(*self.clients[3:])
+        if not listed.all():
+            unknown = self.names.filter(pa.array(~listed)).slice(0, FEW + 1).to_pylist()
+            raise DiscreetError(
+                f"clients with records are not on the list: {few(unknown)}; add them, or filter their records out"
+            )
+        return Group(self.names, Clients(*self.clients[:3], *map(frozen, (ends, outcomes, counts))))
+
+    @property
+    def without_records(self) -> int:
+        """How many of the clients hold nothing."""
+        return int((np.diff(self.clients.ends) == 0).sum())
 
 
 class _Chunk(NamedTuple):
@@ -85,6 +103,20 @@ class Parts:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def add_frame(self, frame: pl.DataFrame, job: Job) -> None:
+        """Take the records of a prepared frame, with missing values and those outside going where the job says."""
+        for column, fix in (("client", "a record without a client cannot be released"), ("count", "fill them")):
+            if column in frame.columns and frame[column].null_count():
+                name = job.columns.client if column == "client" else job.columns.counts
+                raise DiscreetError(f"column {name!r} holds nulls: {fix}, or filter those rows out")
+        self.add(
+            frame["client"].to_arrow(),
+            frame["outcome"].to_numpy(),
+            frame["count"].to_numpy() if "count" in frame.columns else None,
+            missing_to=job.missing_outcome,
+            outside_to=job.domain.other_outcome,
+        )
+
     def add(
         self,
         clients: pa.Array,
@@ -105,8 +137,8 @@ class Parts:
             parts,
             1 << _BITS,
             outcomes,
-            tables.MISSING if missing_to is None else np.uint32(missing_to),
-            tables.MISSING if outside_to is None else np.uint32(outside_to),
+            MISSING if missing_to is None else np.uint32(missing_to),
+            MISSING if outside_to is None else np.uint32(outside_to),
             self.tally,
         )
         if text_ends.size:
@@ -154,23 +186,12 @@ class Parts:
             return Group(pa.array([], pa.int64()), _no_clients())
         table = pa.Table.from_batches(batches).combine_chunks()
         column = table.column("client").chunk(0)
-        integers, text_ends, text = map(frozen, client_arrays(column))
-        outcomes = table.column("outcome").chunk(0).to_numpy()
-        names: Any
-        if text_ends.size:
-            first_rows, numbers = tables.numbered_texts(text_ends, text, self._seed, self._largest_group)
-            names = column.take(pa.array(first_rows))
-            size = first_rows.size
-        else:
-            known, numbers = tables.numbered_integers(integers, self._seed, self._largest_group)
-            names = pa.array(known)
-            size = known.size
-        self._largest_group = max(self._largest_group, size)
-        ends, gathered = tables.lists(numbers, size, frozen(outcomes), _NO_LENGTHS)
-        counts = np.empty(0)
-        if "count" in table.schema.names:
-            _, counts = tables.lists(numbers, size, frozen(table.column("count").chunk(0).to_numpy()), _NO_LENGTHS)
-        return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, counts))))
+        counts = table.column("count").chunk(0).to_numpy() if "count" in table.schema.names else np.empty(0)
+        found = grouped(
+            column, table.column("outcome").chunk(0).to_numpy(), counts, seed=self._seed, hint=self._largest_group
+        )
+        self._largest_group = max(self._largest_group, len(found.clients))
+        return found
 
     def _spill(self) -> None:
         """Append all that is held to the files of the parts, and let go of it."""
@@ -203,6 +224,30 @@ class Parts:
         if self._spilled[part]:
             with pa.OSFile(str(self._folder / str(part))) as file, pa.ipc.open_stream(file) as reader:  # type: ignore[operator]
                 yield from reader
+
+
+def grouped(
+    clients: pa.Array,
+    outcomes: NDArray[np.uint32],
+    counts: NDArray[np.float64],
+    *,
+    seed: Any,
+    hint: int = 16,
+    lengths: NDArray[np.int64] = _NO_LENGTHS,
+) -> Group:
+    """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
+    integers, text_ends, text = map(frozen, client_arrays(clients))
+    names: Any
+    if text_ends.size:
+        first_rows, numbers = tables.numbered_texts(text_ends, text, seed, hint)
+        names = clients.take(pa.array(first_rows))
+    else:
+        known, numbers = tables.numbered_integers(integers, seed, hint)
+        names = pa.array(known)
+    ends, gathered = tables.lists(numbers, len(names), frozen(outcomes), lengths)
+    if counts.size:
+        _, counts = tables.lists(numbers, len(names), frozen(counts), lengths)
+    return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, counts))))
 
 
 def _no_clients() -> Clients:

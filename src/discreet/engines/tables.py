@@ -11,10 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-MISSING = np.uint32(0xFFFFFFFF)  # in place of an outcome: the value is null
-OUTSIDE = np.uint32(0xFFFFFFFE)  # in place of an outcome: the value is not in the domain
-LISTED = np.uint32(0xFFFFFFFD)  # in place of an outcome: no record, but an entry of the list of clients
-LARGEST_DOMAIN = int(LISTED)
+from discreet.engines.domains import LISTED, MISSING, OUTSIDE
 
 _ONE = np.uint64(1)
 
