@@ -130,11 +130,11 @@ def sample(
                 source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, quiet=quiet
             )
         case "spark":
-            from discreet.engines import spark
+            from discreet.engines.spark import sample_files
 
             _only_local(scratch=scratch, memory=memory)
             listed = None if clients is None else str(clients)
-            summary = spark.sample_files(
+            summary = sample_files(
                 source, output, request, clients=listed, drop_client=drop_client, output_format=output_format
             )
         case _:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection import Affine
-from discreet.projection.compiled import solve_held
+from discreet.projection.compiled import look, solve_uniform
 from discreet.release.blake2b import BLOCK, finish, keyed_state
 from discreet.release.canonical import read_law, write_counts, write_records
-from discreet.release.compiled import wanted
+from discreet.release.compiled import _excess
 from discreet.release.keyed import DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL, Lattice
 from discreet.release.randomness import BITS
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
         assert isinstance(lattice.upper, int)
         slope, lift = (1.0, 0.0) if mixing is None else (mixing.slope, mixing.lift)
         return cls(
-            box.size, float(box.lower), float(box.upper), lattice.lower, lattice.upper, mixing is None, slope, lift
+            box.size, float(box.lower), float(box.ceiling), lattice.lower, lattice.upper, mixing is None, slope, lift
         )
 
 
@@ -101,11 +101,12 @@ def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> An
         base = _TOTAL // size - lower
     else:
         if projecting:
-            slope, lift = solve_held(masses, (size - masses.size) * floor, floor, ceiling)
-        slope = slope * float(_TOTAL)
-        base = wanted(0.0, slope, lift, floor, lower, upper)
+            _, above, mass_above = look(masses, floor)
+            slope, lift = solve_uniform(masses, size - masses.size, floor, ceiling, above, mass_above)
+        steep = slope * float(_TOTAL)
+        base = _excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
         for place in range(masses.size):
-            own[place] = wanted(masses[place], slope, lift, floor, lower, upper)
+            own[place] = _excess(masses, place, steep, lift, floor, lower, upper)
     found, rest = _landing(uniform - shared, base, own, outcomes, size)
     if found >= 0:
         return found
