@@ -9,6 +9,7 @@ the id of any agreement made before.
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range, check_count
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import FiniteSampler
@@ -30,6 +31,7 @@ MECHANISMS: dict[str, type[FiniteSampler]] = {
     "linear": LinearSampler,
     "mollifier": MollifierSampler,
 }
+_FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"}
 _FAMILY_FIELDS = {"kind", "size", "labels", "interval", "lower", "upper", "weights"}
 
@@ -181,9 +183,13 @@ def _digest(content: bytes) -> str:
 
 def _canonical(value: Any) -> str:
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise DiscreetError("a text in the agreement is not valid Unicode") from None
     except ValueError:
         raise DiscreetError("an agreement holds finite numbers only") from None
+    return text
 
 
 def _object(name: str, value: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
@@ -203,9 +209,12 @@ def _family_terms(fields: dict[str, Any]) -> FamilyTerms:
         raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of simplex, band")
     interval = fields.get("interval")
     if interval is not None:
-        if not (isinstance(interval, list) and len(interval) == 2 and interval[0] < interval[1]):
+        if not (isinstance(interval, list) and len(interval) == 2):
+            raise DiscreetError(f"family.interval = {interval!r} is not [low, high]")
+        low, high = (_FINITE.check("family.interval", end) for end in interval)
+        if not low < high:
             raise DiscreetError(f"family.interval = {interval!r} is not [low, high] with low < high")
-        interval = (float(interval[0]), float(interval[1]))
+        interval = (low, high)
     for field in ("labels", "weights"):
         digest = fields.get(field)
         if digest is not None and not (isinstance(digest, str) and digest.startswith("sha256:") and len(digest) == 71):
