@@ -43,8 +43,8 @@ def test_every_form_of_table_gives_the_same_release() -> None:
         pa.Table.from_batches(table.to_batches(max_chunksize=100)),
         table.combine_chunks().to_batches()[0],
         table.to_reader(max_chunksize=333),
-        pl.from_arrow(table),
-        pl.from_arrow(table).lazy(),
+        pl.DataFrame(table),
+        pl.LazyFrame(table),
         table.cast(pa.schema([("client", pa.int32()), ("value", pa.uint8())])),
     ]
     whole = by_client(released(table))
@@ -60,7 +60,7 @@ def test_texts_in_every_guise_are_the_same_clients() -> None:
     assert whole == expected({"client": names, "value": table["value"]}, outcomes=40, epsilon=3.0)
     frame = pl.DataFrame({"client": names, "value": table["value"]})
     for kind in (pl.Categorical, pl.Enum(sorted(set(names)))):
-        assert by_client(released(frame.with_columns(pl.col("client").cast(kind)))) == whole  # type: ignore[arg-type]
+        assert by_client(released(frame.with_columns(pl.col("client").cast(kind)))) == whole
 
 
 def test_an_integer_and_its_digits_are_different_clients() -> None:
@@ -134,12 +134,10 @@ def test_records_larger_than_memory_give_the_same_release(
     assert whole.summary.spilled_bytes == 0
     reader = frame.to_arrow().to_reader(max_chunksize=2000)
     spilling = LocalRelease(source_of(reader), request, folder=tmp_path)
-    spilling._budget = (
-        20_000  # far below what may be asked for, so that the four parts are split again, and those again
-    )
+    spilling._budget = 20_000  # below what may be asked for: so that each of the four parts is split again
     on_disk = pa.Table.from_batches(spilling.batches())
     assert by_client(on_disk) == by_client(in_memory)
-    assert spilling.summary.spilled_bytes > 2 * 20_000 * 12
+    assert spilling.summary.spilled_bytes >= 2 * 20_000 * 12
     assert list(tmp_path.iterdir()) == []
 
 

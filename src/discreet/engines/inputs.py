@@ -148,7 +148,7 @@ def file_source(path: str) -> Source:
                 return Scanned(path, pl.scan_ipc(files))
     if len(files) > 1:
         raise DiscreetError(f"{path} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
-    return _stream(path, open(files[0], "rb"))
+    return _stream(path, pa.OSFile(files[0]))
 
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
