@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py src/discreet/release/compiled.py
+KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py $(wildcard src/discreet/release/*.py) \
+  src/discreet/engines/tables.py
 
 .PHONY: demo test lint types bench soak fuzz clean
 
@@ -43,6 +44,7 @@ $(COMPILED): $(KERNELS) | $(READY)
 	@echo "compiling the kernels, once: half a minute or so"
 	find src -name '*.nb[ic]' -delete  # numba does not see a change in a file that a cached kernel calls into
 	$(BIN)/python -m discreet.mechanisms.warm_up
+	$(BIN)/python -m discreet.engines.warm_up
 	touch $@
 
 clean:

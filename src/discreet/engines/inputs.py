@@ -21,7 +21,7 @@ from discreet.engines.domains import is_whole, read_lines
 from discreet.errors import DiscreetError
 
 STANDARD = "-"
-_BATCH = 1 << 18  # rows
+_BATCH = 1 << 19  # rows
 _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -50,7 +50,7 @@ class Source(Protocol):
         """How many rows there are, where that is known without reading them."""
 
     def frames(self, prepare: Prepare) -> Iterator[pl.DataFrame]:
-        """The rows after `prepare`, a function on frames lazy or not, batch by batch."""
+        """The rows after `prepare`, a function on frames lazy or not, batch by batch. Reading may start at once."""
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         """A few distinct values of a column among the rows that `prepare` keeps."""
@@ -67,7 +67,12 @@ class Scanned:
 
     def frames(self, prepare: Prepare) -> Iterator[pl.DataFrame]:
         with polars_errors(self.name):
-            yield from prepare(self._frame).collect_batches(chunk_size=_BATCH, maintain_order=False)
+            batches = prepare(self._frame).collect_batches(chunk_size=_BATCH, maintain_order=False)
+        return self._each(batches)
+
+    def _each(self, batches: Any) -> Iterator[pl.DataFrame]:
+        with polars_errors(self.name):
+            yield from batches
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with polars_errors(self.name):
@@ -143,7 +148,7 @@ def file_source(path: str) -> Source:
                 return Scanned(path, pl.scan_ipc(files))
     if len(files) > 1:
         raise DiscreetError(f"{path} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
-    return _stream(path, open(files[0], "rb"))
+    return _stream(path, pa.OSFile(files[0]))
 
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:

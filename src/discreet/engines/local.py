@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,12 @@ from discreet.agreement import Agreement
 from discreet.engines.domains import LISTED
 from discreet.engines.inputs import STANDARD, Source, client_list, source_of, standard_input
 from discreet.engines.jobs import Job, Request
-from discreet.engines.kernel import Kernel
 from discreet.engines.outputs import format_of, writer_to
-from discreet.engines.parts import Group, Parts
 from discreet.errors import DiscreetError, check_count
 from discreet.release.keyed import Secret
+
+if TYPE_CHECKING:
+    from discreet.engines.parts import Group, Parts
 
 METADATA = b"discreet.agreement"
 _LEAST_MEMORY = 1 << 20
@@ -80,6 +81,9 @@ class LocalRelease:
         if isinstance(clients, Path):
             clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
         self._clients: pa.Array | None = clients
+        self._frames = source.frames(self.job.prepared)  # reading starts here, while the kernels below are being loaded
+        from discreet.engines.kernel import Kernel
+
         self.kernel = Kernel(self.job)
         self._rows = self._drawn = self._without_records = self._spilled = 0
         self._tally = np.zeros(2, dtype=np.int64)
@@ -111,6 +115,8 @@ class LocalRelease:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The samples, in an order that says nothing about the data."""
+        from discreet.engines.parts import Parts
+
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
         with Parts(seed=seed, budget=self._budget, folder=self._folder) as parts:
             self._list_clients(parts)
@@ -120,7 +126,7 @@ class LocalRelease:
                 yield batch.cast(self.schema)
             self._spilled = parts.spilled_bytes
 
-    def _list_clients(self, parts: Parts) -> None:
+    def _list_clients(self, parts: "Parts") -> None:
         if self._clients is None:
             return
         if pa.types.is_integer(self._clients.type) != self.job.integer_clients:
@@ -130,25 +136,25 @@ class LocalRelease:
         counts = None if self.job.columns.counts is None else np.ones(len(self._clients))
         parts.add(self._clients, marks, counts)
 
-    def _read(self, parts: Parts) -> None:
-        for frame in self._source.frames(self.job.prepared):
+    def _read(self, parts: "Parts") -> None:
+        for frame in self._frames:
             self._rows += frame.height
             parts.add_frame(frame, self.job)
             self.job.refuse(parts.tally, self._source.examples)
             self._progress.rows(frame.height)
         self._tally = parts.tally
 
-    def _by_client(self, parts: Parts) -> Iterator[pa.RecordBatch]:
+    def _by_client(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         import pyarrow.compute as pc
 
-        def sampled(group: Group) -> pa.RecordBatch:
+        def sampled(group: "Group") -> pa.RecordBatch:
             batch = self.kernel.batch(group.names, self.kernel.draw(group.clients))
             return batch.take(pc.sort_indices(batch.column("client")))
 
         yield from self._sampled(parts, sampled)
 
-    def _in_random_order(self, parts: Parts) -> Iterator[pa.RecordBatch]:
-        def sampled(group: Group) -> pa.RecordBatch:
+    def _in_random_order(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+        def sampled(group: "Group") -> pa.RecordBatch:
             drawn = self.kernel.draw(group.clients, ordered=True)
             order = pa.array(drawn.order)
             return self.kernel.batch(group.names, drawn).drop_columns("client").append_column("order", order)
@@ -159,8 +165,8 @@ class LocalRelease:
             order = np.argsort(table.column("order").to_numpy(), kind="stable")
             yield from table.drop_columns("order").take(pa.array(order)).combine_chunks().to_batches()
 
-    def _sampled(self, parts: Parts, sampled: Callable[[Group], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        def task(group: Callable[[], Group]) -> pa.RecordBatch | None:
+    def _sampled(self, parts: "Parts", sampled: "Callable[[Group], pa.RecordBatch]") -> Iterator[pa.RecordBatch]:
+        def task(group: "Callable[[], Group]") -> pa.RecordBatch | None:
             found = self._checked(group())
             return sampled(found) if len(found.clients) else None
 
@@ -180,7 +186,7 @@ class LocalRelease:
             self._progress.clients(batch.num_rows)
             yield batch
 
-    def _checked(self, group: Group) -> Group:
+    def _checked(self, group: "Group") -> "Group":
         if self._clients is None or not len(group.clients):
             return group
         found = group.without_marks()

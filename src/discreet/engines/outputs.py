@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -91,7 +91,12 @@ def writer_to(path: str, schema: pa.Schema, kind: str) -> Iterator[Writer]:
     try:
         with os.fdopen(handle, "wb") as file:
             writer = _writer(file, schema, kind, streaming=False)
-            yield writer
+            try:
+                yield writer
+            except BaseException:
+                with suppress(Exception):
+                    writer.close()  # or it would complain, when it is forgotten, that its file is gone
+                raise
             writer.close()
             file.flush()
             os.fsync(file.fileno())

@@ -5,7 +5,7 @@ All records of a client lie in one part. A part too large for the budget is spli
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,10 +49,9 @@ class Group(NamedTuple):
         return int((np.diff(self.clients.ends) == 0).sum())
 
 
-class _Chunk(NamedTuple):
-    """A batch of records in order of part."""
+class Records(NamedTuple):
+    """Rows of (client, outcome[, count]); clients as integers or as texts, and those arrays that do not apply are empty."""
 
-    starts: NDArray[np.int64]
     integers: NDArray[np.int64]
     text_ends: NDArray[np.int64]
     text: NDArray[np.uint8]
@@ -63,19 +62,53 @@ class _Chunk(NamedTuple):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self)
 
-    def batch(self, part: int) -> pa.RecordBatch:
-        """The records of one part, as Arrow."""
-        first, last = int(self.starts[part]), int(self.starts[part + 1])
-        if self.text_ends.size:
-            ends = self.text_ends[first : last + 1]
-            content = pa.py_buffer(self.text[ends[0] : ends[-1]])
-            names = pa.LargeStringArray.from_buffers(last - first, pa.py_buffer(ends - ends[0]), content)
-        else:
-            names = pa.array(self.integers[first:last])
-        columns = {"client": names, "outcome": pa.array(self.outcomes[first:last])}
+    def between(self, first: int, last: int) -> "Records":
+        """The rows first <= row < last."""
+        ends = self.text_ends[first : last + 1] if self.text_ends.size else self.text_ends
+        text = self.text[ends[0] : ends[-1]] if ends.size else self.text
+        return Records(
+            self.integers[first:last],
+            ends - ends[0] if ends.size else ends,
+            text,
+            self.outcomes[first:last],
+            self.counts[first:last],
+        )
+
+    @classmethod
+    def joined(cls, pieces: Sequence["Records"]) -> "Records":
+        """All rows of the pieces, one after the other."""
+        ends = pieces[0].text_ends
+        if ends.size:
+            ends = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(piece.text_ends) for piece in pieces]))))
+        integers, text, outcomes, counts = (
+            np.concatenate([piece[place] for piece in pieces]) for place in (0, 2, 3, 4)
+        )
+        return cls(integers, ends, text, outcomes, counts)
+
+    @property
+    def names(self) -> pa.Array:
+        """The column of clients, as Arrow."""
+        if not self.text_ends.size:
+            return pa.array(self.integers)
+        size = self.text_ends.size - 1
+        return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The rows as Arrow."""
+        columns = {"client": self.names, "outcome": pa.array(self.outcomes)}
         if self.counts.size:
-            columns["count"] = pa.array(self.counts[first:last])
+            columns["count"] = pa.array(self.counts)
         return pa.RecordBatch.from_pydict(columns)
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> "Records":
+        """The rows of an Arrow batch."""
+        counts = batch.column("count").to_numpy() if "count" in batch.schema.names else np.empty(0)
+        integers, ends, text = client_arrays(batch.column("client"))
+        if ends.size:
+            ends, text = ends - ends[0], text[ends[0] : ends[-1]]
+        return cls(integers, ends, text, batch.column("outcome").to_numpy(), counts)
 
 
 class Parts:
@@ -85,7 +118,7 @@ class Parts:
         self._seed = np.uint64((seed + depth * 0x9E3779B97F4A7C15) % (1 << 64))
         self._budget, self._depth = budget, depth
         self._above = folder
-        self._chunks: list[_Chunk] = []
+        self._chunks: list[tuple[NDArray[np.int64], Records]] = []  # records in order of part, and where each starts
         self._held = 0
         self._folder: Path | None = None
         self._files: list[Any] = [None] * (1 << _BITS)
@@ -145,17 +178,16 @@ class Parts:
             text_ends, text = tables.texts_in_order(parts, starts, text_ends, text)
         else:
             integers = tables.in_order(parts, starts, integers)
-        chunk = _Chunk(
-            starts[: (1 << _BITS) + 1],
+        records = Records(
             integers,
             text_ends,
             text,
             tables.in_order(parts, starts, frozen(outcomes)),
             np.empty(0) if counts is None else tables.in_order(parts, starts, frozen(counts)),
         )
-        self.records += chunk.outcomes.size
-        self._chunks.append(chunk)
-        self._held += chunk.nbytes
+        self.records += records.outcomes.size
+        self._chunks.append((starts, records))
+        self._held += records.nbytes
         if self._held > self._budget:
             self._spill()
 
@@ -173,25 +205,23 @@ class Parts:
     def _split(self, part: int) -> Iterator[Callable[[], Group]]:
         """The groups of a part that is too large. Its files lie in this one's folder, and go when that goes."""
         smaller = Parts(seed=int(self._seed), budget=self._budget, folder=self._folder, depth=self._depth + 1)
-        for batch in self._from_disk(part):
-            counts = batch.column("count").to_numpy() if "count" in batch.schema.names else None
-            smaller.add(batch.column("client"), batch.column("outcome").to_numpy(), counts)
+        for piece in self._from_disk(part):
+            smaller.add(piece.names, piece.outcomes, piece.counts if piece.counts.size else None)
         yield from smaller.groups()
         self.spilled_bytes += smaller.spilled_bytes
 
     def _group(self, part: int) -> Group:
-        batches = [chunk.batch(part) for chunk in self._chunks if chunk.starts[part] < chunk.starts[part + 1]]
-        batches += self._from_disk(part)
-        if not batches:
+        pieces = [*self._held_by(part), *self._from_disk(part)]
+        if not pieces:
             return Group(pa.array([], pa.int64()), _no_clients())
-        table = pa.Table.from_batches(batches).combine_chunks()
-        column = table.column("client").chunk(0)
-        counts = table.column("count").chunk(0).to_numpy() if "count" in table.schema.names else np.empty(0)
-        found = grouped(
-            column, table.column("outcome").chunk(0).to_numpy(), counts, seed=self._seed, hint=self._largest_group
-        )
+        found = grouped(Records.joined(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
+
+    def _held_by(self, part: int) -> Iterator[Records]:
+        for starts, records in self._chunks:
+            if starts[part] < starts[part + 1]:
+                yield records.between(starts[part], starts[part + 1])
 
     def _spill(self) -> None:
         """Append all that is held to the files of the parts, and let go of it."""
@@ -199,14 +229,14 @@ class Parts:
             self._folder = Path(tempfile.mkdtemp(prefix="discreet-", dir=self._above))  # readable by its owner alone
         try:
             for part in range(1 << _BITS):
-                for chunk in self._chunks:
-                    if chunk.starts[part] < chunk.starts[part + 1]:
-                        batch = chunk.batch(part)
-                        if self._files[part] is None:
-                            self._files[part] = pa.ipc.new_stream(str(self._folder / str(part)), batch.schema)
-                        self._files[part].write_batch(batch)
-                        self._spilled[part] += batch.nbytes
-                        self.spilled_bytes += batch.nbytes
+                pieces = list(self._held_by(part))
+                if pieces:
+                    batch = Records.joined(pieces).batch
+                    if self._files[part] is None:
+                        self._files[part] = pa.ipc.new_stream(str(self._folder / str(part)), batch.schema)
+                    self._files[part].write_batch(batch)
+                    self._spilled[part] += batch.nbytes
+                    self.spilled_bytes += batch.nbytes
         except OSError as error:
             raise DiscreetError(
                 f"records larger than memory could not be put into {self._folder}: {error}; "
@@ -220,33 +250,26 @@ class Parts:
                 file.close()
                 self._files[part] = None
 
-    def _from_disk(self, part: int) -> Iterator[pa.RecordBatch]:
+    def _from_disk(self, part: int) -> Iterator[Records]:
         if self._spilled[part]:
-            with pa.OSFile(str(self._folder / str(part))) as file, pa.ipc.open_stream(file) as reader:  # type: ignore[operator]
-                yield from reader
+            assert self._folder is not None
+            with pa.OSFile(str(self._folder / str(part))) as file, pa.ipc.open_stream(file) as reader:
+                yield from map(Records.of, reader)
 
 
-def grouped(
-    clients: pa.Array,
-    outcomes: NDArray[np.uint32],
-    counts: NDArray[np.float64],
-    *,
-    seed: Any,
-    hint: int = 16,
-    lengths: NDArray[np.int64] = _NO_LENGTHS,
-) -> Group:
+def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS) -> Group:
     """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
-    integers, text_ends, text = map(frozen, client_arrays(clients))
+    integers, text_ends, text, outcomes, counts = map(frozen, records)
     names: Any
     if text_ends.size:
         first_rows, numbers = tables.numbered_texts(text_ends, text, seed, hint)
-        names = clients.take(pa.array(first_rows))
+        names = records.names.take(pa.array(first_rows))
     else:
         known, numbers = tables.numbered_integers(integers, seed, hint)
         names = pa.array(known)
-    ends, gathered = tables.lists(numbers, len(names), frozen(outcomes), lengths)
+    ends, gathered = tables.lists(numbers, len(names), outcomes, lengths)
     if counts.size:
-        _, counts = tables.lists(numbers, len(names), frozen(counts), lengths)
+        _, counts = tables.lists(numbers, len(names), counts, lengths)
     return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, counts))))
 
 

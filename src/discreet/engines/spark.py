@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from discreet.engines.domains import LISTED
 from discreet.engines.jobs import Job, Request
-from discreet.engines.kernel import Kernel
+from discreet.engines.kernel import Kernel, client_arrays
 from discreet.engines.local import Summary
 from discreet.engines.outputs import format_of
-from discreet.engines.parts import Group, Parts, grouped
+from discreet.engines.parts import Group, Parts, Records, grouped
 from discreet.errors import DiscreetError, need_extra
 from discreet.release.keyed import Secret
 
@@ -247,7 +247,8 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
     (batch,) = table.combine_chunks().to_batches()
     lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
     counts = _from_bytes(batch.column("counts"), np.float64)[1] if "counts" in batch.schema.names else np.empty(0)
-    group = grouped(batch.column("client"), outcomes, counts, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
+    records = Records(*client_arrays(batch.column("client")), outcomes, counts)
+    group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group = group.without_marks()
         if tallies is not None:

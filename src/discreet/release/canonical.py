@@ -16,21 +16,35 @@ from discreet.release.keyed import NARROW, WIDE
 
 OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
 
-_TINY = 32  # lists up to here are sorted without a branch
-_SHORT = 64  # up to here by insertion, past that digit by digit
+_TINY = 16  # longer lists may be counted
+_SHORT = 64  # lists up to here are sorted by insertion, longer ones digit by digit
 _DIGIT = 8
 _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
 _TOO_WIDE = float(1 << 32)
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its 64 windows of six bits are all different
+_PLACES = np.zeros(64, dtype=np.uint64)
+for _place in range(64):
+    _PLACES[((int(_DE_BRUIJN) << _place) & 0xFFFFFFFFFFFFFFFF) >> 58] = _place
 
 
 @numba.njit(cache=True)
 def write_records(
-    records: Any, start: int, stop: int, size: int, words: Any, used: int, keys: Any, spare: Any, problem: Any
+    records: Any,
+    start: int,
+    stop: int,
+    size: int,
+    words: Any,
+    used: int,
+    keys: Any,
+    spare: Any,
+    seen: Any,
+    tallies: Any,
+    problem: Any,
 ) -> int:
     """Write the pairs of records that count once each to words[used:]; how many, or -1 with the place of a bad record.
 
-    `keys` and `spare` are scratch of the list's length.
+    `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `bit_scratch`.
     """
     number = stop - start
     ordered = True
@@ -46,7 +60,9 @@ def write_records(
         problem[0], problem[1] = np.argmax(keys[:number] >= size), OUTSIDE
         return -1
     if not ordered:
-        if number <= _TINY:
+        if number > _TINY and number >= size >> 6:
+            return _count_in_bits(keys, number, size, words, used, seen, tallies)
+        if number <= _SHORT:
             _sort_without_branches(keys, number)
         else:
             nothing = np.empty(0)
@@ -60,6 +76,34 @@ def write_records(
             place += 1
         words[used + distinct] = (np.uint64(keys[first]) << _HALF) | np.uint64(place - first)
         distinct += 1
+    return distinct
+
+
+@numba.njit(cache=True)
+def bit_scratch(size: int, longest: int) -> Any:
+    """Room for `_count_in_bits`: one bit and one count for each outcome, if any list is long enough to be worth it."""
+    room = size if longest > _TINY and longest >= size >> 6 else 0
+    return np.zeros((room >> 6) + 1, dtype=np.uint64), np.zeros(room + 1, dtype=np.uint32)
+
+
+@numba.njit(cache=True)
+def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
+    """For lists at least a 64th as long as the domain: count each outcome, then read those there are off a row of bits."""
+    for place in range(number):
+        key = np.uint64(keys[place])
+        seen[key >> np.uint64(6)] |= np.uint64(1) << (key & np.uint64(63))
+        tallies[key] += np.uint32(1)
+    distinct = 0
+    for block in range((size + 63) >> 6):
+        bits = seen[block]
+        seen[block] = np.uint64(0)
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            key = (np.uint64(block) << np.uint64(6)) | _PLACES[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            words[used + distinct] = (key << _HALF) | np.uint64(tallies[key])
+            tallies[key] = np.uint32(0)
+            distinct += 1
+            bits ^= lowest
     return distinct
 
 

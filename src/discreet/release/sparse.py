@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.projection import Affine
 from discreet.projection.compiled import look, solve_uniform
 from discreet.release.blake2b import BLOCK, finish, keyed_state
-from discreet.release.canonical import read_law, write_counts, write_records
+from discreet.release.canonical import bit_scratch, read_law, write_counts, write_records
 from discreet.release.compiled import _excess
 from discreet.release.keyed import DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL, Lattice
@@ -154,6 +154,7 @@ def draw(
     own = np.empty(longest, dtype=np.int64)
     words = np.empty(1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     state = np.empty(8, dtype=np.uint64)
+    seen, tallies = bit_scratch(size, 0 if counts.size else longest)
     for row in range(first, last):
         used = _write_client(integers, text_ends, text, row, words)
         form = NARROW
@@ -163,7 +164,9 @@ def draw(
                 words, used, keys, spare, weights, spare_weights, problem,
             )  # fmt: skip
         else:
-            number = write_records(records, ends[row], ends[row + 1], size, words, used, keys, spare, problem)
+            number = write_records(
+                records, ends[row], ends[row + 1], size, words, used, keys, spare, seen, tallies, problem
+            )
         if number < 0:
             return row
         words[0] += np.uint64(256 * form)
