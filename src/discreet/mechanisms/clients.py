@@ -1,6 +1,5 @@
 """Continuous clients as they come: one or many, p/h on nodes, and whether they are in the band at all."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,14 +43,16 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
     return found.reshape(len(clients), *nodes.weights.shape)
 
 
-def largest_log_ratio(log_ratio: Floats) -> float:
-    """The largest log p/h, taken off before exponentials so that no normalisation overflows."""
-    largest = float(log_ratio.max())
-    if largest == -math.inf:
+def largest_log_ratios(log_ratio: Floats) -> Floats:
+    """(n,) the largest log p/h of each client (n, ...), taken off before exponentials so that no normalisation overflows."""
+    largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
+    unseen = np.isneginf(largest)
+    if unseen.any():
+        which = "p" if len(largest) == 1 else f"p[{int(np.argmax(unseen))}]"
         raise DiscreetError(
-            "p has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
+            f"{which} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
         )
-    return largest
+    return np.asarray(largest)
 
 
 def tell_outside(

@@ -17,7 +17,7 @@ from discreet.families.continuous import ORDER, ContinuousFamily, Nodes, worst
 from discreet.families.densities import LogDensity, Tabulated
 from discreet.families.fits import HistogramLaw
 from discreet.families.kernels import LAPLACE, Mixture
-from discreet.mechanisms.clients import largest_log_ratio, log_ratios
+from discreet.mechanisms.clients import largest_log_ratios, log_ratios
 from discreet.mechanisms.kinks import CutLines, at_ends, cut_lines
 from discreet.mechanisms.outputs import OutputLaw, affine_clip, ratio_of
 from discreet.projection import Affine, Box
@@ -103,7 +103,7 @@ class Refiner:
         dim, tolerance = self.family.dim, TOLERANCE[self.family.dim]
         nodes = nodes_for(self.family, p)
         log_ratio = log_ratios([p], nodes)[0]
-        shift = largest_log_ratio(log_ratio)
+        shift = float(largest_log_ratios(log_ratio[None])[0])
         ratio = np.exp(log_ratio - shift)
 
         def ratio_at(x: Floats, log_reference: Floats) -> Floats:

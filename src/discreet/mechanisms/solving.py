@@ -19,7 +19,7 @@ from discreet.errors import OutsideFamilyWarning
 from discreet.families.continuous import LARGEST_CHARTED, ORDER, ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity
 from discreet.mechanisms.batches import cut_clients
-from discreet.mechanisms.clients import as_clients, is_many, largest_log_ratio, log_ratios, tell_outside
+from discreet.mechanisms.clients import as_clients, is_many, largest_log_ratios, log_ratios, tell_outside
 from discreet.mechanisms.outputs import OutputLaw, blocks
 from discreet.mechanisms.refining import Refiner, levels
 from discreet.projection import Affine, Box
@@ -34,7 +34,6 @@ MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
 MONTE_CARLO_NODES = 1 << 16
 _SHARED_ROUNDS = 12
 _BAND_SLACK = 1e-6
-_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +83,9 @@ class OutputSolver:
         dim, order = self.family.dim, ORDER[self.family.dim]
         nodes = self._shared_nodes
         log_ratio = log_ratios(clients, nodes)
+        shift = largest_log_ratios(log_ratio)
         for _ in range(_SHARED_ROUNDS):
-            errors = self._client_errors(nodes, log_ratio)
+            errors = self._client_errors(nodes, log_ratio, shift)
             bad = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
             if not bad.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
@@ -94,13 +94,12 @@ class OutputSolver:
             log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios(clients, fresh)], axis=1)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
 
-    def _client_errors(self, nodes: Nodes, log_ratio: Floats) -> Floats:
+    def _client_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
         """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
         errors = np.empty(log_ratio.shape[:2])
         for rows in blocks(len(log_ratio), nodes.weights.size):
-            shift = log_ratio[rows].max(axis=(1, 2), keepdims=True)
-            density = np.exp(log_ratio[rows] - np.where(np.isfinite(shift), shift, 0.0)) * nodes.element
-            mass = np.maximum(np.sum(density * nodes.weights, axis=(1, 2)), _SMALLEST)
+            density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
+            mass = np.sum(density * nodes.weights, axis=(1, 2))
             errors[rows] = nodes.panels.errors(density, ORDER[self.family.dim]) / mass[:, None]
         return errors
 
@@ -144,9 +143,7 @@ class OutputSolver:
 
     def _solved(self, clients: Sequence[LogDensity], many: bool, masses: Floats, log_ratio: Floats) -> OutputLaw:
         """Every client on the same nodes (m,), from its log p/h there (n, m)."""
-        shift = log_ratio.max(axis=1)
-        if np.isneginf(shift).any():
-            largest_log_ratio(log_ratio[int(np.argmin(shift))])
+        shift = largest_log_ratios(log_ratio)
         client = np.exp(log_ratio - shift[:, None])
         extremes = np.stack([client.min(axis=1, where=masses > 0, initial=np.inf), client.max(axis=1)], axis=1)
         client *= masses
