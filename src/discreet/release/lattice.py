@@ -46,7 +46,7 @@ class Lattice:
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
         ratio = exp_lower(epsilon)
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
-        for lower in _lower_candidates(np.asarray(box.lower) * TOTAL):
+        for lower in _lower_candidates(np.asarray(box.lower) * TOTAL, box.size, ratio):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
             widest = representable(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
@@ -132,12 +132,19 @@ class Lattice:
         return picked
 
 
-def _lower_candidates(exact: NDArray[np.float64]) -> Iterator[Integers]:
-    """Integers near the lower bounds, best first: rounded up, so that e^epsilon L reaches the upper bound; where the sum of
-    that is too large, rounded down; and for a box as thin as rounding itself, with the last bits moved."""
-    yield np.clip(np.ceil(exact), 1.0, float(TOTAL)).astype(np.int64)
+def _lower_candidates(exact: NDArray[np.float64], size: int, ratio: Fraction) -> Iterator[Integers]:
+    """Integers near the lower bounds, best first. Rounding down can cost an outcome e^epsilon units of its upper bound,
+    rounding up all outcomes together one unit each: the cheaper comes first. A box as thin as rounding itself needs its
+    last bits moved."""
+
+    def integers(values: NDArray[np.float64]) -> Integers:
+        return np.clip(values, 1.0, float(TOTAL)).astype(np.int64)
+
+    if ratio > size:
+        yield integers(np.ceil(exact))
     for units in (0, 1, -1, 2, -2, 4, -4, 8, -8):
-        yield np.clip(np.floor(exact * (1.0 + units * 2.0**-52)), 1.0, float(TOTAL)).astype(np.int64)
+        yield integers(np.floor(exact * (1.0 + units * 2.0**-52)))
+    yield integers(np.ceil(exact))
 
 
 def _bound(values: Integers) -> int | Integers:
