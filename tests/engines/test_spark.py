@@ -1,4 +1,7 @@
-"""The Spark engine, on a real Spark: the same samples as on one machine, whatever is retried, repeated or run twice."""
+"""The Spark engine, on a real Spark: the same samples as on one machine, whatever is retried, repeated or run twice.
+
+One test runs all checks: starting a Java machine takes longer than they do, and tests are shared among processes.
+"""
 
 import os
 import sys
@@ -16,7 +19,6 @@ from discreet.errors import DiscreetError
 from tests.engines.tables import SECRET, by_client, rows
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),  # one Java machine is enough
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark's own sockets, closed when its process ends
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
@@ -24,7 +26,7 @@ pytestmark = [
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spark() -> Iterator[Any]:
     """A session of two cores that tries a failed task again."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -54,7 +56,7 @@ def frame_of(spark: Any, table: dict[str, list[Any]], partitions: int = 5) -> An
     return spark.createDataFrame(list(zip(*table.values(), strict=True)), names).repartition(partitions)
 
 
-def test_two_actions_a_failure_and_two_copies_at_once_agree(spark: Any, tmp_path: Path) -> None:
+def check_two_actions_a_failure_and_two_copies_at_once_agree(spark: Any, tmp_path: Path) -> None:
     """1,000 clients; then again; then with every partition failing once; then twice at the same time.
 
     (Spark runs speculative copies on another host only, so they are tried on a cluster of two, in `benchmarks.engines`.)
@@ -95,7 +97,7 @@ def _failing_once(folder: Path) -> Callable[[Any], Any]:
     return failing
 
 
-def test_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
+def check_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
     """The check above can fail: without a secret, two calls are two releases."""
     from discreet.engines import spark as engine
 
@@ -106,7 +108,7 @@ def test_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
     assert collected(once) != collected(engine.sample(data, **terms))
 
 
-def test_every_option_gives_what_one_machine_gives(spark: Any) -> None:
+def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
     from discreet.engines import spark as engine
 
     table = rows(clients=120, number=2000)
@@ -136,7 +138,7 @@ def test_every_option_gives_what_one_machine_gives(spark: Any) -> None:
     assert sorted(row["sample"] for row in dropped.collect()) == sorted(local_order)
 
 
-def test_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that straddle what is combined or drawn at a time are still one client."""
     from discreet.engines import spark as engine
 
@@ -167,7 +169,7 @@ def test_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.M
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
-def test_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from discreet.cli.app import app
     from discreet.engines import spark as engine
 
@@ -196,7 +198,7 @@ def test_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monkey
         )
 
 
-def test_the_command_on_spark_writes_what_the_local_one_does(
+def check_the_command_on_spark_writes_what_the_local_one_does(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from discreet.cli.app import app
@@ -236,3 +238,21 @@ def test_the_command_on_spark_writes_what_the_local_one_does(
     assert a.equals(b)
     assert a.equals(c)
     assert not list(tmp_path.glob(".*partial"))
+
+
+def test_spark(spark: Any, tmp_path: Path) -> None:
+    """All of the above."""
+    check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))
+    check_a_fresh_draw_each_time_would_be_noticed(spark)
+    check_every_option_gives_what_one_machine_gives(spark)
+    with pytest.MonkeyPatch.context() as patch:
+        check_many_small_batches_cut_clients_in_two(spark, patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_errors_of_tasks_are_told_in_one_line(spark, made(tmp_path / "errors"), patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_the_command_on_spark_writes_what_the_local_one_does(spark, made(tmp_path / "command"), patch)
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
