@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from discreet.engines.parts import Group, Parts
 
 METADATA = b"discreet.agreement"
-_LEAST_MEMORY = 1 << 20
+_LEAST_MEMORY = 1_000_000
 
 
 class Progress(Protocol):

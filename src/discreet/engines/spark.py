@@ -94,6 +94,7 @@ def sample_files(
     kind = format_of(output, output_format)
     if kind == "arrow" or "-" in (path, output):
         raise DiscreetError("the Spark engine reads and writes Parquet or CSV, no standard streams and no Arrow files")
+    path, output = _located(path), _located(output)
     if not _is_remote(output) and os.path.exists(output):
         raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
     started = time.perf_counter()
@@ -103,7 +104,7 @@ def sample_files(
         untyped = path.lower().endswith(".csv")
         frame = _read(session, path)
         job = request.job(_polars_schema(frame), untyped=untyped, where=path)
-        listed = None if clients is None else _client_frame(session, clients, job)
+        listed = None if clients is None else _client_frame(session, _located(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(4)]  # a task that is run twice counts twice
         released = _released(frame, job, listed, drop_client=drop_client, tallies=tallies)
@@ -347,6 +348,11 @@ def _write_to(frame: DataFrame, path: str, kind: str) -> None:
 
 def _written(session: SparkSession, output: str, kind: str) -> int:
     return (session.read.option("header", True).csv(output) if kind == "csv" else session.read.parquet(output)).count()
+
+
+def _located(path: str) -> str:
+    """A local path as seen from here: Spark's own process may have started in another folder."""
+    return path if _is_remote(path) else os.path.abspath(path)
 
 
 def _is_remote(path: str) -> bool:
