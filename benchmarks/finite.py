@@ -14,6 +14,7 @@ import discreet as dc
 from benchmarks.rivals import bisection_projection
 
 REPEATS = 3
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 CASES = ((1_000_000, 100), (1_000, 100_000))
 
 
@@ -59,7 +60,7 @@ def batches(console: Console) -> None:
         for concentration in (1.0, 0.05):
             laws = dirichlet(clients, k, concentration)
             before = peak_mebibytes()
-            for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0):
+            for epsilon in EPSILONS:
                 sampler = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon)
                 sampler.release(laws[:2])
                 one_pass = best(lambda laws=laws: laws.sum(axis=1))  # type: ignore[misc]

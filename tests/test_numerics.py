@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.numerics import exp_lower, exp_upper, floor_product
+from discreet.release.lattice import representable
 
 
 @given(st.floats(1e-300, 64.0))
@@ -34,3 +35,10 @@ def test_floor_product_never_exceeds_the_exact_product(values: list[int], factor
     for value, product in zip(values, products, strict=True):
         exact = min(cap, int(value * factor))
         assert exact - 1 - (exact >> 60) <= product <= exact
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=8))
+def test_representable_rounds_down_to_a_float(values: list[int]) -> None:
+    for value, rounded in zip(values, representable(np.array(values)).tolist(), strict=True):
+        assert int(float(rounded)) == rounded <= value
+        assert value - rounded <= value >> 51

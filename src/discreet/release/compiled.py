@@ -23,16 +23,15 @@ _BLOCK = 16
 
 
 @numba.njit(cache=True)
-def _wanted(value: float, lower: Any, upper: Any) -> Any:
-    """E_x before it is cut off: the affine law in units of 2^-62, rounded down, clipped to [L, U], less L."""
-    whole: Any = np.int64(min(value, _TOTAL))
-    return min(max(whole, lower), upper) - lower
-
-
-@numba.njit(cache=True)
 def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
+    """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L.
+
+    L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
+    """
     mass = p[place] * steep if steep < np.inf else (_TOTAL if p[place] > NEGLIGIBLE else 0.0)
-    return _wanted(mass + lift * at(floors, place) * _TOTAL, at(lower, place), at(upper, place))
+    value = mass + lift * at(floors, place) * _TOTAL
+    low = at(lower, place)
+    return np.int64(min(max(value, np.float64(low)), np.float64(at(upper, place)))) - low
 
 
 @numba.njit(cache=True)

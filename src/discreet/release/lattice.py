@@ -49,7 +49,7 @@ class Lattice:
             nudge = 1.0 + units * 2.0**-52
             lower = np.clip(np.floor(np.asarray(box.lower) * nudge * TOTAL) + more, 1.0, float(TOTAL)).astype(np.int64)
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
-            upper = lower + np.minimum(room, TOTAL - lower)
+            upper = representable(lower + np.minimum(room, TOTAL - lower))
             if lower.ndim == 0:
                 lattice = cls(box, int(lower), int(upper))
             else:
@@ -128,6 +128,12 @@ class Lattice:
                 rest, ends = rest - int(ends[-1]), np.cumsum(fill[place])
             picked[row] = np.searchsorted(ends, rest, side="right")
         return picked
+
+
+def representable(values: NDArray[np.int64]) -> Integers:
+    """The largest integers at most these that a float holds exactly: their leading 53 bits."""
+    spare = np.maximum(np.frexp(values.astype(np.float64))[1] - 53, 0)
+    return np.asarray((values >> spare) << spare)
 
 
 def handed_out(wanted: Integers, available: int) -> Integers:
