@@ -27,7 +27,7 @@ bench: $(READY) $(COMPILED)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cli]" --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cli,torch]" --group dev
 	touch $@
 
 # The kernels are compiled once, here, so that no release and no test has to wait for them (or compile them twice at a time).
