@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from discreet import __version__
 from discreet.cli.demo import demo
+from discreet.cli.reproduce import reproduce
 from discreet.cli.tradeoff import tradeoff
 from discreet.errors import DiscreetError, MissingExtraError
 
@@ -63,3 +64,4 @@ def discreet(
 
 app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
 app.command(short_help="The main job on bundled real data, with a picture.")(demo)
+app.command(short_help="Every figure of the paper, beside the published numbers.")(reproduce)

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 RADIUS, HALF_WIDTH = 1.0, 4.0
 GRID = np.linspace(-HALF_WIDTH, HALF_WIDTH, 81)  # where log q is recorded, so that any two clients' laws can be compared
-QUICK = Training().shortened(epochs=60, samples=2_000, burn_in=100)
+QUICK = Training().shortened(epochs=40, samples=2_000, burn_in=100)
 
 
 def family() -> GaussianMixtures:

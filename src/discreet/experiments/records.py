@@ -69,7 +69,7 @@ class Records:
             raise DiscreetError(
                 f"{path} holds another run ({', '.join(different)} differ); give another --out, or --restart to replace it"
             )
-        self.rows = whole[1:]
+        self.first, self.rows = first, whole[1:]
 
     @property
     def finished(self) -> set[str]:
