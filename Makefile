@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py src/discreet/release/compiled.py
+KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py src/discreet/release/compiled.py \
+	src/discreet/mechanisms/boosted/compiled.py
 
 .PHONY: demo test lint types bench clean
 

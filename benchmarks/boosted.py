@@ -1,7 +1,7 @@
-"""The boosted baseline of Figure 4: all clients at once against the loop a reader of the paper would write, one client after another.
+"""The boosted baseline of Figure 4: all clients at once against the loop a reader of the paper would write, client by client.
 
-    python -m benchmarks.boosted                              the rival and ours on this CPU, a few clients each
-    python -m benchmarks.boosted --device cuda --out DIR      all five budgets, 100 clients each, on a GPU; records under DIR
+python -m benchmarks.boosted                              the rival and ours on this CPU, a few clients each
+python -m benchmarks.boosted --device cuda --out DIR      all five budgets, 100 clients each, on a GPU; records under DIR
 """
 
 import argparse
@@ -35,11 +35,19 @@ def on_this_cpu(share: float = 0.1) -> None:
     start = time.perf_counter()
     law = sampler.output(clients)
     fast = (time.perf_counter() - start) / len(clients)
-    print(f"Boosted baseline, {epochs} of 750 epochs and {training.burn_in} of 1,000 burn-in steps, {available()} cores")
-    print(f"  eager torch, one client at a time   {slow:8.2f} s a client   {slow / share * UNITS / 3600:6.2f} h for Figure 4 (extrapolated)")
-    print(f"  all clients at once                 {fast:8.2f} s a client   {fast / share * UNITS / 3600:6.2f} h for Figure 4 (extrapolated)")
+    print(
+        f"Boosted baseline, {epochs} of 750 epochs and {training.burn_in} of 1,000 burn-in steps, {available()} cores"
+    )
+    print(
+        f"  eager torch, one client at a time   {slow:8.2f} s a client   {slow / share * UNITS / 3600:6.2f} h for Figure 4 (extrapolated)"
+    )
+    print(
+        f"  all clients at once                 {fast:8.2f} s a client   {fast / share * UNITS / 3600:6.2f} h for Figure 4 (extrapolated)"
+    )
     print(f"  times faster                        {slow / fast:8.1f}")
-    print(f"  KL of the first client: theirs {theirs:.4f}, ours {np.asarray(law.divergence('kl'))[0]:.4f} (other random numbers)")
+    print(
+        f"  KL of the first client: theirs {theirs:.4f}, ours {np.asarray(law.divergence('kl'))[0]:.4f} (other random numbers)"
+    )
 
 
 def on_a_gpu(device: str, out: Path, clients: int) -> None:

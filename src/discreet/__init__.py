@@ -23,6 +23,7 @@ from discreet.families import (
     Tabulated,
 )
 from discreet.mechanisms import (
+    BoostedSampler,
     Cells,
     Density,
     LinearSampler,
@@ -36,6 +37,7 @@ from discreet.tradeoff import Constants, Risk, epsilon_for, minimax_risk
 
 __all__ = [
     "Band",
+    "BoostedSampler",
     "Cells",
     "Constants",
     "Density",

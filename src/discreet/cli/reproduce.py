@@ -21,15 +21,22 @@ PAGE = "report.html"
 
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(metavar="[fig1 ... fig7 | all]", help="Which figures. [default: all]", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[fig1 ... fig7 | all]", help="Which figures. [default: all]", show_default=False),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, pictures and the page.")] = Path("out/paper"),
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer clients, less training: a look in two minutes.")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, pictures and the page.")] = Path(
+        "out/paper"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer clients, less training: a look in two minutes.")
+    ] = False,
     device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the boosted baseline is trained.")] = "cpu",
     corrected: Annotated[
         bool, typer.Option(help="Also train the baseline with its budget corrected (takes as long again).")
     ] = True,
-    restart: Annotated[bool, typer.Option("--restart", help="Throw away what an earlier run left and start anew.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Throw away what an earlier run left and start anew.")
+    ] = False,
 ) -> None:
     """Every figure of the paper, with its numbers beside the published ones.
 
@@ -41,7 +48,13 @@ def reproduce(
     names = chosen(figures or [])
     planned = [experiment(name, quick=quick, device=device, corrected=corrected) for name in names]
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bars:
         for planned_one in planned:
             task = bars.add_task(planned_one.name, total=len(planned_one.units))
@@ -55,7 +68,9 @@ def reproduce(
     pictures = _drawn(runs, out)
     page = _page(runs, pictures, out)
     if quick:
-        say("[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact.")
+        say(
+            "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
+        )
     for name in ("fig4", "fig1"):
         if name in runs:
             say(*(_mixtures(runs[name][1]) if name == "fig4" else _ring(runs[name][1])))
@@ -92,7 +107,6 @@ def _page(runs: dict[str, tuple[Row, list[Row]]], pictures: dict[str, bytes], ou
 
 
 def _mixtures(rows: list[Row]) -> tuple[str, Table]:
-    from discreet.plots.paper import LABELS
     from discreet.plots.summaries import STATISTICS, costs, epsilons, mechanisms, realised_epsilon, summary
 
     made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
@@ -102,7 +116,7 @@ def _mixtures(rows: list[Row]) -> tuple[str, Table]:
             cells = [number(told[statistic]) for statistic in STATISTICS]
             label = f"{epsilon:g}" if name == "proposed" else ""
             made.add_row(
-                label, LABELS[name], *cells, number(realised_epsilon(rows, epsilon, name)),
+                label, name.replace("_", " "), *cells, number(realised_epsilon(rows, epsilon, name)),
                 end_section=name == mechanisms(rows)[-1],
             )  # fmt: skip
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two clients' laws.", made
@@ -112,5 +126,9 @@ def _ring(rows: list[Row]) -> tuple[str, Table]:
     made = table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if "kl" in row:
-            made.add_row(row["unit"], *(number(row[f]) for f in ("kl", "tv", "hellinger")), number(row["c2"]) if "c2" in row else "")
+            made.add_row(
+                row["unit"].replace("_", " "),
+                *(number(row[f]) for f in ("kl", "tv", "hellinger")),
+                number(row["c2"]) if "c2" in row else "",
+            )
     return "[bold]Figure 1[/bold]: from the Gaussian ring to what is sampled instead.", made

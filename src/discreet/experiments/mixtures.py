@@ -25,7 +25,9 @@ from discreet.projection.threads import available
 Floats = NDArray[np.float64]
 
 RADIUS, HALF_WIDTH = 1.0, 4.0
-GRID = np.linspace(-HALF_WIDTH, HALF_WIDTH, 81)  # where log q is recorded, so that any two clients' laws can be compared
+GRID = np.linspace(
+    -HALF_WIDTH, HALF_WIDTH, 81
+)  # where log q is recorded, so that any two clients' laws can be compared
 QUICK = Training().shortened(epochs=40, samples=2_000, burn_in=100)
 
 
@@ -87,7 +89,7 @@ class RandomMixtures:
 
     @cached_property
     def _clients(self) -> dict[str, Mixture]:
-        found = {}
+        found: dict[str, Mixture] = {}
         for epsilon, seed in zip(self.epsilons, self.seeds, strict=True):
             drawn = random_clients(self.clients, seed=seed, most=self.most, mean_extra=self.mean_extra)
             found |= {f"{epsilon:g}/{client}": p for client, p in enumerate(drawn)}

@@ -97,7 +97,9 @@ class GaussianRing:
             case "proposed":
                 whole = [(-math.inf, math.inf)] * 2
                 sampler = OptimalSampler(
-                    DensityBand(published_envelope(self.variance), whole, lower=0.0, upper=1.0), epsilon=self.epsilon, how=how
+                    DensityBand(published_envelope(self.variance), whole, lower=0.0, upper=1.0),
+                    epsilon=self.epsilon,
+                    how=how,
                 )
             case "tight":
                 family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))

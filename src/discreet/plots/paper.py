@@ -91,7 +91,15 @@ def _finite_mechanism(rows: Sequence[Row]) -> Figure:
     for i, (label, values, colour) in enumerate(series):
         axes.bar(places - 0.4 + (i + 0.5) * width, values, 0.92 * width, color=colour, label=label)
     axes.axhline(1 / len(law), color=QUIET, linewidth=0.9, linestyle=(0, (4, 2)))
-    axes.annotate("uniform", (places[-1] + 0.45, 1 / len(law)), (0, 3), textcoords="offset points", ha="right", color=QUIET, fontsize=9)
+    axes.annotate(
+        "uniform",
+        (places[-1] + 0.45, 1 / len(law)),
+        (0, 3),
+        textcoords="offset points",
+        ha="right",
+        color=QUIET,
+        fontsize=9,
+    )
     axes.set_xticks(places, [str(place + 1) for place in places])
     axes.set_xlabel("outcome x")
     axes.set_ylabel("probability")
@@ -130,7 +138,9 @@ def _three_panels(
             x = places - 0.4 + (i + 0.5) * width
             axes.bar(x, bars[name][f], 0.92 * width, color=_FILL[name], label=labels[name])
             if dots:
-                axes.scatter(x, dots[name][f], s=14, color="white", edgecolor=INK, linewidth=0.8, zorder=3, clip_on=False)
+                axes.scatter(
+                    x, dots[name][f], s=14, color="white", edgecolor=INK, linewidth=0.8, zorder=3, clip_on=False
+                )
         panel_title(axes, divergence_label(f))
         axes.set_xticks(places, [f"{epsilon:g}" for epsilon in budgets])
         axes.set_xlabel("privacy budget ε")

@@ -48,7 +48,13 @@ def _layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
             row[s] = bias[i]
         whole = columns - columns % 5
         for j in range(0, whole, 5):
-            w0, w1, w2, w3, w4 = weights[i, j], weights[i, j + 1], weights[i, j + 2], weights[i, j + 3], weights[i, j + 4]
+            w0, w1, w2, w3, w4 = (
+                weights[i, j],
+                weights[i, j + 1],
+                weights[i, j + 2],
+                weights[i, j + 3],
+                weights[i, j + 4],
+            )
             x0, x1, x2, x3, x4 = below[j], below[j + 1], below[j + 2], below[j + 3], below[j + 4]
             for s in range(_BLOCK):
                 row[s] += w0 * x0[s] + w1 * x1[s] + w2 * x2[s] + w3 * x3[s] + w4 * x4[s]
@@ -221,7 +227,16 @@ def _boost(networks: Any, weights: Any, x: Any, width: int, clipped: bool, bound
 
 @numba.njit(nogil=True, cache=True)
 def walk(
-    networks: Any, weights: Any, width: int, clipped: bool, bound: float, low: Any, high: Any, count: int, steps: int, rng: Any
+    networks: Any,
+    weights: Any,
+    width: int,
+    clipped: bool,
+    bound: float,
+    low: Any,
+    high: Any,
+    count: int,
+    steps: int,
+    rng: Any,
 ) -> Any:
     """Points (dim, count): the ends of so many random-walk Metropolis chains from the origin, with unit normal proposals.
 

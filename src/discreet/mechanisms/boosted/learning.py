@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from discreet.errors import DiscreetError, need_extra
 from discreet.families.densities import Drawable, LogDensity
@@ -21,6 +20,7 @@ from discreet.projection.threads import available
 Seed = int | Sequence[int]
 
 _GRID = 1 << 14
+_REACH = 9.0  # of a standard normal: nothing beyond it is ever drawn
 _TRIES = 10_000
 
 
@@ -37,10 +37,14 @@ class Learner:
     def networks(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
         """(n, rounds, parameters) for n clients with boosting weights (n, rounds)."""
         if self.training.sampling == "exact" and len(self.low) != 1:
-            raise DiscreetError(f"sampling = 'exact' inverts a distribution function: one dimension, not {len(self.low)}")
+            raise DiscreetError(
+                f"sampling = 'exact' inverts a distribution function: one dimension, not {len(self.low)}"
+            )
         for p in clients:
             if not isinstance(p, Drawable):
-                raise DiscreetError(f"p = {type(p).__name__} cannot draw from itself; boosting learns from samples: pass a Mixture")
+                raise DiscreetError(
+                    f"p = {type(p).__name__} cannot draw from itself; boosting learns from samples: pass a Mixture"
+                )
         if self.device == "cpu":
             kernels = compiled_kernels()
             with ThreadPoolExecutor(available()) as pool:
@@ -102,12 +106,11 @@ class Learner:
         raise DiscreetError("p has almost no mass inside the family's box; widen the box")
 
     def _inverted(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
-        """Points (1, samples) of Q_t on an interval by inverting its distribution function on equal shares of Q_0."""
-        low, high = ndtr(self.low[0]), ndtr(self.high[0])
-        share = np.linspace(low, high, _GRID + 1)
-        x = np.clip(ndtri(share), max(self.low[0], -9.0), min(self.high[0], 9.0))
-        relative = np.exp(boost(networks, weights.tolist(), x[:, None], self.training.width, self.preset))
-        below = np.concatenate([[0.0], np.cumsum(0.5 * (relative[1:] + relative[:-1]))])
+        """Points (1, samples) of Q_t on an interval by inverting its distribution function on a fine grid."""
+        x = np.linspace(max(self.low[0], -_REACH), min(self.high[0], _REACH), _GRID + 1)
+        log_density = boost(networks, weights.tolist(), x[:, None], self.training.width, self.preset) - 0.5 * x * x
+        density = np.exp(log_density - log_density.max())
+        below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
         return np.interp(uniform, below / below[-1], x)[None, :].astype(np.float32)
 
 
@@ -118,5 +121,3 @@ def compiled_kernels() -> ModuleType:
     except ImportError as missing:
         need_extra("cli", missing)
     return compiled
-
-

@@ -94,7 +94,14 @@ def boost(networks: Sequence[Layers], weights: Any, x: Any, preset: Preset) -> A
 
 
 def walked(
-    networks: Singles, weights: Floats, low: Floats, high: Floats, training: Training, preset: Preset, seed: int, device: str
+    networks: Singles,
+    weights: Floats,
+    low: Floats,
+    high: Floats,
+    training: Training,
+    preset: Preset,
+    seed: int,
+    device: str,
 ) -> Singles:
     """Points (n, dim, samples): ends of random-walk Metropolis chains from the origin with unit normal proposals.
 
@@ -104,7 +111,9 @@ def walked(
     clients, dim = len(networks), len(low)
     generator = torch.Generator(device=place).manual_seed(seed)
     with torch.no_grad():
-        nets = [views(torch.tensor(networks[:, t], device=place), dim, training.width) for t in range(networks.shape[1])]
+        nets = [
+            views(torch.tensor(networks[:, t], device=place), dim, training.width) for t in range(networks.shape[1])
+        ]
         theta = torch.tensor(weights.T[:, :, None].astype(np.float32), device=place)
         floor = torch.tensor(np.maximum(low, -1e30)[:, None].astype(np.float32), device=place)
         ceiling = torch.tensor(np.minimum(high, 1e30)[:, None].astype(np.float32), device=place)
@@ -119,4 +128,3 @@ def walked(
             height = torch.where(accept, level, height)
             x = torch.where(accept[:, None], y, x)
         return np.asarray(x.cpu().numpy())
-
