@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py $(wildcard src/discreet/release/*.py) \
-  src/discreet/engines/tables.py
+  src/discreet/engines/tables.py src/discreet/mechanisms/boosted/compiled.py
 
 .PHONY: demo test lint types bench soak fuzz clean
 
@@ -36,7 +36,7 @@ fuzz: $(READY) $(COMPILED)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cli]" --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cli,torch]" --group dev
 	touch $@
 
 # The kernels are compiled once, here, so that no release and no test has to wait for them (or compile them twice at a time).

@@ -27,6 +27,7 @@ from discreet.families import (
     Tabulated,
 )
 from discreet.mechanisms import (
+    BoostedSampler,
     Cells,
     Density,
     LinearSampler,
@@ -41,6 +42,7 @@ from discreet.tradeoff import Constants, Risk, epsilon_for, minimax_risk
 __all__ = [
     "Agreement",
     "Band",
+    "BoostedSampler",
     "Cells",
     "Constants",
     "Density",

@@ -13,6 +13,7 @@ from discreet.cli.agree import agree
 from discreet.cli.audit import audit, certify
 from discreet.cli.demo import demo
 from discreet.cli.ledger import ledger
+from discreet.cli.reproduce import reproduce
 from discreet.cli.sample import sample
 from discreet.cli.secret import secret
 from discreet.cli.tradeoff import tradeoff
@@ -78,3 +79,4 @@ app.add_typer(
 app.command(short_help="One private sample for each client of a table.")(sample)
 app.command(short_help="Make the secret that lets a release be repeated.")(secret)
 app.command(short_help="Write what client and curator agree on.")(agree)
+app.command(short_help="Every figure of the paper, beside the published numbers.")(reproduce)

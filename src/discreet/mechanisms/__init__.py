@@ -1,6 +1,7 @@
 """Private samplers: law in, law out; and the exact release of one sample."""
 
 from discreet.mechanisms.atoms import Cells, Density, Points
+from discreet.mechanisms.boosted import BoostedSampler
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.mollifier import MollifierSampler
 from discreet.mechanisms.optimal import OptimalSampler
@@ -8,6 +9,7 @@ from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.solving import nearest_member
 
 __all__ = [
+    "BoostedSampler",
     "Cells",
     "Density",
     "LinearSampler",

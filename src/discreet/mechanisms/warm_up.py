@@ -5,7 +5,10 @@ ever made on a machine waits for it (half a minute or so). Running this at insta
 Without numba there is nothing to compile, and it returns at once.
 """
 
-from discreet.families import Band, Simplex
+import importlib.util
+
+from discreet.families import Band, GaussianMixtures, Mixture, Simplex
+from discreet.mechanisms.boosted import BoostedSampler, Training
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.optimal import OptimalSampler
 
@@ -19,6 +22,9 @@ def warm_up() -> None:
         projecting.weights(law)
         projecting.scale(law)
         mixing.output(law)
+    if importlib.util.find_spec("numba"):
+        little = Training(rounds=2, samples=2, batch=1, epochs=1, burn_in=1)
+        BoostedSampler(GaussianMixtures(1), epsilon=1.0, training=little).output(Mixture([1.0], [0.0]))
 
 
 if __name__ == "__main__":

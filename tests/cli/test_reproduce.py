@@ -1,0 +1,44 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.experiments import paper
+from discreet.mechanisms.boosted import Training
+from tests.pictures import assert_picture
+
+Run = Callable[..., Any]
+
+
+def test_finite_figures(run: Run, tmp_path: Path) -> None:
+    result = run("reproduce", "fig3", "fig2", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    for name in ("fig2", "fig3"):
+        assert_picture(tmp_path / f"{name}.png")
+        assert_picture(tmp_path / f"{name}.pdf")
+        assert (tmp_path / "records" / f"{name}.jsonl").is_file()
+    assert "2 of 7 figures" in result.stdout
+    assert "<h2>Figure 3</h2>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With even less training than --quick, so that the test is quick too; the second time nothing is done again."""
+    monkeypatch.setattr(paper, "QUICK", Training(epochs=2, samples=100, batch=50, burn_in=5))
+    monkeypatch.setattr(paper, "QUICK_CLIENTS", 2)
+    result = run("reproduce", "all", "--quick", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "QUICK RUN" in result.stdout
+    assert "7 of 7 figures" in result.stdout
+    for name in paper.FIGURES:
+        assert_picture(tmp_path / f"{name}.quick.png")
+    records = {path: path.read_bytes() for path in (tmp_path / "records").iterdir()}
+    assert len(records) == 7
+    again = run("reproduce", "--quick", "--out", str(tmp_path))
+    assert again.exit_code == 0, again.output
+    assert {path: path.read_bytes() for path in (tmp_path / "records").iterdir()} == records
+
+
+def test_an_unknown_figure_is_one_line(refusal: Callable[..., str], tmp_path: Path) -> None:
+    assert "figure = 'fig9' is not one of all, fig1" in refusal("reproduce", "fig9", "--out", str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
