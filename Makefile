@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py src/discreet/release/compiled.py \
-	src/discreet/mechanisms/boosted/compiled.py
+KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py $(wildcard src/discreet/release/*.py) \
+  src/discreet/engines/tables.py src/discreet/mechanisms/boosted/compiled.py
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench soak fuzz clean
 
 demo: $(READY) $(COMPILED)
 	$(BIN)/discreet demo
@@ -25,6 +25,14 @@ types: $(READY)
 bench: $(READY) $(COMPILED)
 	$(BIN)/python -m benchmarks
 
+soak: $(READY) $(COMPILED)
+	$(BIN)/python -m tests.ledger.kills --kills 1000
+	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
+
+fuzz: $(READY) $(COMPILED)
+	$(BIN)/python -m pip install --quiet atheris
+	PYTHONPATH=. $(BIN)/python tools/fuzz/entry_points.py -max_total_time=600
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
@@ -36,6 +44,7 @@ $(COMPILED): $(KERNELS) | $(READY)
 	@echo "compiling the kernels, once: half a minute or so"
 	find src -name '*.nb[ic]' -delete  # numba does not see a change in a file that a cached kernel calls into
 	$(BIN)/python -m discreet.mechanisms.warm_up
+	$(BIN)/python -m discreet.engines.warm_up
 	touch $@
 
 clean:

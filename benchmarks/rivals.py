@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import nquad, quad
 
 from discreet.mechanisms.boosted import Training
 
@@ -22,6 +23,66 @@ def bisection_projection(p: NDArray[np.float64], epsilon: float, tolerance: floa
         if abs(total - 1.0) <= tolerance:
             return q
         low, high = (r, high) if total > 1.0 else (low, r)
+
+
+Density = Callable[..., float]
+
+
+def clipped_mass_by_nquad(p: Density, h: Density, r: float, b: float, epsilon: float, dim: int) -> float:
+    """The integral of clip(p/r, b h, b e^eps h) over R^dim by scipy.integrate.nquad, one point at a time: one bisection step."""
+    top = b * math.exp(epsilon)
+
+    def clipped(*x: float) -> float:
+        height = h(*x)
+        return min(max(p(*x) / r, b * height), top * height)
+
+    mass, _ = nquad(clipped, [(-math.inf, math.inf)] * dim)
+    return float(mass)
+
+
+def scale_by_quad(
+    p: Density, h: Density, c2: float, epsilon: float, tolerance: float, box: tuple[float, float]
+) -> float:
+    """The paper's recipe on an interval: bisection between r1 = 0 and r2, an adaptive quadrature at every step."""
+    b = 1.0 / ((math.exp(epsilon) - 1.0) / c2 + 1.0)
+    top = b * math.exp(epsilon)
+    low, high = 0.0, c2 / top
+    while True:
+        r = 0.5 * (low + high)
+        mass, _ = quad(lambda x, r=r: min(max(p(x) / r, b * h(x)), top * h(x)), *box, limit=200)
+        if abs(mass - 1.0) <= tolerance:
+            return r
+        low, high = (r, high) if mass > 1.0 else (low, r)
+
+
+def divergences_by_quad(
+    p: Density, h: Density, r: float, c2: float, epsilon: float, box: tuple[float, float]
+) -> tuple[float, float, float]:
+    """KL, total variation and squared Hellinger of clip(p/r, b h, b e^eps h) from p, a quadrature each."""
+    b = 1.0 / ((math.exp(epsilon) - 1.0) / c2 + 1.0)
+    top = b * math.exp(epsilon)
+
+    def q(x: float) -> float:
+        return min(max(p(x) / r, b * h(x)), top * h(x))
+
+    integrands = (
+        lambda x: p(x) * math.log(p(x) / q(x)),
+        lambda x: 0.5 * abs(p(x) - q(x)),
+        lambda x: (math.sqrt(p(x)) - math.sqrt(q(x))) ** 2,
+    )
+    kl, tv, hellinger = (float(quad(integrand, *box, limit=200)[0]) for integrand in integrands)
+    return kl, tv, hellinger
+
+
+def bisection_steps(excess: Callable[[float], float], high: float, tolerance: float) -> int:
+    """How many halvings of (0, high] until the mass is within a tolerance of one, given mass(r) - 1 exactly."""
+    low, steps = 0.0, 0
+    while True:
+        r, steps = 0.5 * (low + high), steps + 1
+        value = excess(r)
+        if abs(value) <= tolerance:
+            return steps
+        low, high = (r, high) if value > 0.0 else (low, r)
 
 
 def eager_boosting(p: Any, epsilon: float, training: Training) -> float:

@@ -82,7 +82,15 @@ def test_every_command_shows_its_help() -> None:
 
 
 def _registered() -> list[tuple[str]]:
-    return [(info.name or info.callback.__name__,) for info in app.registered_commands if info.callback]
+    """The names of all commands, those of groups included."""
+    found = [(info.name or info.callback.__name__,) for info in app.registered_commands if info.callback]
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        parts = [
+            info.name or info.callback.__name__ for info in group.typer_instance.registered_commands if info.callback
+        ]
+        found += [(str(group.name),), *((f"{group.name} {part}",) for part in parts)]
+    return found
 
 
 def test_the_api_page_documents_exactly_the_public_names() -> None:
@@ -122,3 +130,14 @@ def _resolve(path: str) -> object:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_threat_model_cites_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 15
+    for threat, _, cited in rows:
+        tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", cited)
+        assert tests, threat
+        for path, name in tests:
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (threat, path, name)

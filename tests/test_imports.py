@@ -18,6 +18,7 @@ LAYERS = [
     {"release"},
     {"mechanisms"},
     {"agreement", "audit", "accounting", "data"},
+    {"ledger"},
     {"estimation"},
     {"engines"},
     {"experiments", "plots"},

@@ -1,6 +1,10 @@
 """Locally private sampling: release one sample that looks drawn from your law, and is epsilon-LDP as a statement about integers."""
 
+from importlib import import_module
+from typing import Any
+
 from discreet._version import __version__
+from discreet.agreement import Agreement
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import (
     DiscreetError,
@@ -36,6 +40,7 @@ from discreet.mechanisms import (
 from discreet.tradeoff import Constants, Risk, epsilon_for, minimax_risk
 
 __all__ = [
+    "Agreement",
     "Band",
     "BoostedSampler",
     "Cells",
@@ -69,3 +74,10 @@ __all__ = [
     "minimax_risk",
     "nearest_member",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`discreet.engines` is imported when it is first used: it needs more than numpy."""
+    if name == "engines":
+        return import_module("discreet.engines")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

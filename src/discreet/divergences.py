@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import exprel, xlog1py
 
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
 
@@ -203,7 +202,7 @@ def _entries(name: str, values: ArrayLike) -> FloatArray:
         if np.iscomplexobj(values):
             raise TypeError("complex entries")
         entries = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
+    except (TypeError, ValueError, OverflowError) as cause:
         raise DiscreetError(f"{name} is not an array of real numbers: {cause}") from cause
     good = (entries >= 0) & (entries < np.inf)
     if not good.all():
@@ -297,6 +296,8 @@ class _PowerPerspective:
     def __call__(self, p: FloatArray, q: FloatArray) -> FloatArray:
         if self.order < 0.5:  # order 1 - a is order a with p and q exchanged; no division by a small a is left
             return _PowerPerspective(1.0 - self.order)(q, p)
+        from scipy.special import exprel  # here, because importing it costs more than most commands do
+
         t, log_ratio = (p - q) / q, _log_ratio(p, q)
         exponent = (self.order - 1.0) * log_ratio
         grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
@@ -345,7 +346,9 @@ def _entropy_gap(p: FloatArray, q: FloatArray) -> FloatArray:
 
 def _entropy_excess(t: FloatArray) -> FloatArray:
     """k(t) = (1 + t) log(1 + t) - t on [-1, 1]."""
-    values = np.asarray(xlog1py(1.0 + t, t) - t)
+    grown = 1.0 + t
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(grown > 0.0, grown * np.log1p(t), 0.0) - t  # 0 log 0 = 0
     near = np.abs(t) <= 0.125
     values[near] = _power_series(t[near], 1.0)
     return values

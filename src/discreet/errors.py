@@ -25,6 +25,14 @@ class ImpossibleError(DiscreetError):
     """No epsilon-LDP sampler can do what was asked."""
 
 
+class BudgetError(DiscreetError):
+    """The budget does not allow another release. Nothing was charged and no sample left."""
+
+
+class LedgerError(DiscreetError):
+    """The ledger cannot be read or written. No sample left; a charge may stand, and then asking again returns its sample."""
+
+
 class NotPrivateWarning(UserWarning):
     """The randomness is reproducible: good for experiments, never for a release."""
 
@@ -75,7 +83,11 @@ class Range:
         """Return the value as a float, or raise an error that names it, the range and the fix."""
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise DiscreetError(f"{name} = {value!r} is not a number{_fix(fix)}")
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number past every float
+            huge: Any = value
+            number = math.inf if huge > 0 else -math.inf
         if number not in self:
             raise DiscreetError(f"{name} = {number:g} is not in {self}{_fix(fix)}")
         return number
@@ -91,10 +103,12 @@ PROBABILITY = Range(0.0, 1.0)
 OPEN_UNIT = Range(0.0, 1.0, low_open=True, high_open=True)
 
 
-def check_count(name: str, value: Any, least: int = 1, fix: str = "") -> int:
-    """Return the value as an int of at least `least`, or raise."""
+def check_count(name: str, value: Any, least: int = 1, most: int = 10**18, fix: str = "") -> int:
+    """Return the value as an int between `least` and `most`, or raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise DiscreetError(f"{name} = {value!r} is not a whole number{_fix(fix)}")
     if value < least:
         raise DiscreetError(f"{name} = {value} is less than {least}{_fix(fix)}")
+    if int(value) > most:
+        raise DiscreetError(f"{name} is more than {most:,}{_fix(fix)}")
     return int(value)

@@ -11,23 +11,24 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-_DIGITS = 60
+# Traps nothing and knows nothing of what the caller set for itself.
+_CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
 def exp_lower(epsilon: float) -> Fraction:
-    """A rational at most e^epsilon, within 1e-58 of it relatively; past epsilon = 64 simply e^64.
+    """A rational at least 1 and at most e^epsilon, within 1e-58 of it relatively; past epsilon = 64 simply e^64.
 
     `Decimal.exp` is correctly rounded at the working precision, so stepping one unit down in the last place is a true lower bound.
     """
-    with decimal.localcontext(prec=_DIGITS):
+    with decimal.localcontext(_CONTEXT):
         rounded = decimal.Decimal(min(epsilon, LARGEST_EXPONENT)).exp()
-        return Fraction(rounded.next_minus())
+        return max(Fraction(1), Fraction(rounded.next_minus()))
 
 
 def exp_upper(epsilon: float) -> Fraction:
     """A rational at least e^epsilon, within 1e-58 of it relatively (epsilon up to 10^5)."""
-    with decimal.localcontext(prec=_DIGITS, Emax=decimal.MAX_EMAX):
+    with decimal.localcontext(_CONTEXT):
         return Fraction(decimal.Decimal(epsilon).exp().next_plus())
 
 
@@ -58,3 +59,15 @@ def _wide_product(values: NDArray[np.uint64], mantissa: int) -> tuple[NDArray[np
     high = high_v * high_m + (cross >> half) + (middle >> half)
     low = (middle << half) | (bottom & mask)
     return high, low
+
+
+def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals low <= log(ratio) <= high, about 1e-57 apart relatively; ratio >= 1.
+
+    `Decimal` rounds division and logarithm correctly, so one unit in the last place either way is a true bound.
+    """
+    with decimal.localcontext(_CONTEXT):
+        quotient = decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)
+        low = max(quotient.next_minus(), decimal.Decimal(1)).ln()
+        high = quotient.next_plus().ln()
+        return Fraction(low.next_minus() if low else low), Fraction(high.next_plus())

@@ -21,8 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from scipy.optimize import brentq
-
 from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import NON_NEGATIVE, POSITIVE, ImpossibleError
@@ -65,8 +63,9 @@ class Risk:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """epsilon as a float in (0, inf)."""
-    return POSITIVE.check("epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+    """epsilon as a float in (0, inf); an exact number that no float equals is rounded down."""
+    number = POSITIVE.check("epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+    return math.nextafter(number, 0.0) if number > epsilon else number
 
 
 def is_identity(bounds: Bounds, epsilon: float) -> bool:
@@ -96,7 +95,7 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     room = (bounds.upper - 1.0) * math.exp(-half)
     from_above = -math.expm1(-half) / room if room > 0 else math.inf
     gamma = min(1.0, from_below, from_above)
-    r1 = bounds.lower / (1.0 - gamma * (1.0 - bounds.lower)) if bounds.lower else 0.0
+    r1 = bounds.lower / ((1.0 - gamma) + gamma * bounds.lower) if bounds.lower else 0.0
     r2 = bounds.upper / (1.0 + gamma * (bounds.upper - 1.0))
     return Constants(bounds.alpha, math.exp(-half), math.exp(half) if half < 700.0 else math.inf, r1, r2, gamma)
 
@@ -173,6 +172,8 @@ def _epsilon_reaching(
 
 def _smallest(at: Callable[[float], float], target: float, low: float, high: float) -> float:
     """The smallest float in (low, high] with at(x) <= target, for a non-increasing function with at(high) <= target."""
+    from scipy.optimize import brentq  # here, because importing it costs more than most commands do
+
     tiny = 1e-300
     if at(high) < target:
         high = float(brentq(lambda x: at(x) - target, max(low, tiny), high, xtol=1e-300, rtol=1e-15))

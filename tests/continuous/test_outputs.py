@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 import discreet as dc
 from discreet.families.continuous import ORDER, ContinuousFamily
-from discreet.mechanisms import solving
+from discreet.mechanisms import refining
 from tests.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
 
 PUBLISHED_H = dc.DensityBand(published_envelope, [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0)
@@ -65,7 +65,7 @@ def test_halving_the_nodes_changes_little(family: ContinuousFamily, p: Any, accu
         finer = family.panels.split(2)
         patch.setitem(family.__dict__, "panels", finer)
         patch.setitem(family.__dict__, "nodes", family.nodes_of(finer, ORDER[family.dim]))
-        patch.setitem(solving.TOLERANCE, family.dim, solving.TOLERANCE[family.dim] / 4)
+        patch.setitem(refining.TOLERANCE, family.dim, refining.TOLERANCE[family.dim] / 4)
         halved = quietly(sampler, p)
     assert halved.node_masses.size > 1.2 * found.node_masses.size
     assert found.scale == pytest.approx(float(halved.scale), abs=accuracy)
@@ -157,7 +157,7 @@ def test_two_dimensions_against_brute_force(family: Any) -> None:
 
 def test_three_dimensions_against_its_own_symmetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client in space that is one centre on an axis: rotating it changes nothing but the nodes."""
-    monkeypatch.setitem(solving.TOLERANCE, 3, 2e-3)
+    monkeypatch.setitem(refining.TOLERANCE, 3, 2e-3)
     family = dc.GaussianMixtures(3)
     sampler = dc.OptimalSampler(family, epsilon=1.0)
     scales = [
@@ -225,6 +225,8 @@ def test_the_same_law_however_it_is_given() -> None:
             stats.norm(0.5, 1.0).pdf,
             lambda x: 1e6 * np.exp(-0.5 * np.square(x - 0.5)),
             lambda x: 1e-200 * np.exp(-0.5 * np.square(x - 0.5)),
+            lambda x: np.exp(-0.5 * np.square(x[:, 0] - 0.5)),  # rows (n, 1)
+            lambda x: np.exp(-0.5 * np.square(x - 0.5).sum(axis=-1)),
         )
     ]
     assert scales == pytest.approx([scales[0]] * len(scales), rel=1e-11)

@@ -135,7 +135,13 @@ class ContinuousFamily(abc.ABC):
 
     def cells(self, count: int) -> "Partition":
         """A partition into at least `count` cells of about equal reference mass; the same for everybody."""
-        return Partition.of(self, count)
+        if count not in self._partitions:
+            self._partitions[count] = Partition.of(self, count)
+        return self._partitions[count]
+
+    @cached_property
+    def _partitions(self) -> dict[int, "Partition"]:
+        return {}
 
 
 Element = Callable[[Floats], Floats]

@@ -54,8 +54,12 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
     )
 
 
+class _WrongShapeError(DiscreetError):
+    """A function did not give one number for each point."""
+
+
 class FunctionDensity:
-    """A density given as a function of points: (n,) numbers in one dimension, (n, dim) rows in more."""
+    """A density given as a function of points: rows (n, dim); in one dimension numbers (n,), or rows where it wants those."""
 
     def __init__(self, function: Callable[[Any], Any], dim: int, name: str = "p", logarithmic: bool = False) -> None:
         self.dim = dim
@@ -64,22 +68,36 @@ class FunctionDensity:
         self._logarithmic = logarithmic
 
     def log_density(self, x: Floats) -> Floats:
-        points = x[:, 0] if self.dim == 1 else x
+        if self.dim > 1:
+            return self._checked(self._values(x), x)
+        try:
+            return self._checked(self._values(x[:, 0]), x)
+        except _WrongShapeError:
+            try:
+                values = self._values(x)
+            except _WrongShapeError:
+                values = None
+            if values is None:
+                raise
+            return self._checked(values, x)
+
+    def _values(self, points: Floats) -> Floats:
+        """One value for each point, or an error that says what came instead."""
         try:
             with np.errstate(all="ignore"):
                 values = np.asarray(self._function(points), dtype=np.float64)
         except (TypeError, ValueError, IndexError) as cause:
-            raise DiscreetError(
-                f"{self._name} cannot be evaluated at {len(x)} points of shape {points.shape} ({cause}); "
+            raise _WrongShapeError(
+                f"{self._name} cannot be evaluated at {len(points)} points of shape {points.shape} ({cause}); "
                 "write it with numpy, or wrap it in numpy.vectorize"
             ) from cause
-        if values.shape != (len(x),) and values.size == len(x) == 1:
-            values = values.reshape(1)
-        if values.shape != (len(x),):
-            raise DiscreetError(
+        if values.size == len(points) == 1:
+            return values.reshape(1)
+        if values.shape != (len(points),):
+            raise _WrongShapeError(
                 f"{self._name} maps points of shape {points.shape} to {values.shape}; it must give one number for each point"
             )
-        return self._checked(values, x)
+        return values
 
     def _checked(self, values: Floats, x: Floats) -> Floats:
         if self._logarithmic:

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families.band import Bounds, normalised_bounds
 from discreet.families.laws import as_floats, checked_laws, law_of_counts
 
 LARGEST_ENUMERATED = 12
+LARGEST_DOMAIN = 2**40  # so that every outcome can have its share of 2^62
 _ROUNDING = 1e-9
 
 
@@ -41,12 +41,15 @@ class FiniteFamily(Protocol):
     @property
     def decomposable(self) -> bool: ...
     def named(self, numbers: NDArray[np.int64]) -> Any: ...
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
 
 
 class _Outcomes:
     """The public list of outcomes: 0..size-1, with or without names. Shared by every finite family."""
 
     def __init__(self, outcomes: int | Sequence[Any], argument: str) -> None:
+        if isinstance(outcomes, np.ndarray) and not outcomes.ndim:
+            outcomes = outcomes.item()
         if isinstance(outcomes, (str, bytes)):
             raise DiscreetError(f"{argument} = {outcomes!r} is a text; pass a number of outcomes or a list of labels")
         if isinstance(outcomes, Iterable):
@@ -59,7 +62,7 @@ class _Outcomes:
                 raise DiscreetError(f"{argument} has duplicate labels: {_few(repeated)}; list each outcome once")
         else:
             self.labels = None
-            self.size = check_count(argument, outcomes, fix="a law needs at least one outcome")
+            self.size = check_count(argument, outcomes, most=LARGEST_DOMAIN, fix="a law needs at least one outcome")
 
     @cached_property
     def index(self) -> dict[Any, int]:
@@ -68,10 +71,13 @@ class _Outcomes:
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every record; an unknown record is an error that names the first few."""
-        records = list(records)
+        try:
+            records = list(records)
+            found = [] if self.labels is None else [self.index.get(record, -1) for record in records]
+        except TypeError:
+            raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
         if self.labels is None:
             return self._checked_numbers(records)
-        found = [self.index.get(record, -1) for record in records]
         unknown = [record for record, number in zip(records, found, strict=True) if number < 0]
         if unknown:
             raise DiscreetError(
@@ -96,7 +102,7 @@ class _Outcomes:
     @cached_property
     def _label_array(self) -> NDArray[Any]:
         labels = self.labels or ()
-        if all(isinstance(label, str) for label in labels):
+        if all(isinstance(label, str) and not label.endswith("\0") for label in labels):  # numpy drops trailing NULs
             return np.asarray(labels)
         boxed = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
         for number, label in enumerate(labels):
@@ -217,7 +223,8 @@ class Band(_FiniteBase):
 
     def contains(self, p: ArrayLike) -> bool:
         """Whether every given law obeys the band, up to rounding (what is not a law is an error)."""
-        density = checked_laws(p, self.size) / self._mu
+        with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
+            density = checked_laws(p, self.size) / self._mu
         slack = _ROUNDING * self.bounds.upper
         return bool((density >= self.bounds.lower - slack).all() and (density <= self.bounds.upper + slack).all())
 
@@ -237,6 +244,8 @@ class Band(_FiniteBase):
 
 def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
     """Whether sets of mass alpha can be mixed so that every outcome is covered with probability exactly alpha."""
+    from scipy.optimize import linprog  # here, because importing it costs more than most commands do
+
     members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
     sets = members[np.abs(members @ mu - alpha) <= _ROUNDING]
     if not len(sets):

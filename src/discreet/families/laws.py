@@ -13,12 +13,14 @@ SUM_TOLERANCE = 1e-9
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
     """The values as a contiguous float64 array whose last axis has length `size`; contents are not looked at."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
             raise TypeError
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DiscreetError(f"{name} is not an array of numbers with rows of equal length") from None
     if size is not None and (array.ndim == 0 or array.shape[-1] != size):
         shape = f"has shape {array.shape}" if array.ndim else "is a single number"
@@ -43,10 +45,10 @@ def checked_laws(p: ArrayLike, size: int) -> NDArray[np.float64]:
     return laws
 
 
-def refuse_bad_law(rows: NDArray[np.float64], row: int) -> None:
+def refuse_bad_law(rows: NDArray[np.float64], row: int, name: str = "p") -> None:
     """Raise the error that says what is wrong with one row of an (n, k) array of would-be laws."""
     law = rows[row]
-    where = "p" if len(rows) == 1 else f"p[{row}]"
+    where = name if len(rows) == 1 else f"{name}[{row}]"
     refuse_bad_entries(law, where)
     with np.errstate(over="ignore"):
         total = law.sum()
@@ -65,7 +67,10 @@ def refuse_bad_entries(row: NDArray[np.float64], where: str) -> None:
 
 
 def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
-    """Relative frequencies of counts (..., size); every client needs at least one record."""
+    """Relative frequencies count/total of counts (..., size); every client needs at least one record.
+
+    Whole numbers are added up exactly (below 2^53), so the law does not depend on their order or on zeros in between.
+    """
     array = as_floats(counts, "counts", size)
     rows = array.reshape(-1, size)
     if not ((rows >= 0).all() and np.isfinite(rows).all()):
@@ -75,5 +80,10 @@ def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     if not (largest > 0).all():
         which = "counts is" if len(rows) == 1 else f"counts[{int(np.argmin(largest[:, 0]))}] is"
         raise DiscreetError(f"{which} all zero: a client without records has no law; leave it out")
-    scaled = rows / largest  # so that the sum cannot overflow
-    return np.asarray((scaled / scaled.sum(axis=1, keepdims=True)).reshape(array.shape))
+    with np.errstate(over="ignore"):
+        total = rows.sum(axis=1, keepdims=True)
+    huge = np.isinf(total[:, 0])
+    if huge.any():  # the sum overflows, though every count is finite
+        rows = np.where(huge[:, None], rows / largest, rows)
+        total = rows.sum(axis=1, keepdims=True)
+    return np.asarray((rows / total).reshape(array.shape))

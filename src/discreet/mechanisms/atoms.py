@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes, Partition
 from discreet.families.densities import LogDensity
-from discreet.mechanisms.solving import log_ratios, tell_outside
+from discreet.mechanisms.clients import largest_log_ratios, log_ratios, tell_outside
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -183,13 +183,7 @@ class CellAtoms:
     def held(self, clients: Sequence[LogDensity], *, refuse: bool) -> HeldOnCells:
         """P(cell_i) = mu_i times the average of p/h over the cell."""
         log_ratio = log_ratios(clients, self._nodes)
-        shift = log_ratio.max(axis=(1, 2), keepdims=True)
-        if np.isneginf(shift).any():
-            which = "p" if len(clients) == 1 else f"p[{int(np.argmin(shift[:, 0, 0]))}]"
-            raise DiscreetError(
-                f"{which} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
-            )
-        ratio = np.exp(log_ratio - shift)
+        ratio = np.exp(log_ratio - largest_log_ratios(log_ratio)[:, None, None])
         within = self._nodes.masses
         total = within.sum(axis=1)
         share = np.divide(
@@ -197,7 +191,8 @@ class CellAtoms:
         )
         rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
         mass = rows.sum(axis=1)
-        extremes = np.stack([ratio.min(axis=(1, 2)), ratio.max(axis=(1, 2))], axis=1) / mass[:, None]
+        smallest = ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
+        extremes = np.stack([smallest, ratio.max(axis=(1, 2))], axis=1) / mass[:, None]
         tell_outside(self.family, clients, extremes, _CELL_SLACK, refuse)
         return HeldOnCells(rows / mass[:, None], self.partition)
 
@@ -260,7 +255,7 @@ class PointAtoms:
     def _tell_outside(self, clients: Sequence[LogDensity], log_ratio: Floats, shift: Floats, refuse: bool) -> None:
         """Here p is taken to be normalised: the points alone could not tell its mass from their own luck."""
         unseen = int(np.isneginf(shift).sum())
-        if unseen and not refuse:
+        if unseen:
             warn_caller(
                 f"{unseen} of {len(clients)} clients are 0 at each of the {self.how.count} points: what is released for them is "
                 "a draw of the reference; take more points, or a family nearer to the clients",
@@ -268,7 +263,7 @@ class PointAtoms:
             )
         with np.errstate(over="ignore"):
             extremes = np.exp(np.stack([log_ratio.min(axis=1), shift], axis=1))
-        seen = np.flatnonzero(np.isfinite(shift) | refuse)
+        seen = np.flatnonzero(np.isfinite(shift))
         tell_outside(self.family, [clients[int(i)] for i in seen], extremes[seen], _POINT_SLACK, refuse)
 
 

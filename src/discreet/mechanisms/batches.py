@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.continuous import ContinuousFamily, Nodes
-from discreet.mechanisms.kinks import interpolated, segments
+from discreet.mechanisms.kinks import interpolated, segments, to_coefficients
 from discreet.quadrature import errors_on_unit_cube, rule
 
 Floats = NDArray[np.float64]
@@ -64,7 +64,5 @@ def _filled_in(values: Floats, inner: Floats) -> Floats:
     logarithm = np.log(np.maximum(values, _SMALLEST))
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
-    columns = [
-        np.clip(interpolated(logarithm, inner[:, j]), low - beyond, high + beyond) for j in range(inner.shape[1])
-    ]
-    return np.exp(np.stack(columns, axis=1)) if columns else values
+    found = interpolated(logarithm @ to_coefficients(values.shape[1]), inner)
+    return np.exp(np.clip(found, (low - beyond)[:, None], (high + beyond)[:, None]))

@@ -117,7 +117,8 @@ def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     sampled = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
     above = sampled > levels[:, :, None]
     which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
-    level, held = np.broadcast_to(levels, (len(levels), len(values)))[which, line], values[line]
+    level = np.broadcast_to(levels, (len(levels), len(values)))[which, line]
+    held = values[line] @ to_coefficients(order)
     low, high = places[gap], places[gap + 1]
     at_low, at_high = sampled[line, gap] - level, sampled[line, gap + 1] - level
     place, went_left, went_right = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
@@ -132,28 +133,29 @@ def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     return line, place
 
 
-def interpolated(values: Floats, place: Floats) -> Floats:
-    """The polynomial through values (n, order) at the Gauss-Legendre places, at one place (n,) each (barycentric formula)."""
-    nodes, weights = _barycentric(values.shape[1])
-    difference = place[:, None] - nodes
-    difference[difference == 0.0] = 1e-300
-    terms = weights / difference
-    return np.asarray((terms * values).sum(axis=1) / terms.sum(axis=1))
+def interpolated(coefficients: Floats, place: Floats) -> Floats:
+    """Polynomials with Legendre coefficients (n, order) on [0, 1], at places (n, ...) of their own (Clenshaw's recurrence)."""
+    x = 2.0 * place - 1.0
+    terms = coefficients.T.reshape(coefficients.shape[::-1] + (1,) * (place.ndim - 1))
+    last, before = np.zeros_like(x), np.zeros_like(x)
+    for degree in range(len(terms) - 1, 0, -1):
+        last, before = (
+            (2 * degree + 1) / (degree + 1) * x * last - (degree + 1) / (degree + 2) * before + terms[degree],
+            last,
+        )
+    return np.asarray(x * last - 0.5 * before + terms[0])
 
 
 @cache
-def _barycentric(order: int) -> tuple[Floats, Floats]:
-    nodes = rule(order)[0]
-    difference = nodes[:, None] - nodes + np.eye(order)
-    return nodes, 1.0 / difference.prod(axis=1)
+def to_coefficients(order: int) -> Floats:
+    """(order, order): values at the Gauss-Legendre places to the Legendre coefficients of the polynomial through them."""
+    nodes, weights = rule(order)
+    basis = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1)
+    return np.ascontiguousarray(weights[:, None] * basis * (2 * np.arange(order) + 1))
 
 
 @cache
 def at_ends(order: int) -> Floats:
     """(order, 2): the map from values at the Gauss-Legendre places to the polynomial's values at 0 and 1."""
-    nodes, weights = _barycentric(order)
-    columns = []
-    for end in (0.0, 1.0):
-        terms = weights / (end - nodes)
-        columns.append(terms / terms.sum())
-    return np.stack(columns, axis=1)
+    signs = (-1.0) ** np.arange(order)
+    return np.ascontiguousarray(to_coefficients(order) @ np.stack([signs, np.ones(order)], axis=1))

@@ -25,6 +25,8 @@ from discreet.mechanisms.atoms import How
 from discreet.mechanisms.sampler import ProjectingSampler
 from discreet.tradeoff import Constants, Risk, chord_at_one, mollifier_constants
 
+_SMALLEST = 1e-300
+
 
 @final
 class MollifierSampler(ProjectingSampler):
@@ -49,13 +51,14 @@ class MollifierSampler(ProjectingSampler):
             if law.ndim != 1:
                 raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
             if not is_law(law[None, :])[0]:
-                refuse_bad_law(law[None, :], 0)
-            if not (law > 0).all():
+                refuse_bad_law(law[None, :], 0, "reference")
+            if not (law > _SMALLEST).all():
                 raise DiscreetError(
-                    f"reference[{int(np.argmin(law))}] = 0: that outcome could never be released, and the worst case would be "
-                    "the largest there is; give every outcome a positive probability"
+                    f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released, and the worst case "
+                    "would be the largest there is; give every outcome a positive probability"
                 )
-            self._own_reference = law
+            self._own_reference = law / law.sum()  # a copy: what the caller does to its array is no concern of ours
+            self._own_reference.setflags(write=False)
 
     @property
     def _reference(self) -> float | NDArray[np.float64]:
@@ -68,7 +71,7 @@ class MollifierSampler(ProjectingSampler):
         if self._own_reference is None:
             return bounds
         ratio = self.family.reference / self._own_reference
-        return Bounds(bounds.lower * float(ratio.min()), bounds.upper * float(ratio.max()))
+        return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
 
     @cached_property
     def constants(self) -> Constants:

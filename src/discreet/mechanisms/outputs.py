@@ -75,8 +75,7 @@ class OutputLaw:
 
     def log_density(self, x: Floats) -> Floats:
         """log q of a single client's law, so that it can be a client in its turn."""
-        if self.many:
-            raise DiscreetError(f"these are the output laws of {len(self.clients)} clients; ask for the output of one")
+        self._need_one()
         log_reference = self.family.log_reference(x)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._relative(0, x, log_reference)) + log_reference)
@@ -96,8 +95,7 @@ class OutputLaw:
         nodes are. `release` is the private draw.
         """
         count = check_count("count", count)
-        if self.many:
-            raise DiscreetError("sample draws for one client at a time; ask for the output of each")
+        self._need_one()
         if rng is None:
             rng = np.random.default_rng()
         else:
@@ -114,6 +112,7 @@ class OutputLaw:
 
     def relative(self, x: Floats) -> Floats:
         """q/h at points (m, dim) for a single client: in [b, B]."""
+        self._need_one()
         return self._relative(0, x, self.family.log_reference(x))
 
     def _relative(self, client: int, x: Floats, log_reference: Floats) -> Floats:
@@ -134,6 +133,10 @@ class OutputLaw:
         """(n, m) masses of q on the nodes, or (m,) for a single client."""
         found = self.output_masses_of(slice(None))
         return found if self.many else found[0]
+
+    def _need_one(self) -> None:
+        if self.many:
+            raise DiscreetError(f"these are the output laws of {len(self.clients)} clients; ask for the output of one")
 
     def _each(self, values: Floats) -> float | Floats:
         return values if self.many else float(values[0])

@@ -23,8 +23,9 @@ from discreet.families.fits import HistogramLaw
 from discreet.families.laws import as_floats
 from discreet.mechanisms import rejection
 from discreet.mechanisms.atoms import Atoms, Cells, Density, Held, How, Points, atoms_of, default_how
+from discreet.mechanisms.clients import as_clients, is_many
 from discreet.mechanisms.outputs import OutputLaw
-from discreet.mechanisms.solving import OutputSolver, as_clients, is_many
+from discreet.mechanisms.solving import OutputSolver
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, check_epsilon
@@ -40,9 +41,28 @@ class FiniteSampler(abc.ABC):
     """
 
     def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
-        self.family: Any = family
-        self.epsilon = check_epsilon(epsilon)
-        self.how = _checked_how(family, how)
+        if not hasattr(family, "bounds"):
+            raise DiscreetError(
+                f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one"
+            )
+        self._family = family
+        self._epsilon = check_epsilon(epsilon)
+        self._how = _checked_how(family, how)
+
+    @property
+    def family(self) -> Any:
+        """Who the clients may be."""
+        return self._family
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy budget of one release."""
+        return self._epsilon
+
+    @property
+    def how(self) -> How | None:
+        """How a continuous client is released; None on a finite family."""
+        return self._how
 
     @property
     @abc.abstractmethod
@@ -231,7 +251,7 @@ class ProjectingSampler(FiniteSampler):
         On a continuous family p is a histogram fit, k its cells, and P stands for P averaged over each cell: what binning
         itself costs depends on how much p/h varies inside a cell, and is not in the bound.
         """
-        n = check_count("records", records)
+        n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
         moved = 0.5 * math.sqrt((self._outcomes_of(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)

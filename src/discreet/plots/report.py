@@ -178,7 +178,7 @@ def _cost_table(rows: Sequence[Row]) -> str:
         ours = int((costs(rows, epsilon, "proposed", "kl") < costs(rows, epsilon, "boosted", "kl")).sum())
         wins.append(f"{ours} at ε = {epsilon:g} (published {published.BETTER_IN_KL.get(epsilon, '?')} of 100)")
     return (
-        f"<p>{clients} clients for each ε. The published clients are others (all but the first): differences hold sampling noise.</p>"
+        f"<p>{clients} clients for each ε. The published clients are others, all but the first: differences hold noise.</p>"
         + _table(head, body, texts=2)
         + f"<p>Clients of {clients} for whom the proposed law has a smaller KL than the boosted baseline: {', '.join(wins)}.</p>"
     )

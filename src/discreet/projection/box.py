@@ -72,7 +72,9 @@ class Box:
         lower = np.minimum(lower, upper)
         if upper.ndim == 0:
             return cls(size, float(lower), float(upper))
-        return cls(size, np.ascontiguousarray(lower), np.ascontiguousarray(upper))
+        for bound in (lower, upper):
+            bound.setflags(write=False)
+        return cls(size, lower, upper)
 
     @property
     def ceiling(self) -> Bound:

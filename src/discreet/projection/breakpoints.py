@@ -3,6 +3,8 @@
 This is the solver of last resort, always right in O(k log k), for the rare row on which Newton steps do not settle.
 """
 
+from bisect import bisect_left
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,23 +27,17 @@ def slope_and_lift(
         if high.sum() + unheld < 1.0 - ROUNDING:
             return np.inf, lift
         return (high / mass).max(), lift
-    places = np.concatenate((low / mass, high / mass))
-    order = np.argsort(places)
-    places = places[order]
-    steepness = np.maximum(np.cumsum(np.concatenate((mass, -mass))[order]), 0.0)
-    climbs = np.cumsum(steepness[:-1] * (places[1:] - places[:-1]))
-    target = 1.0 - lower.sum()
-    right = min(np.searchsorted(climbs, target), climbs.size - 1) + 1
-    plateau = min(np.searchsorted(climbs, target - ROUNDING), climbs.size - 1) + 1
-    last_there = np.searchsorted(places, places[plateau], side="right") - 1
-    level = abs(climbs[plateau - 1] - target) <= ROUNDING
-    if level and steepness[last_there] <= ROUNDING:  # a flat piece at height one, up to rounding: its near end
-        return places[plateau], 0.0
-    left_place, right_place = places[right - 1], places[right]
-    inside = 0.5 * left_place + 0.5 * right_place  # identifies the segment; the formula below does the rest
+    places = np.sort(np.concatenate((low / mass, high / mass)))
+
+    def total(slope: float) -> float:  # summed afresh: running sums would lose the small masses
+        return float(np.clip(slope * mass, low, high).sum() + unheld)
+
+    right = bisect_left(places, True, key=lambda slope: total(slope) >= 1.0 - ROUNDING)
+    there, after = places[right], places[min(right + 1, places.size - 1)]
+    if right == 0 or (total(there) <= 1.0 + ROUNDING and total(after) - total(there) <= ROUNDING):
+        return float(there), 0.0  # a flat piece at height one, up to rounding: its near end
+    inside = 0.5 * places[right - 1] + 0.5 * there  # identifies the segment; the formula below does the rest
     below, above = inside * mass < low, inside * mass > high
     middle = mass[~(below | above)].sum()
-    if middle <= 0.0:
-        return left_place, 0.0
-    slope = (1.0 - unheld - low[below].sum() - high[above].sum()) / middle
-    return min(max(slope, left_place), right_place), 0.0
+    slope = (1.0 - unheld - low[below].sum() - high[above].sum()) / middle if middle > NEGLIGIBLE else there
+    return float(min(max(slope, places[right - 1]), after)), 0.0

@@ -22,6 +22,7 @@ Bound = float | Floats
 _BLOCK = 1 << 10
 _NARROW = 1 << 12  # entries that a vector passes over faster than they are sorted out
 _SUMS = {"reassoc", "nsz", "contract"}
+_BEYOND = 2.0 / NEGLIGIBLE  # larger than every breakpoint
 _PAST = 2.0**-50  # a step this far beyond a breakpoint is beyond it in floating point too
 
 
@@ -41,7 +42,7 @@ def _at(bound: Any, place: Any) -> Any:
     return entry if isinstance(bound, types.Array) else constant
 
 
-@numba.njit(fastmath=_SUMS, cache=True)
+@numba.njit(error_model="numpy", fastmath=_SUMS, cache=True)
 def look(p: Any, level: float) -> tuple[int, float, float]:
     """How many outcomes a law gives mass to (0 if it is no law), how many exceed the level, and their mass: in one pass.
 
@@ -63,7 +64,7 @@ def look(p: Any, level: float) -> tuple[int, float, float]:
     return (int(held) if lawful else 0), above, mass_above
 
 
-@numba.njit(fastmath=_SUMS, cache=True)
+@numba.njit(error_model="numpy", fastmath=_SUMS, cache=True)
 def _block_sums(mass: Any, start: int, stop: int, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     clipped = 0.0
     middle = 0.0
@@ -76,7 +77,7 @@ def _block_sums(mass: Any, start: int, stop: int, slope: float, lower: Any, uppe
     return clipped, middle
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The bounds of the clipped outcomes, summed, and the mass of the others: by blocks, so that long sums stay accurate."""
     clipped, middle = _block_sums(mass, 0, min(mass.size, _BLOCK), slope, lower, upper)
@@ -87,7 +88,7 @@ def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tupl
     return clipped, middle
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The nearest breakpoints on either side of a slope: 0 or infinity where there is none."""
     below, above = 0.0, np.inf
@@ -100,7 +101,7 @@ def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float,
     return below, above
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float:
     """The multiple of `lower` that outcomes without mass get when those with mass are all clipped from above."""
     held = 0.0
@@ -109,24 +110,24 @@ def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float
             held += at(upper, place)
         else:
             unheld += at(lower, place)
-    return (1.0 - held) / unheld
+    return (1.0 - held) / unheld if unheld > 0.0 else 0.0
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float, float]:
     """(slope, lift) of one law, from the outcomes listed and the sum `unheld` of the lower bounds of those that are not.
 
     Newton, kept between the largest slope known to be too small and the smallest known to be too large: where it would
     leave them, or meets a flat piece, it halves the distance instead, so that it cannot go round in circles.
     """
-    slope, too_small, too_large, reach = 1.0, 0.0, np.inf, _PAST
+    slope, too_small, too_large, stretch = 1.0, 0.0, np.inf, 1.0 + _PAST
     for _ in range(NEWTON_STEPS):
         clipped, middle = _clipped_and_middle(mass, slope, lower, upper)
         clipped += unheld
         step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else np.inf
         excess = clipped + slope * middle - 1.0
         if middle > NEGLIGIBLE and (abs(step - slope) <= SETTLED * slope or abs(excess) <= ROUNDING):
-            return step, 0.0
+            return (step if abs(step - slope) <= SUM_TOLERANCE * slope else slope), 0.0
         if excess > 0.0:
             too_large = slope
         else:
@@ -138,8 +139,8 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
                 return (below if below > 0.0 else slope), 0.0
             if excess < 0.0 and above == np.inf:
                 return np.inf, _lift_off_support(mass, unheld, lower, upper)
-            step = below * (1.0 - reach) if excess > 0.0 else above * (1.0 + reach)
-            reach = min(0.5, 1024.0 * reach)  # past the next breakpoint, and further each time
+            step = below / stretch if excess > 0.0 else min(above * stretch, _BEYOND)
+            stretch = min(max(2.0, stretch * stretch), 1e100)  # past the next breakpoint, and much further each time
         elif step <= 0.0:
             step = 0.5 * slope
         if bracketed and (middle <= NEGLIGIBLE or not too_small < step < too_large):
@@ -148,7 +149,7 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
     return slope, 0.0
 
 
-@numba.njit(fastmath=_SUMS, cache=True)
+@numba.njit(error_model="numpy", fastmath=_SUMS, cache=True)
 def _block_above(mass: Any, start: int, stop: int, slope: float, lower: float) -> tuple[float, float]:
     above = 0.0
     mass_above = 0.0
@@ -159,7 +160,7 @@ def _block_above(mass: Any, start: int, stop: int, slope: float, lower: float) -
     return above, mass_above
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
     """How many masses are not clipped from below, and their sum: by blocks, so that long sums stay accurate."""
     above, mass_above = 0.0, 0.0
@@ -170,18 +171,19 @@ def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
     return above, mass_above
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _remaining(mass: Any, slope: float, lower: float, at_most: float) -> Any:
     """The masses that are not clipped from below; a larger slope left `at_most` so many."""
-    kept = np.empty(int(at_most) + 1)
+    last = int(at_most)
+    kept = np.empty(last + 1)
     number = 0
     for place in range(mass.size):  # write always, advance only past what stays: no branch
-        kept[number] = mass[place]
+        kept[min(number, last)] = mass[place]  # more than at_most would mean that the caller's array changed meanwhile
         number += slope * mass[place] > lower
-    return kept[:number]
+    return kept[: min(number, last)]
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _solve_convex(mass: Any, unheld: int, lower: float, above: float, mass_above: float) -> float:
     """The slope where nothing can be clipped from above. Newton then only ever goes down, so that what is once clipped from
     below stays so and need not be looked at again: the whole costs little more than two passes, however many the steps."""
@@ -201,7 +203,7 @@ def _solve_convex(mass: Any, unheld: int, lower: float, above: float, mass_above
     return slope
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def solve_uniform(
     mass: Any, unheld: int, lower: float, upper: float, above: float, mass_above: float
 ) -> tuple[float, float]:
@@ -225,7 +227,7 @@ def _solve(p: Any, held: int, above: float, mass_above: float, lower: Any, upper
         mass = np.empty(held)
         filled = 0
         for place in range(p.size):
-            if p[place] > NEGLIGIBLE:
+            if p[place] > NEGLIGIBLE and filled < held:
                 mass[filled] = p[place]
                 filled += 1
         _, above, mass_above = look(mass, lower)
@@ -237,7 +239,7 @@ def _solve(p: Any, held: int, above: float, mass_above: float, lower: Any, upper
     return general if isinstance(lower, types.Array) else uniform
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
     if slope < np.inf:
         for place in range(p.size):
@@ -250,7 +252,7 @@ def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -
             out[place] = at(upper, place) if p[place] > NEGLIGIBLE else off_support
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(error_model="numpy", nogil=True, cache=True)
 def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
     for row in range(len(laws)):
         held, above, mass_above = look(laws[row], at(lower, 0))

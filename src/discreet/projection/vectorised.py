@@ -50,7 +50,7 @@ def clipped_affine(laws: Floats, slope: Floats, lift: Floats, lower: Bound, uppe
 def scaled(laws: Floats, slope: Floats) -> Floats:
     """slope * p, with inf * 0 = 0 and no warning."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where((slope < np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
+        return np.where((slope != np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
 
 
 def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:

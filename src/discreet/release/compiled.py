@@ -22,19 +22,19 @@ _TOTAL = float(1 << BITS)
 _BLOCK = 16
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L.
 
     L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
     """
-    mass = p[place] * steep if steep < np.inf else (_TOTAL if p[place] > NEGLIGIBLE else 0.0)
+    mass = p[place] * steep if steep != np.inf else (_TOTAL if p[place] > NEGLIGIBLE else 0.0)
     value = mass + lift * at(floors, place) * _TOTAL
     low = at(lower, place)
-    return np.int64(min(max(value, np.float64(low)), np.float64(at(upper, place)))) - low
+    return np.int64(min(max(np.float64(low), value), np.float64(at(upper, place)))) - low  # in this order NaN gives L
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _block_excess(
     p: Any, start: int, stop: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
 ) -> tuple[int, bool]:
@@ -48,7 +48,7 @@ def _block_excess(
     return whole, sixteenths < 1 << (BITS - 4)
 
 
-@numba.njit(cache=True)
+@numba.njit(error_model="numpy", cache=True)
 def _above_shared(p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int) -> int:
     """The outcome on which the integer `rest` falls, once the shared part has been taken off.
 
@@ -73,7 +73,7 @@ def _above_shared(p: Any, slope: float, lift: float, floors: Any, lower: Any, up
     return -1  # unreachable: the lattice was built with sum U >= 2^62
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(error_model="numpy", nogil=True, cache=True)
 def _draw(
     laws: Any,
     floors: Any,

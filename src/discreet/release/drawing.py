@@ -5,10 +5,11 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import DiscreetError
 from discreet.families.laws import refuse_bad_law
 from discreet.projection import vectorised as projection
 from discreet.projection.box import Affine, compiled_kernels
-from discreet.release.lattice import Integers, Lattice
+from discreet.release.lattice import TOTAL, Integers, Lattice
 
 
 def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers) -> Integers:
@@ -18,7 +19,7 @@ def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None,
 
 def weights(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None) -> Integers:
     """The integers (n, k), each row summing to 2^62, that `outcomes` draws from."""
-    past_shared = np.full(len(laws), lattice.shared, dtype=np.int64)  # so that every row is solved
+    past_shared = np.full(len(laws), min(lattice.shared, TOTAL - 1), dtype=np.int64)  # so that every row is solved
     _, slope, lift = _drawn(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 
@@ -34,6 +35,8 @@ def _drawn(
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)
+    if out.size and out.min() < 0:
+        raise DiscreetError("p changed while it was being read; nothing was released: pass a copy")
     return out, slope, lift
 
 

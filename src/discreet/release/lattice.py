@@ -15,6 +15,7 @@ A draw u < sum L belongs to the part that all clients share, and does not look a
 a release faster than a projection, and its cost grow with a client's records rather than with the domain.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -44,22 +45,24 @@ class Lattice:
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
         ratio = exp_lower(epsilon)
-        # Rounded down first. A box as thin as rounding itself needs the last bits of lower moved; one with tiny lower, a unit more.
-        for units, more in ((0, 0), (1, 0), (-1, 0), (2, 0), (-2, 0), (4, 0), (-4, 0), (8, 0), (-8, 0), (0, 1)):
-            nudge = 1.0 + units * 2.0**-52
-            lower = np.clip(np.floor(np.asarray(box.lower) * nudge * TOTAL) + more, 1.0, float(TOTAL)).astype(np.int64)
+        ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
+        for lower in _lower_candidates(np.asarray(box.lower) * TOTAL, box.size, ratio):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
-            upper = representable(lower + np.minimum(room, TOTAL - lower))
-            if lower.ndim == 0:
-                lattice = cls(box, int(lower), int(upper))
-            else:
-                lattice = cls(box, np.ascontiguousarray(lower), np.ascontiguousarray(upper))
-            if lattice.shared <= TOTAL <= lattice._total(lattice.upper):
-                return lattice
+            widest = representable(lower + np.minimum(room, TOTAL - lower))
+            for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
+                lattice = cls(box, _bound(lower), _bound(upper))
+                if lattice._is_sound():
+                    return lattice
         raise DiscreetError(
             f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
             f"take epsilon above about {max(2e-15, 4 * box.size / TOTAL):.1g}"
         )
+
+    def _is_sound(self) -> bool:
+        """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
+        return bool(ordered) and self.shared <= TOTAL <= self._total(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -88,11 +91,10 @@ class Lattice:
         self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
     ) -> tuple[Integers, Integers]:
         """For every row, the excess over L (rounded down, cut off at 2^62) and the fill that makes the sum exact."""
-        with np.errstate(over="ignore"):
-            steep = slope[:, None] * TOTAL
-        value = scaled(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
-        whole = np.minimum(value, float(TOTAL)).astype(np.int64)
-        wanted = np.clip(whole, self.lower, self.upper) - np.asarray(self.lower)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = scaled(laws, slope[:, None] * TOTAL) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+        low, high = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)  # exactly
+        wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(self.lower)  # NaN gives L
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         excess, fill = np.empty_like(wanted), np.zeros_like(wanted)
         room = TOTAL - self.shared
@@ -128,6 +130,30 @@ class Lattice:
                 rest, ends = rest - int(ends[-1]), np.cumsum(fill[place])
             picked[row] = np.searchsorted(ends, rest, side="right")
         return picked
+
+
+def _lower_candidates(exact: NDArray[np.float64], size: int, ratio: Fraction) -> Iterator[Integers]:
+    """Integers near the lower bounds, best first. Rounding down can cost an outcome e^epsilon units of its upper bound,
+    rounding up all outcomes together one unit each: the cheaper comes first. A box as thin as rounding itself needs its
+    last bits moved."""
+
+    def integers(values: NDArray[np.float64]) -> Integers:
+        return np.clip(values, 1.0, float(TOTAL)).astype(np.int64)
+
+    if ratio > size:
+        yield integers(np.ceil(exact))
+    for units in (0, 1, -1, 2, -2, 4, -4, 8, -8):
+        yield integers(np.floor(exact * (1.0 + units * 2.0**-52)))
+    yield integers(np.ceil(exact))
+
+
+def _bound(values: Integers) -> int | Integers:
+    """One number for a uniform reference, else an array that cannot be written to."""
+    if values.ndim == 0:
+        return int(values)
+    values = np.ascontiguousarray(values)
+    values.setflags(write=False)
+    return values
 
 
 def representable(values: NDArray[np.int64]) -> Integers:

@@ -22,7 +22,7 @@ from discreet.families.densities import LogDensity, as_points, shape_of_points
 from discreet.mechanisms.boosted.learning import Learner, Seed
 from discreet.mechanisms.boosted.networks import Floats, Singles, boost
 from discreet.mechanisms.boosted.presets import Preset, Training, preset_named
-from discreet.mechanisms.solving import as_clients, is_many, log_ratios
+from discreet.mechanisms.clients import as_clients, is_many, log_ratios
 from discreet.tradeoff import check_epsilon
 
 _SPLIT = {1: 16, 2: 2, 3: 1}  # finer than the reference needs: a clipped logit has kinks

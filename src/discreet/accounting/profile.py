@@ -1,0 +1,97 @@
+"""What one release from a box can tell, at every trade-off of epsilon against delta.
+
+Over all pairs of laws in the box b mu <= Q <= B mu with B = e^eps b, and for every beta >= 0,
+
+    sup E_{e^beta}(Q || Q')  =  m (B - e^beta b)_+,      m = min(alpha, 1 - alpha),   alpha = (1 - b)/(B - b)
+
+Proof. On a set of mass a, Q is at most min(B a, 1 - b (1 - a)) and Q' at least max(b a, 1 - B (1 - a)). The difference
+"most of Q less e^beta times least of Q'" is concave and piecewise linear in a: it grows with slope B - e^beta b up to a = m and
+never grows after that, because the next slope is b - e^beta b or B - e^beta B. Where mu has a set of mass exactly m inside the
+extreme sets the value is attained; where atoms forbid it (`attained` false) it is an upper bound.
+
+That is the profile of one pair of laws on three points, the *dominating pair*: the privacy loss is
+
+    +eps with probability m B,    -eps with probability m b,    0 otherwise,
+
+and a pair that dominates at every beta dominates adaptive compositions too (Zhu, Dong and Wang, AISTATS 2022, Theorem 10).
+
+The integers really drawn with obey the same bound: with s = sum L / 2^62 and U <= e^eps L, the argument above with a = L(A)/sum L
+is that of the box b = s, so `profile_of` reads alpha off the lattice and holds for what is drawn, not for a formula beside it.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import NON_NEGATIVE, Range
+from discreet.families import Simplex
+from discreet.families.band import Bounds
+from discreet.mechanisms.sampler import FiniteSampler
+from discreet.numerics import LARGEST_EXPONENT
+from discreet.release import TOTAL
+from discreet.tradeoff import Constants, is_identity, optimal_constants
+
+_ALPHA = Range(1e-300, 1.0)
+_EPSILON = Range(0.0, 1e6, low_open=True)
+_ROUNDING = 1e-9
+_NO_UNDERFLOW = 700.0  # past it b is 0 and B is 1/alpha in floating point
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxProfile:
+    """The privacy of one release from a box of ratio e^epsilon in which an extreme law sits on mu-mass alpha.
+
+    For a simplex on k outcomes alpha = 1/k; for a family, `family.bounds.alpha`. `attained`: two clients reach the bound.
+    """
+
+    epsilon: float
+    alpha: float
+    attained: bool = False
+
+    def __post_init__(self) -> None:
+        epsilon = _EPSILON.check("epsilon", self.epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+        alpha = _ALPHA.check("alpha", self.alpha, "it is the mass of the reference on which an extreme client sits")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "alpha", alpha)
+
+    @property
+    def upper_mass(self) -> float:
+        """m B: the probability of a privacy loss of +epsilon."""
+        return self._mass * self._constants.B
+
+    @property
+    def lower_mass(self) -> float:
+        """m b: the probability of a privacy loss of -epsilon."""
+        return self._mass * self._constants.b
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta with which one release is (epsilon, delta)-LDP: m (B - e^epsilon b)_+."""
+        beta = NON_NEGATIVE.check("epsilon", epsilon)
+        return self.upper_mass * max(0.0, -math.expm1(min(0.0, beta - self.epsilon)))
+
+    @property
+    def _mass(self) -> float:
+        return min(self.alpha, 1.0 - self.alpha)
+
+    @property
+    def _constants(self) -> Constants:
+        return optimal_constants(Bounds(0.0, 1.0 / self.alpha), min(self.epsilon, _NO_UNDERFLOW))
+
+
+def profile_of(sampler: FiniteSampler) -> BoxProfile:
+    """The profile of the integers that a sampler draws with."""
+    epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
+    shared = Fraction(sampler.lattice.shared, TOTAL)
+    spread = float(shared) * -math.expm1(-epsilon)
+    alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
+    return BoxProfile(epsilon=epsilon, alpha=max(alpha, _ALPHA.low), attained=_attained(sampler, alpha))
+
+
+def _attained(sampler: FiniteSampler, alpha: float) -> bool:
+    """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
+    family, places = sampler.family, alpha * sampler.family.size
+    whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * family.size
+    if not whole or not isinstance(sampler._reference, float):
+        return False
+    own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not is_identity(family.bounds, sampler.epsilon)
+    return isinstance(family, Simplex) or own_box

@@ -1,0 +1,15 @@
+"""Checks of the law that is really drawn: exact ones from integer weights, statistical ones from samples alone."""
+
+from discreet.audit.blackbox import BlackBoxAudit, TestedEvent, audited
+from discreet.audit.bounds import empirical_epsilon_lower_bound
+from discreet.audit.whitebox import Certificate, certificate, certificate_of
+
+__all__ = [
+    "BlackBoxAudit",
+    "Certificate",
+    "TestedEvent",
+    "audited",
+    "certificate",
+    "certificate_of",
+    "empirical_epsilon_lower_bound",
+]

@@ -1,0 +1,193 @@
+"""The exact privacy of a finite mechanism, as a statement about the integers it draws with.
+
+A mechanism on finitely many outcomes is a table of integer weights, a row for each input, all with the same sum. What it
+really loses between these inputs is the logarithm of one rational number,
+
+    max over outcomes x and inputs i, j of  W_i(x) / W_j(x)
+
+taken here in exact arithmetic and bracketed between two rationals. For a sampler the rows are extreme points of its family:
+where weights are affine in the input, as for the linear mechanism, the largest ratio is attained at extreme points; for a
+projection they are the clients that reach the box if any do. Its integer box L <= W <= U bounds every input there could be:
+
+    realised  <=  true  <=  possible = log max U/L
+
+A certificate is a JSON file that holds the integers; `discreet/audit/verify.py` re-verifies it with the standard library alone.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import DiscreetError
+from discreet.families import FiniteFamily
+from discreet.mechanisms.sampler import FiniteSampler
+from discreet.numerics import exp_lower, exp_upper, log_bracket
+from discreet.tradeoff import check_epsilon
+
+FORMAT = "discreet certificate"
+VERSION = 1
+MOST_INPUTS = 64
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The integers, the claim, and what follows from them alone."""
+
+    epsilon: float
+    mechanism: str
+    inputs: tuple[str, ...]
+    weights: tuple[tuple[int, ...], ...]
+    box: tuple[tuple[int, ...], tuple[int, ...]] | None
+
+    @property
+    def total(self) -> int:
+        """The sum of every row."""
+        return sum(self.weights[0])
+
+    @property
+    def worst(self) -> tuple[int, int, int]:
+        """The outcome, and the two inputs, with the largest ratio between their weights."""
+        return max(
+            ((x, _largest(column), _smallest(column)) for x, column in enumerate(zip(*self.weights, strict=True))),
+            key=lambda place: self._ratio(*place),
+        )
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest ratio of two inputs' weights on one outcome."""
+        return self._ratio(*self.worst)
+
+    @property
+    def realised(self) -> tuple[Fraction, Fraction]:
+        """Rationals between which the realised epsilon of these inputs lies."""
+        return log_bracket(self.ratio)
+
+    @property
+    def possible(self) -> tuple[Fraction, Fraction] | None:
+        """The same for any inputs whatever, if the mechanism keeps to an integer box."""
+        return None if self.box is None else log_bracket(max(map(Fraction, self.box[1], self.box[0])))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is certainly true: for any inputs where there is a box, else between the inputs listed."""
+        bound = exp_lower(self.epsilon)
+        return self.ratio <= bound and (self.box is None or max(map(Fraction, self.box[1], self.box[0])) <= bound)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is certainly false."""
+        return self.ratio > exp_upper(self.epsilon)
+
+    def _ratio(self, outcome: int, first: int, second: int) -> Fraction:
+        return Fraction(self.weights[first][outcome], self.weights[second][outcome])
+
+    def to_json(self) -> str:
+        """The certificate as text: rationals as "a/b", integers as they are."""
+        outcome, first, second = self.worst
+        record: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "inputs": list(self.inputs),
+            "total": self.total,
+            "weights": [list(row) for row in self.weights],
+            "worst": {"outcome": outcome, "first_input": first, "second_input": second, "ratio": str(self.ratio)},
+            "realised_epsilon": [str(bound) for bound in self.realised],
+            "holds": self.holds,
+        }
+        if self.box is not None:
+            record["box"] = {"lower": list(self.box[0]), "upper": list(self.box[1])}
+        return json.dumps(record, indent=1) + "\n"
+
+    def write(self, path: str | Path) -> None:
+        """Write the JSON file that `verify.py` reads."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+
+def certificate_of(
+    weights: ArrayLike, *, epsilon: float, mechanism: str = "", inputs: Sequence[str] = ()
+) -> Certificate:
+    """The certificate of any finite mechanism, from its table of positive integer weights (inputs, outcomes)."""
+    rows = [
+        [_whole(weight, i, x) for x, weight in enumerate(row)]
+        for i, row in enumerate(np.asarray(weights, dtype=object))
+    ]
+    if len(rows) < 2 or not rows[0] or len({len(row) for row in rows}) != 1:
+        raise DiscreetError("weights needs at least two rows (inputs) of equal length, with at least one outcome")
+    totals = {sum(row) for row in rows}
+    if len(totals) != 1:
+        raise DiscreetError(f"rows of weights sum to {sorted(totals)[:3]}; every input has the same total")
+    names = tuple(inputs) or tuple(f"input {number}" for number in range(len(rows)))
+    if len(names) != len(rows):
+        raise DiscreetError(f"inputs has {len(names)} names for {len(rows)} rows of weights")
+    return Certificate(check_epsilon(epsilon), mechanism, names, tuple(map(tuple, rows)), None)
+
+
+def certificate(sampler: FiniteSampler, *, epsilon: float | None = None, most_inputs: int = MOST_INPUTS) -> Certificate:
+    """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
+
+    `epsilon`: the claim, by default the sampler's own. At most `most_inputs` rows, evenly spread over the outcomes.
+    """
+    names, laws = extreme_laws(sampler.family, most_inputs)
+    size = sampler.family.size
+    rows = sampler.weights(laws).tolist()
+    box = tuple(
+        tuple(np.broadcast_to(bound, size).tolist()) for bound in (sampler.lattice.lower, sampler.lattice.upper)
+    )
+    claim = sampler.epsilon if epsilon is None else check_epsilon(epsilon)
+    return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]))
+
+
+def extreme_laws(family: FiniteFamily, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Extreme points of a family: for each of several outcomes, a law that likes it most and one that likes it least.
+
+    An extreme law is at a bound everywhere but at one outcome. On the simplex these are the point masses.
+    """
+    mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
+    chosen = sorted({int(x) for x in np.linspace(0, family.size - 1, max(1, min(family.size, most // 2)))})
+    names, laws = [], []
+    for outcome in chosen:
+        for liked in (True, False):
+            order = (
+                np.roll(np.arange(family.size), -outcome) if liked else np.roll(np.arange(family.size), -outcome - 1)
+            )
+            names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
+            laws.append(_filled(mu, family.bounds.lower, family.bounds.upper, order))
+    return tuple(names), np.array(laws)
+
+
+def _filled(mu: NDArray[np.float64], lower: float, upper: float, order: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
+    room = (upper - lower) * mu[order]
+    ends = np.minimum(np.cumsum(room), 1.0 - lower)
+    law = lower * mu
+    law[order] += np.diff(ends, prepend=0.0)
+    return np.asarray(law / law.sum())
+
+
+def _largest(column: Sequence[int]) -> int:
+    return max(range(len(column)), key=lambda row: column[row])
+
+
+def _smallest(column: Sequence[int]) -> int:
+    return min(range(len(column)), key=lambda row: column[row])
+
+
+def _whole(weight: Any, row: int, place: int) -> int:
+    try:
+        whole = int(weight)
+    except (TypeError, ValueError, OverflowError):
+        whole = 0
+    if isinstance(weight, (bool, str, bytes)) or whole != weight or whole < 1:
+        raise DiscreetError(
+            f"weights[{row}][{place}] = {weight!r} is not a positive whole number; an outcome that one input can never give has "
+            "infinite epsilon"
+        )
+    return whole

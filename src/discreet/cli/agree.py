@@ -1,0 +1,71 @@
+"""`discreet agree`: write what client and curator agree on, or check what somebody else wrote."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.markup import escape
+
+from discreet.agreement import MECHANISMS, Agreement
+from discreet.cli.printing import say, write_json
+from discreet.errors import DiscreetError
+from discreet.families import Band, Simplex
+
+
+def agree(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The agreement: a new file, or with --check an existing one.")
+    ],
+    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
+    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Outcomes are the numbers 0 to K - 1.")] = None,
+    domain: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Instead: the public labels, one on each line.")
+    ] = None,
+    lower: Annotated[
+        float | None, typer.Option(metavar="C1", help="Laws are at least this multiple of uniform.")
+    ] = None,
+    upper: Annotated[
+        float | None, typer.Option(metavar="C2", help="Laws are at most this multiple of uniform.")
+    ] = None,
+    mechanism: Annotated[str, typer.Option(metavar="NAME", help="optimal, linear or mollifier.")] = "optimal",
+    rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write what client and curator agree on. Its id is the digest that every record carries."""
+    if check:
+        found = Agreement.read(file)
+    else:
+        if epsilon is None:
+            raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
+        if mechanism not in MECHANISMS:
+            raise DiscreetError(f"mechanism = {mechanism!r} is not one of {', '.join(MECHANISMS)}")
+        sampler = MECHANISMS[mechanism](_family(outcomes, domain, lower, upper), epsilon=epsilon)
+        found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
+        found.write(file)
+    if json:
+        write_json({"id": found.id, "agreement": found.document})
+        return
+    spent = f"epsilon = {found.epsilon:g}" + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
+    lines = [f"{found.mechanism} on {found.family.size:,} outcomes, {spent}"]
+    if found.purpose:
+        lines.append(f"for: {escape(found.purpose)}")
+    say("\n".join([*lines, f"id {found.id}"]))
+
+
+def _family(outcomes: int | None, domain: Path | None, lower: float | None, upper: float | None) -> Simplex | Band:
+    if (outcomes is None) == (domain is None):
+        raise DiscreetError("agree needs either --outcomes K or --domain FILE, and not both")
+    if domain is not None:
+        from discreet.engines.domains import read_labels
+
+        whole = Simplex(read_labels(domain))
+    else:
+        assert outcomes is not None
+        whole = Simplex(outcomes)
+    if lower is None and upper is None:
+        return whole
+    least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
+    return Band(np.ones(whole.size), lower=least, upper=most, labels=whole.labels)

@@ -1,0 +1,49 @@
+"""`discreet ledger`: make a client's budget, and show what was charged to it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from discreet.cli.printing import number, say, table, write_json
+from discreet.ledger import Budget, Ledger
+
+ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@ledger.command(short_help="Make a new ledger with a budget.")
+def create(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger; an existing file is never replaced.")],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="What all samples of this client may cost together.")],
+    delta: Annotated[float, typer.Option(metavar="D", help="Chance with which that may be exceeded.")] = 0.0,
+) -> None:
+    """Make a new ledger: the budget of one client, in one file."""
+    made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
+    say(f"{escape(str(file))}: {made.budget}")
+
+
+@ledger.command(short_help="Show what was charged and what is left.")
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what was charged to a ledger, in order, and what is left of its budget."""
+    found = Ledger(file)
+    entries, spent = found.entries(), found.spent()
+    left = max(0.0, found.budget.epsilon - spent.epsilon)
+    if json:
+        write_json({
+            "budget": {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
+            "spent": {"epsilon": spent.epsilon, "basic": float(spent.basic)},
+            "left": left,
+            "charges": [vars(entry) for entry in entries],
+        })  # fmt: skip
+        return
+    made = table("charge", "time", "agreement", "round", "epsilon", texts=3)
+    for entry in entries:
+        made.add_row(str(entry.number), entry.time, entry.agreement[:12], str(entry.round), f"{entry.epsilon:g}")
+    summary = f"Budget {found.budget}. Spent {number(spent.epsilon)}, left {number(left)}."
+    if spent.epsilon < float(spent.basic):
+        summary += f"\n(The epsilons add up to {number(float(spent.basic))}.)"
+    say(*([made] if entries else []), summary)

@@ -1,0 +1,274 @@
+"""`discreet sample`: a table of (client, value) rows in, one private sample for each client out."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.errors import DiscreetError
+from discreet.release.keyed import read_secret
+
+if TYPE_CHECKING:
+    from discreet.engines.domains import Domain
+    from discreet.engines.inputs import Source
+    from discreet.engines.jobs import Request
+    from discreet.engines.local import Progress, Summary
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def sample(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="IN", help="Parquet, CSV or Arrow: a file, a folder, a glob, or - for standard input."),
+    ],
+    client: Annotated[str, typer.Option(metavar="COLUMN", help="Who: texts or integers.")],
+    value: Annotated[str, typer.Option(metavar="COLUMN", help="What: labels, integers or numbers, or lists of them.")],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
+    ],
+    domain: Annotated[Path | None, typer.Option(metavar="FILE", help="The public labels, one on each line.")] = None,
+    domain_size: Annotated[
+        int | None, typer.Option(metavar="K", help="Instead: values are the numbers 0 to K - 1.")
+    ] = None,
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LO HI", help="Instead: values are numbers in [LO, HI], cut into --cells."),
+    ] = None,
+    cells: Annotated[int | None, typer.Option(metavar="N", help="Number of equal cells between --bounds.")] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="What values outside the domain become (with --bounds: nearest). Default: an error."
+        ),
+    ] = None,
+    nulls: Annotated[
+        str,
+        typer.Option(
+            metavar="error|drop|other",
+            help="Null values: refuse them, leave them out (a client with nothing else then has no sample, which tells "
+            "that), or take them as --other.",
+        ),
+    ] = "error",
+    count: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="How often each row counts: whole numbers.")
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Or how much: any numbers of at least 0.")
+    ] = None,
+    clients: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="All clients, one on each line (or a table with the client column). Those without records then release "
+            "from the reference; otherwise their absence shows.",
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            metavar="optimal|linear", help="optimal: closest to each client. linear: the average is estimable."
+        ),
+    ] = "optimal",
+    drop_client: Annotated[bool, typer.Option("--drop-client", help="Write samples alone, in random order.")] = False,
+    secret: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Made by `discreet secret`. The same data then give the same samples again; without it each run is a new "
+            "release and spends epsilon again.",
+        ),
+    ] = None,
+    round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
+    rounds: Annotated[int, typer.Option(metavar="N", help="How many rounds are agreed; each spends epsilon.")] = 1,
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for; part of the agreement.")] = "",
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Records to hold before they go to disk, such as 2G. Default: a quarter."),
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where records larger than memory go meanwhile (mode 0700, removed)."),
+    ] = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="parquet|csv|arrow", help="Of the output, where its name does not say."),
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+) -> None:
+    """One private sample for each client of a table of (client, value) rows.
+
+    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private, by the mechanism that
+    is best possible in the worst case, exactly, in integers. The domain is public: give it, it is never read from the data.
+    """
+    from discreet.engines.jobs import Request
+
+    request = Request.of(
+        client=client,
+        value=value,
+        domain=_domain(domain, domain_size, bounds, cells, other),
+        epsilon=epsilon,
+        count=count,
+        weight=weight,
+        nulls=nulls,
+        mechanism=mechanism,
+        rounds=rounds,
+        round=round_number,
+        purpose=purpose,
+        secret=None if secret is None else read_secret(secret),
+    )
+    match engine:
+        case "local":
+            summary = _local(
+                source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, quiet=quiet
+            )
+        case "spark":
+            from discreet.engines.spark import sample_files
+
+            _only_local(scratch=scratch, memory=memory)
+            listed = None if clients is None else str(clients)
+            summary = sample_files(
+                source, output, request, clients=listed, drop_client=drop_client, output_format=output_format
+            )
+        case _:
+            raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
+    if not quiet:
+        typer.echo("\n".join(_told(summary, request, output)), err=True)
+
+
+def _local(
+    source: str,
+    output: str,
+    request: "Request",
+    clients: Path | None,
+    drop_client: bool,
+    memory: int | None,
+    scratch: Path | None,
+    output_format: str | None,
+    *,
+    quiet: bool,
+) -> "Summary":
+    from discreet.engines.local import sample_file
+
+    with _progress(quiet=quiet) as progress:
+        return sample_file(
+            source,
+            output,
+            request,
+            clients=clients,
+            drop_client=drop_client,
+            memory=memory,
+            folder=scratch,
+            output_format=output_format,
+            progress=progress,
+        )
+
+
+def _domain(
+    file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None, other: str | None
+) -> "Domain":
+    from discreet.engines.domains import Cells, Labels, Numbers, read_labels
+
+    if [file is not None, size is not None, bounds is not None].count(True) != 1:
+        raise DiscreetError("give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N")
+    if (cells is None) != (bounds is None):
+        raise DiscreetError("--bounds LO HI and --cells N go together")
+    if file is not None:
+        return Labels(read_labels(file), other)
+    if size is not None:
+        if other is not None and not re.fullmatch(r"\d+", other):
+            raise DiscreetError(f"--other {other} is not one of the outcomes 0 to {size - 1}")
+        return Numbers(size, None if other is None else int(other))
+    assert bounds is not None
+    assert cells is not None
+    return Cells(bounds[0], bounds[1], cells, other)
+
+
+def _bytes(size: str | None) -> int | None:
+    if size is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", size.strip(), re.IGNORECASE)
+    if not found:
+        raise DiscreetError(f"--memory {size} is not a size such as 500M or 2G")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _only_local(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise DiscreetError(f"--{name} is for the local engine; Spark has settings of its own for that")
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Any]:
+    """A function that makes a progress bar for a source, on a terminal; None elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as LiveBars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    with LiveBars(*columns, console=Console(stderr=True), transient=True) as bars:
+
+        def made(source: "Source") -> "Progress":
+            return _Bars(bars, source.rows)
+
+        yield made
+
+
+class _Bars:
+    """Rows read and clients released, with their speeds."""
+
+    def __init__(self, bars: Any, rows: int | None) -> None:
+        self._bars = bars
+        self._reading = bars.add_task("reading", total=rows, told="")
+        self._releasing: Any = None
+
+    def rows(self, number: int) -> None:
+        self._bars.advance(self._reading, number)
+        self._tell(self._reading, "rows")
+
+    def clients(self, number: int) -> None:
+        if self._releasing is None:
+            read = self._bars.tasks[self._reading].completed
+            self._bars.update(self._reading, total=read)
+            self._releasing = self._bars.add_task("releasing", total=None, told="")
+        self._bars.advance(self._releasing, number)
+        self._tell(self._releasing, "clients")
+
+    def _tell(self, task: Any, what: str) -> None:
+        found = next(each for each in self._bars.tasks if each.id == task)
+        speed = found.completed / found.elapsed if found.elapsed else 0.0
+        self._bars.update(task, told=f"{int(found.completed):,} {what}, {speed:,.0f}/s")
+
+
+def _told(summary: "Summary", request: "Request", output: str) -> Iterator[str]:
+    """The guarantee, and what was read, left out and written."""
+    agreement = summary.agreement
+    total = agreement.rounds * agreement.epsilon
+    yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.epsilon:g}-LDP each"
+    if agreement.rounds > 1:
+        yield f"round {request.round_number} of {agreement.rounds}: {total:g} together"
+    yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
+    if summary.nulls:
+        yield f"{summary.nulls:,} null values " + ("left out" if request.nulls == "drop" else "taken as other")
+    if summary.outside:
+        yield f"{summary.outside:,} values outside the domain taken as {request.domain.other}"
+    if summary.without_records:
+        yield f"{summary.without_records:,} listed clients without records drew from the reference"
+    if summary.spilled_bytes:
+        yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
+    yield f"agreement {agreement.id}"
+    if request.secret is None:
+        yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
+    else:
+        yield "with the same secret and data, this round gives the same samples again and spends nothing more"

@@ -1,0 +1,18 @@
+"""`discreet secret`: the key that makes a release repeatable."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.release.keyed import write_secret
+
+
+def secret(file: Annotated[Path, typer.Argument(help="The file to make. An existing file is never replaced.")]) -> None:
+    """Make a secret for `discreet sample --secret`: 32 random bytes in a new file that only you may read.
+
+    With the same secret, data, agreement and round, a release gives the same samples again. Whoever holds it can undo the
+    privacy of every sample made with it, so keep it as you would keep the data, and not beside the samples.
+    """
+    write_secret(file)
+    typer.echo(f"wrote {file} (mode 0600); back it up like the data, never publish it, never pass it on a command line")

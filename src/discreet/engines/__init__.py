@@ -1,0 +1,51 @@
+"""One private sample for each client of a table, from a laptop to a cluster; one kernel, and engines that feed it.
+
+`sample` works on tables in memory and on files of any size; `discreet.engines.spark.sample` on Spark data frames.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import need_extra
+from discreet.release.keyed import Secret, read_secret, write_secret
+
+if TYPE_CHECKING:
+    from discreet.engines.domains import Cells, Labels, Numbers
+    from discreet.engines.jobs import Request
+    from discreet.engines.kernel import Kernel
+    from discreet.engines.local import Summary, sample, sample_file
+
+__all__ = [
+    "Cells",
+    "Kernel",
+    "Labels",
+    "Numbers",
+    "Request",
+    "Secret",
+    "Summary",
+    "read_secret",
+    "sample",
+    "sample_file",
+    "write_secret",
+]
+
+_HOMES = {
+    "Cells": "domains",
+    "Labels": "domains",
+    "Numbers": "domains",
+    "Request": "jobs",
+    "Kernel": "kernel",
+    "Summary": "local",
+    "sample": "local",
+    "sample_file": "local",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: reading a file can then start before the kernels are loaded."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ImportError as missing:
+        need_extra("cli", missing)

@@ -1,0 +1,175 @@
+"""One Arrow batch in, one Arrow batch out: lists of outcomes (and counts) for each client, and a sample for each client.
+
+Every engine ends in this kernel. It draws the law of the core, integer for integer (`discreet.release.sparse`), with
+randomness that is a keyed function of client and data (`discreet.release.keyed`); so calling it again changes nothing.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.engines.domains import Domain
+from discreet.engines.jobs import Job
+from discreet.errors import DiscreetError
+from discreet.release import sparse
+from discreet.release.canonical import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
+from discreet.release.keyed import RunKey
+
+_WORTH_SHARING = 8192  # clients for each thread
+_PROBLEMS = {
+    OUTSIDE: "is not in the domain",
+    NOT_A_NUMBER: "has a count that is not a number",
+    NEGATIVE: "has a negative count",
+    INFINITE: "has an infinite count",
+    OVERFLOWING: "has counts that add up to more than a float can hold",
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the draw gives for each client: an outcome, a word to sort by, and a place in [0, 1) within a cell."""
+
+    outcomes: NDArray[np.int64]
+    order: NDArray[np.uint64]
+    within: NDArray[np.float64]
+
+
+class Kernel:
+    """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement).
+
+    `client` holds integers or texts, each client once; `outcomes` lists of outcome numbers, in any order and with repetitions;
+    `counts`, if present, lists of how often (or how much) each of them counts. An empty list draws from the reference.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.domain: Domain = job.domain
+        self.agreement_id = job.agreement.id
+        self.plan = sparse.Plan.of(job.sampler.lattice, job.sampler._mixing)
+        self._key: RunKey = job.key
+        self._state = sparse.state_of(job.key)
+        self._state.setflags(write=False)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for name in ("client", "outcomes"):
+            if name not in batch.schema.names:
+                raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
+        counts = batch.column("counts") if "counts" in batch.schema.names else None
+        clients = clients_of(batch.column("client"), batch.column("outcomes"), counts)
+        drawn = self.draw(clients, threads=os.cpu_count() or 1)
+        return self.batch(batch.column("client"), drawn)
+
+    def batch(self, clients: pa.Array, drawn: Drawn) -> pa.RecordBatch:
+        """Clients and what was drawn for them, as records that name the agreement."""
+        agreement = pa.DictionaryArray.from_arrays(np.zeros(len(clients), dtype=np.int8), [self.agreement_id])
+        samples = self.domain.samples(drawn.outcomes, drawn.within)
+        return pa.RecordBatch.from_arrays([clients, samples, agreement], names=["client", "sample", "agreement"])
+
+    def draw(self, clients: sparse.Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
+        """One outcome for each client. `ordered`: also the words to sort by."""
+        number = len(clients)
+        drawn = Drawn(
+            np.empty(number, dtype=np.int64),
+            np.empty(number if ordered else 0, dtype=np.uint64),
+            np.empty(number if self.domain.interval else 0),
+        )
+
+        def rows(first: int, last: int) -> tuple[int, Any]:
+            problem = np.zeros(2, dtype=np.int64)
+            bad = sparse.draw(
+                self.plan, clients, self._state, first, last, drawn.outcomes, drawn.order, drawn.within, problem
+            )
+            return bad, problem
+
+        parts = max(1, min(threads, number // _WORTH_SHARING))
+        if parts == 1:
+            found = [rows(0, number)]
+        else:
+            edges = [number * part // parts for part in range(parts + 1)]
+            with ThreadPoolExecutor(parts) as pool:
+                found = list(pool.map(rows, edges[:-1], edges[1:]))
+        for bad, problem in found:
+            if bad >= 0:
+                self._refuse(clients, bad, problem)
+        return drawn
+
+    def _refuse(self, clients: sparse.Clients, row: int, problem: NDArray[np.int64]) -> None:
+        name: Any
+        if clients.integers.size:
+            name = int(clients.integers[row])
+        else:
+            name = bytes(clients.text[clients.text_ends[row] : clients.text_ends[row + 1]]).decode()
+        what = ""
+        if problem[1] != OVERFLOWING:
+            outcome = int(clients.outcomes[clients.ends[row] + problem[0]])
+            what = f" outcome {outcome}"
+        fix = (
+            f"; outcomes are 0 to {self.plan.size - 1}"
+            if problem[1] == OUTSIDE
+            else "; counts are finite and at least 0"
+        )
+        raise DiscreetError(f"client {name!r}:{what} {_PROBLEMS[int(problem[1])]}{fix}")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
+
+
+def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None) -> sparse.Clients:
+    """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already."""
+    for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
+        if column is not None and column.null_count:
+            raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
+    integers, text_ends, text = client_arrays(clients)
+    ends, numbers = _lists(outcomes, pa.uint32(), "outcomes", "outcome numbers")
+    weights = np.empty(0)
+    if counts is not None:
+        count_ends, weights = _lists(counts, pa.float64(), "counts", "numbers")
+        if not np.array_equal(count_ends, ends):
+            raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
+    return sparse.Clients(*map(frozen, (integers, text_ends, text, ends, numbers, weights)))
+
+
+def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """(integers, ends of texts, texts): those that do not apply are empty."""
+    none = np.empty(0, dtype=np.int64)
+    if pa.types.is_integer(clients.type):
+        try:
+            return clients.cast(pa.int64()).to_numpy(), none, np.empty(0, dtype=np.uint8)
+        except pa.ArrowInvalid:
+            raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
+    if pa.types.is_dictionary(clients.type) and pa.types.is_string(clients.type.value_type):
+        clients = clients.cast(pa.large_string())
+    if not (pa.types.is_string(clients.type) or pa.types.is_large_string(clients.type) or _is_view(clients.type)):
+        raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
+    texts = clients.cast(pa.large_string())
+    _, offsets, content = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return none, ends, np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
+
+
+def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(ends from 0 on, values) of a column of lists."""
+    try:
+        lists = column.cast(pa.large_list(inner))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}") from None
+    ends = lists.offsets.to_numpy()
+    values = lists.values.slice(ends[0], ends[-1] - ends[0])
+    if values.null_count:
+        raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
+    return ends - ends[0], values.to_numpy()
+
+
+def frozen(array: Any) -> Any:
+    """A read-only view: compiled code comes in one version, for arrays that it may not write to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,285 @@
+"""One machine: read in batches, put records into parts by client, and give each part to the kernel, one thread a part."""
+
+import hashlib
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from discreet.agreement import Agreement
+from discreet.engines.domains import LISTED
+from discreet.engines.inputs import STANDARD, Source, client_list, source_of, standard_input
+from discreet.engines.jobs import Job, Request
+from discreet.engines.outputs import format_of, writer_to
+from discreet.errors import DiscreetError, check_count
+from discreet.release.keyed import Secret
+
+if TYPE_CHECKING:
+    from discreet.engines.parts import Group, Parts
+
+METADATA = b"discreet.agreement"
+_LEAST_MEMORY = 1_000_000
+
+
+class Progress(Protocol):
+    """Hears how far a release has come."""
+
+    def rows(self, number: int) -> None: ...
+    def clients(self, number: int) -> None: ...
+
+
+class _Silent:
+    def rows(self, number: int) -> None:
+        pass
+
+    def clients(self, number: int) -> None:
+        pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a release read, left out and wrote."""
+
+    agreement: Agreement
+    rows: int
+    clients: int
+    nulls: int
+    outside: int
+    without_records: int
+    spilled_bytes: int
+    seconds: float
+
+
+class LocalRelease:
+    """A release on this machine: `batches` yields the samples, after which `summary` is known."""
+
+    def __init__(
+        self,
+        source: Source,
+        request: Request,
+        *,
+        clients: pa.Array | Path | None = None,
+        drop_client: bool = False,
+        memory: int | None = None,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._source = source
+        self._drop_client = drop_client
+        self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
+        self._folder = folder
+        self._progress = _Silent() if progress is None else progress
+        self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
+        if isinstance(clients, Path):
+            clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
+        self._clients: pa.Array | None = clients
+        self._frames = source.frames(self.job.prepared)  # reading starts here, while the kernels below are being loaded
+        from discreet.engines.kernel import Kernel
+
+        self.kernel = Kernel(self.job)
+        self._rows = self._drawn = self._without_records = self._spilled = 0
+        self._tally = np.zeros(2, dtype=np.int64)
+        self._started = time.perf_counter()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches: the agreement itself travels in the metadata."""
+        client = pa.int64() if self.job.integer_clients else pa.large_string()
+        fields = [
+            ("client", client),
+            ("sample", self.job.domain.sample_type),
+            ("agreement", pa.dictionary(pa.int8(), pa.string())),
+        ]
+        return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.canonical.encode()})
+
+    @property
+    def summary(self) -> Summary:
+        return Summary(
+            agreement=self.job.agreement,
+            rows=self._rows,
+            clients=self._drawn,
+            nulls=int(self._tally[0]),
+            outside=int(self._tally[1]),
+            without_records=self._without_records,
+            spilled_bytes=self._spilled,
+            seconds=time.perf_counter() - self._started,
+        )
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The samples, in an order that says nothing about the data."""
+        from discreet.engines.parts import Parts
+
+        seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
+        with Parts(seed=seed, budget=self._budget, folder=self._folder) as parts:
+            self._list_clients(parts)
+            self._read(parts)
+            drawn = self._in_random_order(parts) if self._drop_client else self._by_client(parts)
+            for batch in drawn:
+                yield batch.cast(self.schema)
+            self._spilled = parts.spilled_bytes
+
+    def _list_clients(self, parts: "Parts") -> None:
+        if self._clients is None:
+            return
+        if pa.types.is_integer(self._clients.type) != self.job.integer_clients:
+            kind = "integers" if self.job.integer_clients else "texts"
+            raise DiscreetError(f"the list holds {self._clients.type} values but the clients of the table are {kind}")
+        marks = np.full(len(self._clients), LISTED)
+        counts = None if self.job.columns.counts is None else np.ones(len(self._clients))
+        parts.add(self._clients, marks, counts)
+
+    def _read(self, parts: "Parts") -> None:
+        for frame in self._frames:
+            self._rows += frame.height
+            parts.add_frame(frame, self.job)
+            self.job.refuse(parts.tally, self._source.examples)
+            self._progress.rows(frame.height)
+        self._tally = parts.tally
+
+    def _by_client(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+        import pyarrow.compute as pc
+
+        def sampled(group: "Group") -> pa.RecordBatch:
+            batch = self.kernel.batch(group.names, self.kernel.draw(group.clients))
+            return batch.take(pc.sort_indices(batch.column("client")))
+
+        yield from self._sampled(parts, sampled)
+
+    def _in_random_order(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+        def sampled(group: "Group") -> pa.RecordBatch:
+            drawn = self.kernel.draw(group.clients, ordered=True)
+            order = pa.array(drawn.order)
+            return self.kernel.batch(group.names, drawn).drop_columns("client").append_column("order", order)
+
+        batches = list(self._sampled(parts, sampled))
+        if batches:
+            table = pa.Table.from_batches(batches)
+            order = np.argsort(table.column("order").to_numpy(), kind="stable")
+            yield from table.drop_columns("order").take(pa.array(order)).combine_chunks().to_batches()
+
+    def _sampled(self, parts: "Parts", sampled: "Callable[[Group], pa.RecordBatch]") -> Iterator[pa.RecordBatch]:
+        def task(group: "Callable[[], Group]") -> pa.RecordBatch | None:
+            found = self._checked(group())
+            return sampled(found) if len(found.clients) else None
+
+        threads = os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:
+            running: deque[Future[pa.RecordBatch | None]] = deque()
+            for group in parts.groups():
+                running.append(pool.submit(task, group))
+                if len(running) > 2 * threads:
+                    yield from self._counted(running.popleft().result())
+            while running:
+                yield from self._counted(running.popleft().result())
+
+    def _counted(self, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+        if batch is not None:
+            self._drawn += batch.num_rows
+            self._progress.clients(batch.num_rows)
+            yield batch
+
+    def _checked(self, group: "Group") -> "Group":
+        if self._clients is None or not len(group.clients):
+            return group
+        found = group.without_marks()
+        self._without_records += found.without_records
+        return found
+
+
+def sample(
+    table: Any,
+    *,
+    client: str,
+    value: str,
+    domain: Any,
+    epsilon: float,
+    count: str | None = None,
+    weight: str | None = None,
+    other: Any = None,
+    nulls: str = "error",
+    mechanism: str = "optimal",
+    clients: Any = None,
+    drop_client: bool = False,
+    secret: Secret | None = None,
+    round: int = 1,
+    rounds: int = 1,
+    purpose: str = "",
+    memory: int | None = None,
+) -> pa.Table:
+    """One private sample for each client of a table of (client, value) rows: a table (client, sample, agreement).
+
+    `table`: a pyarrow Table or RecordBatchReader, a polars frame, or the path of Parquet, CSV or Arrow files.
+    `domain`: a list of labels, a number of outcomes, or `Cells(low, high, number)`; it is public, never inferred.
+    `other`: the outcome that values outside the domain become (without it they are an error).
+    `nulls`: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
+    `clients`: all clients there are; those without records release from the reference. Without it they are absent.
+    `secret`: from `read_secret`; then calling again returns the same samples. Without one every call is a new release,
+    and spends epsilon again. `round` 1 to `rounds` tells repeated releases apart; they spend rounds * epsilon together.
+    `drop_client`: samples alone, in random order. `memory`: bytes of records to hold before they go to disk.
+    """
+    request = Request.of(
+        client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
+        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose,
+    )  # fmt: skip
+    release = LocalRelease(
+        source_of(table),
+        request,
+        clients=None if clients is None else _client_array(clients),
+        drop_client=drop_client,
+        memory=memory,
+    )
+    return pa.Table.from_batches(release.batches(), schema=release.schema).combine_chunks()
+
+
+def sample_file(
+    path: str,
+    output: str,
+    request: Request,
+    *,
+    clients: pa.Array | Path | None = None,
+    drop_client: bool = False,
+    memory: int | None = None,
+    folder: Path | None = None,
+    output_format: str | None = None,
+    progress: Callable[[Source], Progress] | None = None,
+) -> Summary:
+    """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole."""
+    kind = format_of(output, output_format)
+
+    def run(source: Source) -> Summary:
+        release = LocalRelease(
+            source,
+            request,
+            clients=clients,
+            drop_client=drop_client,
+            memory=memory,
+            folder=folder,
+            progress=None if progress is None else progress(source),
+        )
+        with writer_to(output, release.schema, kind) as writer:
+            for batch in release.batches():
+                writer.write(batch)
+        return release.summary
+
+    if path == STANDARD:
+        with standard_input(folder) as source:
+            return run(source)
+    return run(source_of(path))
+
+
+def _client_array(clients: Any) -> pa.Array:
+    column = clients.to_arrow() if isinstance(clients, pl.Series) else pa.array(clients)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _share_of_memory() -> int:
+    """A quarter of this machine's memory."""
+    return max(_LEAST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)

@@ -1,0 +1,365 @@
+"""The same on Spark: Spark brings the records of a client together, the kernel draws, batch by batch.
+
+Every sample is a keyed function of client, data, agreement and round, so a task that is retried, run twice by speculation or
+recomputed by a second action gives the same sample again. (A fresh draw each time would spend epsilon again each time.)
+
+Rows are first gathered by client within each input partition, as a combiner does, so that the shuffle moves one row for each
+client and partition; it then sorts by client, by Spark's own means, which spill to disk. The executors are given the key of
+this run, never the secret it comes from.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from discreet.engines.domains import LISTED
+from discreet.engines.jobs import Job, Request
+from discreet.engines.kernel import Kernel, client_arrays
+from discreet.engines.local import Summary
+from discreet.engines.outputs import format_of
+from discreet.engines.parts import Group, Parts, Records, grouped
+from discreet.errors import DiscreetError, need_extra
+from discreet.release.keyed import Secret
+
+try:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+except ImportError as missing:
+    need_extra("spark", missing)
+
+Batches = Iterator[pa.RecordBatch]
+
+_READ_AT_ONCE = 1 << 18  # rows
+_COMBINED = 1 << 23  # rows that a task gathers by client before it passes them on
+_DRAWN_AT_ONCE = 1 << 16  # combined rows that a task groups and draws at a time
+
+
+def sample(
+    frame: DataFrame,
+    *,
+    client: str,
+    value: str,
+    domain: Any,
+    epsilon: float,
+    count: str | None = None,
+    weight: str | None = None,
+    other: Any = None,
+    nulls: str = "error",
+    mechanism: str = "optimal",
+    clients: DataFrame | None = None,
+    drop_client: bool = False,
+    secret: Secret | None = None,
+    round: int = 1,
+    rounds: int = 1,
+    purpose: str = "",
+) -> DataFrame:
+    """One private sample for each client of a Spark data frame, as a data frame (client, sample, agreement).
+
+    The arguments are those of `discreet.engines.sample`; `clients` is a data frame with the client column. Without a secret,
+    the key is drawn when this function is called: actions on the frame it returns agree, another call is another release.
+    """
+    request = Request.of(
+        client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
+        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose,
+    )  # fmt: skip
+    job = request.job(_polars_schema(frame), untyped=False, where="the data frame")
+    return _released(frame, job, clients, drop_client=drop_client, tallies=None)
+
+
+def sample_files(
+    path: str,
+    output: str,
+    request: Request,
+    *,
+    clients: str | None = None,
+    drop_client: bool = False,
+    output_format: str | None = None,
+) -> Summary:
+    """As `discreet.engines.sample_file`, by the Spark session there is (or a local one), to a folder of files."""
+    kind = format_of(output, output_format)
+    if kind == "arrow" or "-" in (path, output):
+        raise DiscreetError("the Spark engine reads and writes Parquet or CSV, no standard streams and no Arrow files")
+    path, output = _located(path), _located(output)
+    if not _is_remote(output) and os.path.exists(output):
+        raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
+    started = time.perf_counter()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = SparkSession.builder.appName("discreet").getOrCreate()
+    try:
+        untyped = path.lower().endswith(".csv")
+        frame = _read(session, path)
+        job = request.job(_polars_schema(frame), untyped=untyped, where=path)
+        listed = None if clients is None else _client_frame(session, _located(clients), job)
+        context = session.sparkContext
+        tallies = [context.accumulator(0) for _ in range(4)]  # a task that is run twice counts twice
+        released = _released(frame, job, listed, drop_client=drop_client, tallies=tallies)
+        _write(released, output, kind)
+    except PySparkException as error:
+        raise DiscreetError(_told(error)) from None
+    rows, missing, outside, without_records = (int(tally.value) for tally in tallies)
+    return Summary(
+        agreement=job.agreement,
+        rows=rows,
+        clients=_written(session, output, kind),
+        nulls=missing,
+        outside=outside,
+        without_records=without_records,
+        spilled_bytes=0,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _released(
+    frame: DataFrame, job: Job, clients: DataFrame | None, *, drop_client: bool, tallies: list[Any] | None
+) -> DataFrame:
+    columns = [name for name in (job.columns.client, job.columns.value, job.columns.counts) if name is not None]
+    names = T.LongType() if job.integer_clients else T.StringType()
+    fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
+    if job.columns.counts is not None:
+        fields.append(T.StructField("counts", T.BinaryType()))
+    combined = frame.select(*columns).mapInArrow(_combiner(job, tallies), T.StructType(fields))
+    if clients is not None:
+        combined = combined.unionByName(_marks(clients, job, names))
+    drawn = (
+        combined.repartition("client")
+        .sortWithinPartitions("client")
+        .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
+    )
+    if drop_client:
+        return drawn.orderBy("order").select("sample", "agreement")
+    return drawn.select("client", "sample", "agreement")
+
+
+def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
+    """Rows of (client, value) to fewer rows of (client, outcomes): the records of many rows in one, as bytes."""
+
+    def combine(batches: Batches) -> Batches:
+        parts = _new_parts()
+        for table in _gathered(batches, _READ_AT_ONCE):
+            raw = pl.from_arrow(table)
+            parts.add_frame(job.prepared(raw), job)
+            job.refuse(parts.tally, partial(_examples, raw))
+            if tallies is not None:
+                tallies[0].add(table.num_rows)
+            if parts.records >= _COMBINED:
+                yield from _combined(parts, tallies)
+                parts = _new_parts()
+        yield from _combined(parts, tallies)
+
+    return combine
+
+
+def _gathered(batches: Batches, rows: int) -> Iterator[pa.Table]:
+    """Small batches put together to tables of at least that many rows, but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        waiting.append(batch)
+        held += batch.num_rows
+        if held >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting, held = [], 0
+    if held:
+        yield pa.Table.from_batches(waiting)
+
+
+def _new_parts() -> Parts:
+    return Parts(seed=secrets.randbits(64), budget=sys.maxsize)  # what is combined at a time is bounded by itself
+
+
+def _combined(parts: Parts, tallies: list[Any] | None) -> Batches:
+    if tallies is not None:
+        tallies[1].add(int(parts.tally[0]))
+        tallies[2].add(int(parts.tally[1]))
+    groups = (group() for group in parts.groups())
+    batches = [_packed(group) for group in groups if len(group.clients)]
+    if batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def _packed(group: Group) -> pa.RecordBatch:
+    columns = {
+        "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
+        "outcomes": _as_bytes(group.clients.ends, group.clients.outcomes),
+    }
+    if group.clients.counts.size:
+        columns["counts"] = _as_bytes(group.clients.ends, group.clients.counts)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
+    """Lists of numbers as a column of bytes: Spark passes bytes on as they are, and lists element by element."""
+    offsets = pa.py_buffer((ends * values.itemsize).astype(np.int64))
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(ends) - 1, [None, offsets, pa.py_buffer(values)]
+    ).cast(pa.binary())
+
+
+def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """(how many numbers in each row, the numbers)."""
+    rows = column.cast(pa.large_binary())
+    _, offsets, content = rows.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
+    size = np.dtype(kind).itemsize
+    values = np.frombuffer(content, dtype=kind, count=(ends[-1] - ends[0]) // size, offset=ends[0])
+    return np.diff(ends) // size, values
+
+
+def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
+    """Rows of (client, outcomes) in order of client to samples."""
+
+    def draw(batches: Batches) -> Batches:
+        kernel = Kernel(job)
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _DRAWN_AT_ONCE:
+                table = pa.Table.from_batches(waiting).combine_chunks()
+                clients = table.column("client").chunk(0)
+                whole = rows - pc.sum(pc.equal(clients, clients[-1])).as_py()  # the last client may not be complete yet
+                yield from _drawn(table.slice(0, whole), kernel, job, listed, tallies)
+                waiting, rows = table.slice(whole).combine_chunks().to_batches(), rows - whole
+        if rows:
+            yield from _drawn(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
+
+    return draw
+
+
+def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:
+    if not table.num_rows:
+        return
+    (batch,) = table.combine_chunks().to_batches()
+    lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
+    counts = _from_bytes(batch.column("counts"), np.float64)[1] if "counts" in batch.schema.names else np.empty(0)
+    records = Records(*client_arrays(batch.column("client")), outcomes, counts)
+    group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
+    if listed:
+        group = group.without_marks()
+        if tallies is not None:
+            tallies[3].add(group.without_records)
+    drawn = kernel.draw(group.clients, ordered=True)
+    found = kernel.batch(group.names, drawn)
+    yield pa.RecordBatch.from_arrays(
+        [
+            found.column("client").cast(pa.int64() if job.integer_clients else pa.string()),
+            found.column("sample"),
+            found.column("agreement").cast(pa.string()),
+            pa.array(drawn.order.view(np.int64)),
+        ],
+        names=["client", "sample", "agreement", "order"],
+    )
+
+
+def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
+    samples = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.float64(): T.DoubleType()}
+    return T.StructType(
+        [
+            T.StructField("client", names),
+            T.StructField("sample", samples[job.domain.sample_type]),
+            T.StructField("agreement", T.StringType()),
+            T.StructField("order", T.LongType()),
+        ]
+    )
+
+
+def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
+    """For each client of the list a row whose one outcome is the mark LISTED."""
+    if job.columns.client not in clients.columns:
+        raise DiscreetError(
+            f"column {job.columns.client!r} is not in the list of clients; it has {', '.join(clients.columns)}"
+        )
+    marks = [F.col(job.columns.client).cast(names).alias("client"), F.lit(LISTED.tobytes()).alias("outcomes")]
+    if job.columns.counts is not None:
+        marks.append(F.lit(np.float64(1.0).tobytes()).alias("counts"))
+    return clients.select(*marks)
+
+
+def _examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
+    found: pl.DataFrame = prepare(raw).select(column).unique(maintain_order=True).head(number)
+    return found.to_series().to_list()
+
+
+def _polars_schema(frame: DataFrame) -> pl.Schema:
+    return pl.Schema({field.name: _polars_type(field.dataType) for field in frame.schema.fields})
+
+
+def _polars_type(kind: T.DataType) -> Any:
+    match kind:
+        case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType():
+            return pl.Int64()
+        case T.FloatType() | T.DoubleType():
+            return pl.Float64()
+        case T.StringType() | T.CharType() | T.VarcharType():
+            return pl.String()
+        case T.ArrayType():
+            return pl.List(_polars_type(kind.elementType))
+    return pl.Object()
+
+
+def _read(session: SparkSession, path: str) -> DataFrame:
+    if path.lower().endswith(".csv"):
+        return session.read.option("header", True).csv(path)
+    return session.read.parquet(path)
+
+
+def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
+    if path.lower().endswith((".parquet", ".pq")):
+        return session.read.parquet(path)
+    return session.read.text(path).withColumnRenamed("value", job.columns.client)
+
+
+def _write(frame: DataFrame, output: str, kind: str) -> None:
+    """A folder of files, under its own name only once it is whole."""
+    if _is_remote(output):
+        _write_to(frame, output, kind)
+        return
+    target = Path(output)
+    partial_folder = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
+    try:
+        _write_to(frame, str(partial_folder), kind)
+        os.rename(partial_folder, target)
+    finally:
+        shutil.rmtree(partial_folder, ignore_errors=True)
+
+
+def _write_to(frame: DataFrame, path: str, kind: str) -> None:
+    if kind == "csv":
+        frame.write.option("header", True).csv(path)
+    else:
+        frame.write.parquet(path)
+
+
+def _written(session: SparkSession, output: str, kind: str) -> int:
+    return (session.read.option("header", True).csv(output) if kind == "csv" else session.read.parquet(output)).count()
+
+
+def _located(path: str) -> str:
+    """A local path as seen from here: Spark's own process may have started in another folder."""
+    return path if _is_remote(path) else os.path.abspath(path)
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def _told(error: Exception) -> str:
+    """The message of the error that a task raised, without the trace that Spark wraps around it; else Spark's first line."""
+    found = re.findall(r"^discreet\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
+    return str(found[-1]) if found else str(error).strip().splitlines()[0]

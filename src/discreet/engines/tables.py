@@ -1,0 +1,239 @@
+"""Bringing each client's records together, in numba: first into parts by a hash of the client, then exactly within a part.
+
+A part is small enough for its tables to stay in the processor's cache, parts are independent of each other (one thread
+each), and a part is also what is put on disk when memory runs short. Two clients are the same if and only if their
+identifiers are equal, byte for byte: the hash decides where to look, never whether they match. It is seeded afresh for each
+run, so that nobody can choose identifiers that collide.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from discreet.engines.domains import LISTED, MISSING, OUTSIDE
+
+_ONE = np.uint64(1)
+
+
+@numba.njit(cache=True)
+def spread(value: Any, seed: Any) -> Any:
+    """A 64-bit hash of a 64-bit number."""
+    mixed = (value ^ seed) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@numba.njit(cache=True)
+def spread_text(text: Any, start: int, stop: int, seed: Any) -> Any:
+    """A 64-bit hash of text[start:stop]."""
+    mixed = spread(np.uint64(stop - start), seed)
+    for first in range(start, stop, 8):
+        word = np.uint64(0)
+        for place in range(first, min(first + 8, stop)):
+            word = (word << np.uint64(8)) | np.uint64(text[place])
+        mixed = spread(word, mixed)
+    return mixed
+
+
+@numba.njit(cache=True, nogil=True)
+def part_starts(parts: Any, number: int, outcomes: Any, missing_to: Any, outside_to: Any, tally: Any) -> Any:
+    """Where each of `number` parts starts once rows are put in order of part; rows that are left out get part `number`.
+
+    Also replaces the marks MISSING and OUTSIDE by what they are to become (MISSING: leave the row out), and counts both.
+    """
+    starts = np.zeros(number + 2, dtype=np.int64)
+    for row in range(parts.size):
+        if outcomes[row] >= OUTSIDE:
+            tally[0 if outcomes[row] == MISSING else 1] += 1
+            outcomes[row] = missing_to if outcomes[row] == MISSING else outside_to
+            if outcomes[row] == MISSING:
+                parts[row] = number
+        starts[np.int64(parts[row]) + 1] += 1
+    return np.cumsum(starts)
+
+
+@numba.njit(cache=True, nogil=True)
+def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
+    """The part, one of 2^bits, that each client belongs to."""
+    parts = np.empty(clients.size, dtype=np.uint16)
+    for row in range(clients.size):
+        parts[row] = spread(np.uint64(clients[row]), seed) >> np.uint64(64 - bits)
+    return parts
+
+
+@numba.njit(cache=True, nogil=True)
+def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
+    """As `parts_of_integers`, for texts."""
+    parts = np.empty(ends.size - 1, dtype=np.uint16)
+    for row in range(ends.size - 1):
+        parts[row] = spread_text(text, ends[row], ends[row + 1], seed) >> np.uint64(64 - bits)
+    return parts
+
+
+@numba.njit(cache=True, nogil=True)
+def in_order(parts: Any, starts: Any, values: Any) -> Any:
+    """The values with those of part 0 first, then part 1, ...; those that are left out are gone."""
+    cursors = starts.copy()
+    ordered = np.empty(starts[-2], dtype=values.dtype)
+    for row in range(parts.size):
+        place = cursors[parts[row]]
+        if place < ordered.size:
+            ordered[place] = values[row]
+            cursors[parts[row]] = place + 1
+    return ordered
+
+
+@numba.njit(cache=True, nogil=True)
+def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
+    """As `in_order`, for texts: their ends and their bytes."""
+    lengths = in_order(parts, starts, ends[1:] - ends[:-1])
+    new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
+    new_ends[1:] = np.cumsum(lengths)
+    ordered = np.empty(new_ends[-1], dtype=np.uint8)
+    cursors = starts.copy()
+    for row in range(parts.size):
+        place = cursors[parts[row]]
+        if place < lengths.size:
+            cursors[parts[row]] = place + 1
+            start, begin = ends[row], new_ends[place]
+            for offset in range(ends[row + 1] - start):
+                ordered[begin + offset] = text[start + offset]
+    return new_ends, ordered
+
+
+@numba.njit(cache=True)
+def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
+    """The table `slots` of pairs (key, 1 + number) in twice the room."""
+    larger = np.zeros(2 * slots.size, dtype=np.int64)
+    mask = np.uint64(slots.size - 1)
+    for pair in range(0, slots.size, 2):
+        if slots[pair + 1]:
+            key = np.uint64(slots[pair])
+            place = (key if keys_are_hashes else spread(key, seed)) & mask
+            while larger[np.uint64(2) * place + _ONE]:
+                place = (place + _ONE) & mask
+            larger[np.uint64(2) * place] = slots[pair]
+            larger[np.uint64(2) * place + _ONE] = slots[pair + 1]
+    return larger
+
+
+@numba.njit(cache=True, nogil=True)
+def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
+    """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: roughly how many."""
+    slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
+    mask = np.uint64(slots.size // 2 - 1)
+    known = np.empty(slots.size // 4, dtype=np.int64)
+    numbers = np.empty(clients.size, dtype=np.uint32)
+    number = 0
+    for row in range(clients.size):
+        client = clients[row]
+        place = spread(np.uint64(client), seed) & mask
+        while True:
+            found = slots[np.uint64(2) * place + _ONE]
+            if found == 0:
+                slots[np.uint64(2) * place] = client
+                slots[np.uint64(2) * place + _ONE] = number + 1
+                known[number] = client
+                numbers[row] = number
+                number += 1
+                if number == known.size:
+                    slots = _larger(slots, False, seed)
+                    mask = np.uint64(slots.size // 2 - 1)
+                    known = np.concatenate((known, np.empty_like(known)))
+                break
+            if slots[np.uint64(2) * place] == client:
+                numbers[row] = found - 1
+                break
+            place = (place + _ONE) & mask
+    return known[:number].copy(), numbers
+
+
+@numba.njit(cache=True, nogil=True)
+def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
+    """(the first row of each distinct client, the number of each row's client), in order of first appearance."""
+    slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
+    mask = np.uint64(slots.size // 2 - 1)
+    first_rows = np.empty(slots.size // 4, dtype=np.int64)
+    numbers = np.empty(ends.size - 1, dtype=np.uint32)
+    number = 0
+    for row in range(ends.size - 1):
+        hashed = spread_text(text, ends[row], ends[row + 1], seed)
+        place = hashed & mask
+        while True:
+            found = slots[np.uint64(2) * place + _ONE]
+            if found == 0:
+                slots[np.uint64(2) * place] = np.int64(hashed)
+                slots[np.uint64(2) * place + _ONE] = number + 1
+                first_rows[number] = row
+                numbers[row] = number
+                number += 1
+                if number == first_rows.size:
+                    slots = _larger(slots, True, seed)
+                    mask = np.uint64(slots.size // 2 - 1)
+                    first_rows = np.concatenate((first_rows, np.empty_like(first_rows)))
+                break
+            if np.uint64(slots[np.uint64(2) * place]) == hashed and _same(ends, text, row, first_rows[found - 1]):
+                numbers[row] = found - 1
+                break
+            place = (place + _ONE) & mask
+    return first_rows[:number].copy(), numbers
+
+
+@numba.njit(cache=True)
+def _table_size(hint: int) -> int:
+    size = 64
+    while size < 4 * hint:
+        size *= 2
+    return size
+
+
+@numba.njit(cache=True)
+def _same(ends: Any, text: Any, row: int, other: int) -> bool:
+    start, begin = ends[row], ends[other]
+    length = ends[row + 1] - start
+    if ends[other + 1] - begin != length:
+        return False
+    offset = 0
+    while offset < length and text[start + offset] == text[begin + offset]:
+        offset += 1
+    return bool(offset == length)
+
+
+@numba.njit(cache=True, nogil=True)
+def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
+    """(ends, values in order of client): the lists of what each client holds. `lengths`, unless empty: values of each row."""
+    ends = np.zeros(clients + 1, dtype=np.int64)
+    for row in range(numbers.size):
+        ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1
+    ends = np.cumsum(ends)
+    cursors = ends[:-1].copy()
+    gathered = np.empty(values.size, dtype=values.dtype)
+    place = 0
+    for row in range(numbers.size):
+        number = numbers[row]
+        for _ in range(lengths[row] if lengths.size else 1):
+            gathered[cursors[number]] = values[place]
+            cursors[number] += 1
+            place += 1
+    return ends, gathered
+
+
+@numba.njit(cache=True, nogil=True)
+def without_marks(ends: Any, outcomes: Any, counts: Any) -> Any:
+    """(ends, outcomes, counts, whether each client is listed): the lists without the marks LISTED."""
+    new_ends = np.zeros(ends.size, dtype=np.int64)
+    listed = np.zeros(ends.size - 1, dtype=np.bool_)
+    kept_outcomes, kept_counts = np.empty_like(outcomes), np.empty_like(counts)
+    kept = 0
+    for client in range(ends.size - 1):
+        for place in range(ends[client], ends[client + 1]):
+            if outcomes[place] == LISTED:
+                listed[client] = True
+            else:
+                kept_outcomes[kept] = outcomes[place]
+                if counts.size:
+                    kept_counts[kept] = counts[place]
+                kept += 1
+        new_ends[client + 1] = kept
+    return new_ends, kept_outcomes[:kept].copy(), kept_counts[: kept if counts.size else 0].copy(), listed

@@ -1,0 +1,22 @@
+"""Compile the kernels of the engines once and for all: `python -m discreet.engines.warm_up`.
+
+See `discreet.mechanisms.warm_up`. On a cluster, run it where the workers' image is built.
+"""
+
+import pyarrow as pa
+
+from discreet.engines.local import sample
+
+
+def warm_up() -> None:
+    """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list."""
+    for names in ([1, 2], ["a", "b"]):
+        table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "count": [1.0, 0.5] * 20})
+        for weight in (None, "count"):
+            sample(
+                table, client="client", value="value", domain=3, epsilon=1.0, weight=weight, clients=[*names, names[0]]
+            )
+
+
+if __name__ == "__main__":
+    warm_up()

@@ -1,0 +1,136 @@
+"""The draw of a client as a keyed function of its data: BLAKE2b [RFC 7693], keyed, of the client's canonical input.
+
+    run key  =  BLAKE2b-512(key = secret,  person = "discreet run key",  agreement id | round)
+    words    =  BLAKE2b-256(key = run key, person = "discreet draw v1",  message(client, outcomes, counts))
+
+The first word, less its two lowest bits, is the uniform 62-bit integer of `discreet.release.lattice`; the second orders
+samples that are published without their clients; the third places a point within a cell. As long as the secret is one,
+words of different messages cannot be told from independent uniform ones, so:
+
+* the same client, data, agreement and round give the same sample again, however often a task is retried: nothing new is
+  released and nothing new is charged;
+* another round, another agreement or *changed data* give an independent draw. (Two releases on shared randomness could
+  differ only where the data do, and so would tell more than 2 epsilon.)
+
+The message is a list of 64-bit words, little-endian, and can be read back uniquely (so no two inputs share one):
+
+    header   kind of client (1 integer, 2 text) + 256 * form (0 narrow, 1 wide) + 65536 * bytes of text
+    client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words
+    input    the distinct outcomes in increasing order with their counts: narrow, one word 2^32 outcome + count, where
+             all counts are whole numbers below 2^32; else wide, two words: the outcome, and the count as a float64
+"""
+
+import hashlib
+import os
+import re
+import stat
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from discreet.errors import DiscreetError, check_count
+from discreet.release.randomness import BITS
+
+INTEGER_CLIENT, TEXT_CLIENT = 1, 2
+NARROW, WIDE = 0, 1
+WORDS = 4  # of each client: the draw, the order, the place in a cell, one to spare
+
+_RUN_PERSON = b"discreet run key"
+DRAW_PERSON = b"discreet draw v1"
+_SECRET_BYTES = 32
+_SECRET_LINE = re.compile(rb"discreet-secret-1 ([0-9a-f]{64})\n?\Z")
+_LARGEST_FILE = 1024  # nothing longer can be a secret file, and a wrong path must not be read at length
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """The key of one round of one agreement: what an engine's workers are given instead of the secret."""
+
+    value: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Secret:
+    """32 random bytes. Whoever knows them and a client's identity can undo its privacy; it never prints itself."""
+
+    value: bytes = field(repr=False)
+
+    def run_key(self, agreement_id: str, round_number: int) -> RunKey:
+        """The key for one round of the agreement with this id (64 hexadecimal digits)."""
+        check_count("round", round_number)
+        about = bytes.fromhex(agreement_id) + struct.pack("<Q", round_number)
+        return RunKey(hashlib.blake2b(about, key=self.value, person=_RUN_PERSON).digest())
+
+
+def fresh_secret() -> Secret:
+    """A secret from the operating system's entropy."""
+    return Secret(os.urandom(_SECRET_BYTES))
+
+
+def write_secret(path: str | Path) -> None:
+    """Write a fresh secret to a new file that its owner alone may read (0600). An existing file is never replaced."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise DiscreetError(
+            f"{path} exists already, and replacing a secret would release every client anew; choose another name"
+        ) from None
+    except OSError as error:
+        raise DiscreetError(f"{path} cannot be written: {error.strerror}") from None
+    with os.fdopen(handle, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)  # whatever the umask
+        file.write(b"discreet-secret-1 " + fresh_secret().value.hex().encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_secret(path: str | Path) -> Secret:
+    """The secret in a file, refused if anybody but its owner may read or write it."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())  # of the very file that is read
+            if not stat.S_ISREG(status.st_mode):
+                raise DiscreetError(f"secret file {path} is not a plain file; make one with: discreet secret FILE")
+            if status.st_mode & 0o077:
+                raise DiscreetError(
+                    f"secret file {path} has mode {stat.S_IMODE(status.st_mode):04o}: others on this machine may read it; "
+                    f"run: chmod 600 {path} (and make a new one if they may have)"
+                )
+            content = file.read(_LARGEST_FILE)
+    except OSError as error:
+        raise DiscreetError(
+            f"secret file {path} cannot be read: {error.strerror}; make one with: discreet secret FILE"
+        ) from None
+    found = _SECRET_LINE.match(content)
+    if found is None:
+        raise DiscreetError(f"{path} does not hold a secret; make one with: discreet secret FILE")
+    return Secret(bytes.fromhex(found[1].decode()))
+
+
+def message(client: int | str, outcomes: Sequence[int], counts: Sequence[float]) -> bytes:
+    """The canonical input of a client: distinct outcomes in increasing order, and their positive counts."""
+    narrow = all(float(count).is_integer() and count < 1 << 32 for count in counts)
+    form = NARROW if narrow else WIDE
+    if isinstance(client, str):
+        text = client.encode()
+        head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)
+    else:
+        head = struct.pack("<Qq", INTEGER_CLIENT + 256 * form, client)
+    pairs = zip(outcomes, counts, strict=True)
+    if narrow:
+        return head + b"".join(struct.pack("<Q", (x << 32) + int(count)) for x, count in pairs)
+    return head + b"".join(struct.pack("<Qd", x, count) for x, count in pairs)
+
+
+def words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[float]) -> tuple[int, ...]:
+    """The four pseudo-random 64-bit words of a client. (`discreet.release.sparse` computes them for millions at a time.)"""
+    hashed = hashlib.blake2b(
+        message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
+    )
+    return struct.unpack(f"<{WORDS}Q", hashed.digest())
+
+
+def uniform(first_word: int) -> int:
+    """The uniform integer in [0, 2^62) that a first word stands for."""
+    return first_word >> (64 - BITS)

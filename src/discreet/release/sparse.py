@@ -1,0 +1,191 @@
+"""The exact draw for clients given by their few distinct values, over a uniform reference on any number of outcomes.
+
+The law, and the outcome for a given integer, are those of `discreet.release.compiled` on the client's k numbers
+count/total; but all outcomes that a client does not hold are alike, so the walk over outcomes takes the gap between two
+held ones in a single step. The cost grows with the number of distinct values and not at all with the domain.
+
+A client without any records draws from the reference itself: W_x = floor(2^62/k), and the remainder as ever to the first
+outcomes with room. (It lies in the box, because L <= 2^62/k <= U.)
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.projection import Affine
+from discreet.projection.compiled import look, solve_uniform
+from discreet.release.blake2b import BLOCK, finish, keyed_state
+from discreet.release.canonical import bit_scratch, read_law, write_counts, write_records
+from discreet.release.compiled import _excess
+from discreet.release.keyed import DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
+from discreet.release.lattice import TOTAL, Lattice
+from discreet.release.randomness import BITS
+
+_SPARE_BITS = np.uint64(64 - BITS)
+_TOTAL = TOTAL
+
+
+class Plan(NamedTuple):
+    """What the draw of every client has in common, as plain numbers for compiled code."""
+
+    size: int
+    floor: float
+    ceiling: float
+    lower: int
+    upper: int
+    projecting: bool
+    slope: float
+    lift: float
+
+    @classmethod
+    def of(cls, lattice: Lattice, mixing: Affine | None) -> "Plan":
+        """The plan of a lattice over a uniform reference. `mixing` None: project onto the box."""
+        box = lattice.box
+        assert isinstance(lattice.lower, int)
+        assert isinstance(lattice.upper, int)
+        slope, lift = (1.0, 0.0) if mixing is None else (mixing.slope, mixing.lift)
+        return cls(
+            box.size, float(box.lower), float(box.ceiling), lattice.lower, lattice.upper, mixing is None, slope, lift
+        )
+
+
+class Clients(NamedTuple):
+    """Columns of many clients: who they are (integers, or texts as Arrow lays them out), and lists of what they hold.
+
+    `counts` is empty where every record counts once.
+    """
+
+    integers: NDArray[np.int64]
+    text_ends: NDArray[np.int64]
+    text: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    outcomes: NDArray[np.uint32]
+    counts: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return self.ends.size - 1
+
+
+@numba.njit(cache=True)
+def _landing(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
+    """Where `rest` falls when outcomes[i] is own[i] units long and every other outcome `base` units, in order.
+
+    Returns (outcome, 0), or (-1, what is left of `rest` past the end).
+    """
+    nxt: Any = 0
+    for place in range(outcomes.size + 1):
+        held: Any = np.int64(outcomes[place]) if place < outcomes.size else size
+        if base > 0:
+            steps = rest // base
+            if steps < held - nxt:
+                return nxt + steps, 0
+            rest -= base * (held - nxt)
+        if place < outcomes.size:
+            if rest < own[place]:
+                return held, 0
+            rest -= own[place]
+            nxt = held + 1
+    return -1, rest
+
+
+@numba.njit(cache=True)
+def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    size, floor, ceiling, lower, upper, projecting, slope, lift = plan
+    shared = size * lower
+    if uniform < shared:
+        return uniform // lower
+    if outcomes.size == 0:
+        base = _TOTAL // size - lower
+    else:
+        if projecting:
+            _, above, mass_above = look(masses, floor)
+            slope, lift = solve_uniform(masses, size - masses.size, floor, ceiling, above, mass_above)
+        steep = slope * float(_TOTAL)
+        base = _excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
+        for place in range(masses.size):
+            own[place] = _excess(masses, place, steep, lift, floor, lower, upper)
+    found, rest = _landing(uniform - shared, base, own, outcomes, size)
+    if found >= 0:
+        return found
+    for place in range(outcomes.size):
+        own[place] = upper - lower - own[place]
+    return _landing(rest, upper - lower - base, own, outcomes, size)[0]
+
+
+@numba.njit(cache=True)
+def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
+    """Write header (of the narrow form) and client to `words`; how many words that took."""
+    if integers.size:
+        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW)
+        words[1] = np.uint64(integers[row])
+        return 2
+    start, stop = text_ends[row], text_ends[row + 1]
+    words[0] = np.uint64(TEXT_CLIENT + 256 * NARROW + 65536 * (stop - start))
+    number = 1
+    for first in range(start, stop, 8):
+        word = np.uint64(0)
+        for place in range(min(8, stop - first)):
+            word |= np.uint64(text[first + place]) << np.uint64(8 * place)
+        words[number] = word
+        number += 1
+    return number
+
+
+@numba.njit(cache=True, nogil=True)
+def draw(
+    plan: Any, clients: Any, keyed: Any, first: int, last: int, drawn: Any, order: Any, within: Any, problem: Any
+) -> int:
+    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty. The first bad row, or -1.
+
+    `problem` then holds which record of the row is bad, and why. The GIL is not held: give each thread its own rows.
+    """
+    size, lower = plan[0], plan[3]
+    integers, text_ends, text, ends, records, counts = clients
+    longest, longest_name = 0, 1
+    for row in range(first, last):
+        longest = max(longest, ends[row + 1] - ends[row])
+        if not integers.size:
+            longest_name = max(longest_name, (text_ends[row + 1] - text_ends[row] + 7) // 8)
+    keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
+    weights, spare_weights = np.empty(longest), np.empty(longest)
+    own = np.empty(longest, dtype=np.int64)
+    words = np.empty(1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
+    state = np.empty(8, dtype=np.uint64)
+    seen, tallies = bit_scratch(size, 0 if counts.size else longest)
+    for row in range(first, last):
+        used = _write_client(integers, text_ends, text, row, words)
+        form = NARROW
+        if counts.size:
+            number, form = write_counts(
+                records, counts, ends[row], ends[row + 1], size,
+                words, used, keys, spare, weights, spare_weights, problem,
+            )  # fmt: skip
+        else:
+            number = write_records(
+                records, ends[row], ends[row + 1], size, words, used, keys, spare, seen, tallies, problem
+            )
+        if number < 0:
+            return row
+        words[0] += np.uint64(256 * form)
+        for place in range(8):
+            state[place] = keyed[place]
+        finish(state, words, used + number * (2 if form == WIDE else 1))
+        uniform = np.int64(state[0] >> _SPARE_BITS)
+        if uniform < size * lower:
+            drawn[row] = uniform // lower
+        else:
+            number = read_law(words, used, number, form, keys, weights)
+            drawn[row] = outcome(plan, keys[:number], weights[:number], own[:number], uniform)
+        if order.size:
+            order[row] = state[1]
+        if within.size:
+            within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
+    return -1
+
+
+def state_of(key: RunKey) -> NDArray[np.uint64]:
+    """The keyed state from which every client of a run starts."""
+    return keyed_state(key.value, DRAW_PERSON, 8 * WORDS)

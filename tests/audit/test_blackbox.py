@@ -1,0 +1,192 @@
+"""The auditor accuses the guilty, by the right event, and leaves the innocent alone."""
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, NotPrivateWarning, OptimalSampler, Simplex
+from discreet.audit import audited
+from discreet.mechanisms.sampler import FiniteSampler
+
+Mechanism = Callable[[Any, int], Any]
+
+
+def released(sampler: FiniteSampler, seed: int) -> Mechanism:
+    """A sampler as a black box on clients with a law; seeded, so that the test has one outcome."""
+    rng = np.random.default_rng(seed)
+
+    def mechanism(law: Any, n: int) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)
+            return sampler.release(np.tile(np.asarray(law, dtype=np.float64), (n, 1)), rng=rng)
+
+    return mechanism
+
+
+POINTS = list(np.eye(10)[:2])
+HALVES = [[0.375, 0.375, 0.125, 0.125], [0.125, 0.125, 0.375, 0.375]]
+
+
+def test_a_million_draws_are_tight() -> None:
+    found = audited(
+        released(OptimalSampler(Simplex(10), epsilon=1.0), 0), POINTS, epsilon=1.0, draws=10**6, confidence=0.95
+    )
+    assert not found.refuted
+    assert 0.975 < found.empirical_epsilon_lower_bound < 1.0
+
+
+def test_our_own_mechanism_at_a_larger_epsilon() -> None:
+    found = audited(released(OptimalSampler(Simplex(10), epsilon=1.3), 1), POINTS, epsilon=1.0)
+    assert found.refuted
+    assert 1.2 < found.empirical_epsilon_lower_bound < 1.3
+    assert found.events[0].description in ("sample = 0", "sample = 1")
+
+
+def test_one_wrong_atom() -> None:
+    """Right everywhere but on one of 50 outcomes, which one client never gives."""
+    right = released(OptimalSampler(Simplex(50), epsilon=1.0), 2)
+    rng = np.random.default_rng(3)
+
+    def wrong(law: Any, n: int) -> Any:
+        drawn = right(law, n)
+        return np.where((drawn == 17) & (law[0] == 1.0) & (rng.random(n) < 0.9), 18, drawn)
+
+    found = audited(wrong, list(np.eye(50)[:3]), epsilon=1.0)
+    assert found.refuted
+    assert "17" in found.events[0].description
+
+
+def test_a_leak_through_the_length() -> None:
+    rng = np.random.default_rng(4)
+
+    def padded(secret: int, n: int) -> list[list[float]]:
+        return [rng.random(3 if rng.random() < 0.5 + 0.2 * secret else 4).tolist() for _ in range(n)]
+
+    found = audited(padded, [0, 1], epsilon=0.2, draws=20_000)
+    assert found.refuted
+    assert found.events[0].description.startswith("length")
+
+    def text(secret: int, n: int) -> list[str]:
+        return [f"{x:.17f}"[: 8 + secret] for x in rng.random(n)]
+
+    assert audited(text, [0, 1], epsilon=2.0, draws=2_000).refuted
+
+
+def test_a_coordinate_left_bare_among_many() -> None:
+    rng = np.random.default_rng(5)
+
+    def bits(secret: list[int], n: int) -> Any:
+        flipped = np.asarray(secret) ^ (rng.random((n, len(secret))) < 0.45)
+        flipped[:, -1] = secret[-1]
+        return flipped
+
+    zeros = [0] * 40
+    found = audited(bits, [zeros, [*zeros[:-1], 1]], epsilon=1.0, draws=4_000)
+    assert found.refuted
+    assert "sample[39]" in found.events[0].description
+
+
+def test_a_leak_in_two_coordinates_together() -> None:
+    """Each bit alone is fair; their exclusive or is the secret, mostly."""
+    rng = np.random.default_rng(6)
+
+    def bits(secret: int, n: int) -> Any:
+        drawn = rng.integers(0, 2, (n, 14))
+        drawn[:, 3] = drawn[:, 11] ^ secret ^ (rng.random(n) < 0.1)
+        return drawn
+
+    found = audited(bits, [0, 1], epsilon=1.0, draws=20_000)
+    assert found.refuted
+    assert {"sample[3]", "sample[11]"} <= set(found.events[0].description.replace("=", " ").split())
+
+
+@pytest.mark.parametrize("dimension", [1, 6])
+def test_continuous_outputs(dimension: int) -> None:
+    rng = np.random.default_rng(7)
+
+    def laplace(centre: float, n: int) -> Any:
+        noise = rng.laplace(size=(n, dimension))
+        noise[:, 0] += centre
+        return noise[:, 0] if dimension == 1 else noise
+
+    assert not audited(laplace, [0.0, 1.0], epsilon=1.0, draws=200_000).refuted
+    found = audited(laplace, [0.0, 1.0], epsilon=0.85, draws=200_000)
+    assert found.refuted
+    assert 0.9 < found.empirical_epsilon_lower_bound < 1.0
+
+
+def test_a_record_published_verbatim_among_noise() -> None:
+    rng = np.random.default_rng(8)
+
+    def mostly_noise(record: float, n: int) -> Any:
+        return np.where(rng.random(n) < 0.01, record, rng.normal(size=n))
+
+    found = audited(mostly_noise, [0.123456, 0.123457], epsilon=3.0, draws=100_000)
+    assert found.refuted
+    assert "sample = 0.12345" in found.events[0].description
+
+
+def test_nan_and_infinity_are_outputs_too() -> None:
+    def strange(secret: int, n: int) -> Any:
+        return np.full(n, [math.nan, math.inf][secret])
+
+    assert audited(strange, [0, 1], epsilon=1.0, draws=1_000).refuted
+
+
+def test_outputs_of_another_kind_are_compared_as_values() -> None:
+    def shape_shifter(secret: int, n: int) -> Any:
+        return np.zeros((n, 2 + secret))
+
+    assert audited(shape_shifter, [0, 1], epsilon=1.0, draws=1_000).refuted
+    assert audited(lambda secret, n: ["a", "b"][secret] * n, [0, 1], epsilon=1.0, draws=1_000).refuted
+
+
+def test_delta_forgives_rare_events() -> None:
+    rng = np.random.default_rng(9)
+
+    def rarely_bare(secret: int, n: int) -> Any:
+        return np.where(rng.random(n) < 0.01, secret, 2)
+
+    assert audited(rarely_bare, [0, 1], epsilon=0.5, draws=40_000).refuted
+    assert not audited(rarely_bare, [0, 1], epsilon=0.5, delta=0.01, draws=40_000).refuted
+
+
+@pytest.mark.parametrize(
+    ("sampler", "laws"),
+    [
+        (OptimalSampler(Simplex(10), epsilon=1.0), POINTS),
+        (LinearSampler(Simplex(10), epsilon=1.0), POINTS),
+        (MollifierSampler(Simplex(3), epsilon=0.5), list(np.eye(3))),
+        (OptimalSampler(Band(np.ones(4), lower=0.5, upper=1.5), epsilon=0.3), HALVES),
+    ],
+    ids=["optimal", "linear", "mollifier", "band"],
+)  # fmt: skip
+def test_the_innocent_are_left_alone(sampler: FiniteSampler, laws: list[Any]) -> None:
+    """50 audits of each of four right mechanisms, 200 in all, at 99 %."""
+    mechanism = released(sampler, 10)
+    accused = sum(audited(mechanism, laws, epsilon=sampler.epsilon, draws=4_000).refuted for _ in range(50))
+    assert accused == 0
+
+
+def test_mistakes_are_named() -> None:
+    fair: Mechanism = lambda value, n: np.zeros(n)  # noqa: E731
+    wrongs: list[tuple[Callable[[], object], str]] = [
+        (lambda: audited(fair, [0], epsilon=1.0), "1 inputs cannot be told apart"),
+        (lambda: audited(fair, [0, 1], epsilon=-1.0), "epsilon = -1"),
+        (lambda: audited(fair, [0, 1], epsilon=1.0, draws=10), "draws = 10"),
+        (lambda: audited(fair, [0, 1], epsilon=1.0, confidence=2.0), "confidence = 2"),
+        (
+            lambda: audited(lambda v, n: np.zeros(n + v), [0, 1], epsilon=1.0),
+            "returned 50001 samples when asked for 50000",
+        ),
+        (lambda: audited(lambda v, n: v, [0, 1], epsilon=1.0), "returned int, not samples"),
+        (lambda: audited(lambda v, n: [1 // v] * n, [0, 1], epsilon=1.0), "ZeroDivisionError"),
+    ]
+    for wrong, says in wrongs:
+        with pytest.raises(DiscreetError) as caught:
+            wrong()
+        assert says in str(caught.value)

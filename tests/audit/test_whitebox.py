@@ -1,0 +1,119 @@
+"""A certificate states the realised epsilon in exact arithmetic; a script without dependencies re-verifies it."""
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
+from discreet.audit import certificate, certificate_of, verify
+from discreet.mechanisms.sampler import FiniteSampler
+from discreet.numerics import log_bracket
+from discreet.release import TOTAL
+from tests.strategies import bands, epsilons, sizes
+
+
+def verified(path: Path) -> tuple[int, str]:
+    """The script as somebody else would run it: alone, without this package or any other."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", verify.__file__, str(path)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@given(st.fractions(1, 10**9))
+@settings(max_examples=200)
+def test_logarithms_are_bracketed(ratio: Fraction) -> None:
+    low, high = log_bracket(ratio)
+    assert 0 <= low <= high <= low + Fraction(1, 10**50) + low * Fraction(1, 10**50)
+    with mpmath.workdps(80):
+        exact = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+        assert mpmath.mpf(low.numerator) / low.denominator <= exact <= mpmath.mpf(high.numerator) / high.denominator
+
+
+@pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler])
+@pytest.mark.parametrize("family", [Simplex(10), Band(np.ones(6), lower=0.5, upper=2.0)])
+def test_extreme_clients_realise_all_of_epsilon(kind: type[FiniteSampler], family: Simplex | Band) -> None:
+    found = certificate(kind(family, epsilon=1.0))
+    assert found.holds
+    assert 1 - Fraction(1, 10**12) < found.realised[0] <= found.realised[1] < 1
+    assert found.possible is not None
+    assert found.realised[0] <= found.possible[1] <= 1
+
+
+@given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
+@settings(deadline=None, max_examples=60)
+def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind: type[FiniteSampler]) -> None:
+    family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
+    found = certificate(kind(family, epsilon=data.draw(epsilons(1e-3, 40.0))))
+    assert found.holds
+    assert not found.refuted
+    assert verify.problems(json.loads(found.to_json())) == []
+
+
+def test_the_script_runs_alone_and_finds_every_forgery(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    found = certificate(OptimalSampler(Simplex(4), epsilon=0.5))
+    found.write(path)
+    code, said = verified(path)
+    assert (code, "0.5-LDP between any two inputs whatever" in said) == (0, True)
+    forgeries: dict[str, Callable[[Any], Any]] = {
+        "smaller epsilon": lambda r: r.update(epsilon=0.499999),
+        "row": lambda r: r["weights"][0].__setitem__(0, r["weights"][0][0] + 1),
+        "outside the box": lambda r: r["box"]["upper"].__setitem__(0, r["weights"][0][0] - 1),
+        "ratio": lambda r: r["worst"].update(ratio="3/2"),
+        "whole number": lambda r: r["weights"][0].__setitem__(1, 1.5),
+        "the box allows": lambda r: r["box"]["upper"].__setitem__(1, TOTAL),
+    }
+    for name, forge in forgeries.items():
+        record = json.loads(found.to_json())
+        forge(record)
+        path.write_text(json.dumps(record))
+        code, said = verified(path)
+        assert (code, "WRONG" in said) == (1, True), name
+    for text in ("", "[]", "{}", '{"format": "discreet certificate", "version": 2}', "null"):
+        path.write_text(text)
+        code, said = verified(path)
+        assert (code, "not a certificate" in said) == (2, True), text
+    assert verified(tmp_path / "nowhere.json")[0] == 2
+
+
+def test_one_wrong_atom_is_found_exactly(tmp_path: Path) -> None:
+    """A mechanism by somebody else, right but for one unit of one weight."""
+    right = OptimalSampler(Simplex(3), epsilon=1.0)
+    table = right.weights(np.eye(3)).tolist()
+    assert certificate_of(table, epsilon=1.0).holds
+    table[0][1] -= 10**16
+    table[0][2] += 10**16
+    wrong = certificate_of(table, epsilon=1.0, mechanism="theirs", inputs=("a", "b", "c"))
+    assert wrong.refuted
+    assert not wrong.holds
+    assert wrong.worst[0] == 1
+    wrong.write(tmp_path / "wrong.json")
+    assert verified(tmp_path / "wrong.json")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        ([[1, 2]], "at least two rows"),
+        ([[1, 2], [3, 1]], "sum to [3, 4]"),
+        ([[0, 3], [2, 1]], "weights[0][0] = 0"),
+        ([[1.5, 1.5], [2, 1]], "weights[0][0] = 1.5"),
+        ([[math.nan, 1.5], [2, 1]], "weights[0][0] = nan"),
+    ],
+)
+def test_bad_tables_are_refused(weights: list[list[float]], says: str) -> None:
+    with pytest.raises(DiscreetError) as caught:
+        certificate_of(weights, epsilon=1.0)
+    assert says in str(caught.value)

@@ -1,0 +1,58 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import OptimalSampler, Simplex
+from discreet.agreement import Agreement
+
+Run = Callable[..., Any]
+
+
+def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
+    path, labels = str(tmp_path / "a.json"), tmp_path / "labels.txt"
+    labels.write_text("red\ngreen\nblue\n")
+    made = run("agree", path, "--epsilon", "0.5", "--domain", str(labels), "--rounds", "3", "--purpose", "colours")
+    assert made.exit_code == 0, made.output
+    expected = Agreement.of(OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=0.5), rounds=3, purpose="colours")
+    assert expected.id in made.stdout.replace("\n", "")
+    assert Agreement.read(path) == expected
+    record = json.loads(run("agree", path, "--check", "--json").stdout)
+    assert record == {"id": expected.id, "agreement": expected.document}
+    assert "exists already" in refusal("agree", path, "--epsilon", "0.5", "--outcomes", "3")
+    banded = run(
+        "agree",
+        str(tmp_path / "b.json"),
+        "--epsilon",
+        "1",
+        "--outcomes",
+        "4",
+        "--lower",
+        "0.5",
+        "--upper",
+        "2",
+        "--json",
+    )
+    assert json.loads(banded.stdout)["agreement"]["family"]["lower"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "needs --epsilon"),
+        (("--epsilon", "1"), "either --outcomes K or --domain"),
+        (("--epsilon", "nan", "--outcomes", "3"), "epsilon = nan"),
+        (("--epsilon", "1", "--outcomes", "3", "--mechanism", "best"), "'best'"),
+        (("--epsilon", "1", "--outcomes", "3", "--rounds", "0"), "rounds = 0"),
+        (("--epsilon", "1", "--domain", "nowhere.txt"), "nowhere.txt"),
+        (("--check",), "new.json"),
+    ],
+)
+def test_mistakes_get_one_line(
+    refusal: Callable[..., str], arguments: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert says in refusal("agree", "new.json", *arguments)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,90 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.audit import verify
+from tests.pictures import assert_picture
+
+Run = Callable[..., Any]
+Refusal = Callable[..., str]
+
+MECHANISMS = """
+import numpy as np
+rng = np.random.default_rng(0)
+def respond(value, n):
+    return np.where(rng.random(n) < 0.7, value, 1 - value)
+def broken(value, n):
+    raise RuntimeError("out of order")
+number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "audited_mechanisms.py").write_text(MECHANISMS)
+    monkeypatch.delitem(sys.modules, "audited_mechanisms", raising=False)
+    return tmp_path
+
+
+INPUTS = ("--input", "0", "--input", "1", "--draws", "20000")
+
+
+@pytest.mark.parametrize("name", ["audited_mechanisms:respond", "audited_mechanisms.py:respond"])
+def test_a_false_claim_fails_and_a_true_one_passes(run: Run, folder: Path, name: str) -> None:
+    refuted = run("audit", name, "--epsilon", "0.5", *INPUTS, "--plot", "out/audit.png")
+    assert refuted.exit_code == 1, refuted.output
+    assert "REFUTED" in refuted.stdout
+    assert "empirical_epsilon_lower_bound 0.8" in refuted.stdout
+    assert_picture(folder / "out" / "audit.png")
+    passed = run("audit", name, "--epsilon", "0.9", *INPUTS, "--json")
+    assert passed.exit_code == 0
+    record = json.loads(passed.stdout)
+    assert record["refuted"] is False
+    assert 0.75 < record["empirical_epsilon_lower_bound"] < 0.85
+    assert record["events"][0]["draws"] == 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("audited_mechanisms", "--epsilon", "1"), "MODULE:CALLABLE"),
+        (("audited_mechanisms:number", "--epsilon", "1"), "no callable 'number'"),
+        (("audited_mechanisms:missing.part", "--epsilon", "1"), "no callable 'missing.part'"),
+        (("no_such_module:f", "--epsilon", "1"), "no_such_module cannot be imported"),
+        (("no_such_file.py:f", "--epsilon", "1"), "no_such_file.py cannot be imported"),
+        (("audited_mechanisms:respond", "--epsilon", "1"), "0 inputs"),
+        (("audited_mechanisms:respond", "--epsilon", "nan", *INPUTS), "epsilon = nan"),
+        (("audited_mechanisms:broken", "--epsilon", "1", *INPUTS), "RuntimeError: out of order"),
+        (("audited_mechanisms:respond", "--epsilon", "1", "--input", "a", "--input", "b"), "failed on input 'a'"),
+    ],
+)
+def test_mistakes_get_one_line(refusal: Refusal, folder: Path, arguments: tuple[str, ...], says: str) -> None:
+    assert says in refusal("audit", *arguments)
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "linear", "mollifier"])
+def test_certify_writes_what_the_script_verifies(run: Run, tmp_path: Path, mechanism: str) -> None:
+    path = tmp_path / "certificate.json"
+    result = run("certify", "--outcomes", "6", "--epsilon", "0.7", "--mechanism", mechanism, "-o", str(path))
+    assert result.exit_code == 0, result.output
+    assert "(holds)" in result.stdout
+    subprocess.run([sys.executable, "-I", "-S", verify.__file__, str(path)], check=True, capture_output=True)
+    banded = run("certify", "--outcomes", "6", "--epsilon", "0.7", "--lower", "0.5", "--upper", "2", "-o", str(path))
+    assert "0.7" in banded.stdout
+
+
+def test_certify_refuses_unknown_mechanisms(refusal: Refusal, tmp_path: Path) -> None:
+    out = str(tmp_path / "c.json")
+    assert "'best' is not one of" in refusal(
+        "certify", "--outcomes", "3", "--epsilon", "1", "--mechanism", "best", "-o", out
+    )
+    assert "epsilon = 0" in refusal("certify", "--outcomes", "3", "--epsilon", "0", "-o", out)
+    assert "nowhere" in refusal(
+        "certify", "--outcomes", "3", "--epsilon", "1", "-o", str(tmp_path / "nowhere" / "c.json")
+    )

@@ -1,0 +1,210 @@
+"""`discreet sample` and `discreet secret`, end to end."""
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from discreet.release.keyed import read_secret
+from tests.engines.tables import rows
+
+Run = Callable[..., Any]
+
+ANIMALS = ["ant", "bee", "cow", "dog"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table, its labels, and a secret."""
+    monkeypatch.chdir(tmp_path)
+    table = rows(outcomes=4)
+    pl.DataFrame(
+        {"who": [f"c{c}" for c in table["client"]], "what": [ANIMALS[v] for v in table["value"]], "n": [1] * 4000}
+    ).write_parquet("in.parquet")
+    Path("animals.txt").write_text("\n".join(ANIMALS) + "\n")
+    return tmp_path
+
+
+BASE = ("sample", "in.parquet", "--client", "who", "--value", "what", "--epsilon", "2")
+
+
+def test_the_main_job(folder: Path, run: Run) -> None:
+    result = run(*BASE, "--domain", "animals.txt", "-o", "out.parquet")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    out = pl.read_parquet("out.parquet")
+    assert out.columns == ["client", "sample", "agreement"]
+    assert out["client"].n_unique() == out.height == 300
+    assert set(out["sample"]) <= set(ANIMALS)
+    said = result.stderr.splitlines()
+    assert said[0] == "300 samples to out.parquet, 2-LDP each"
+    assert said[1].startswith("read 4,000 rows of 300 clients in ")
+    assert said[2] == f"agreement {out['agreement'][0]}"
+    assert "spends epsilon again" in said[3]
+
+
+def test_a_secret_makes_it_repeatable_and_stays_one(folder: Path, run: Run) -> None:
+    made = run("secret", "my.secret")
+    assert made.exit_code == 0
+    hidden = read_secret("my.secret").value.hex()
+    assert hidden not in made.output
+    outputs = []
+    for name, extra in (("a", ()), ("b", ()), ("c", ("--round", "2"))):
+        arguments = (
+            *BASE,
+            "--domain",
+            "animals.txt",
+            "--secret",
+            "my.secret",
+            "--rounds",
+            "2",
+            *extra,
+            "-o",
+            f"{name}.parquet",
+        )
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+        assert hidden not in result.output
+        outputs.append(pl.read_parquet(f"{name}.parquet"))
+    assert outputs[0].equals(outputs[1])
+    assert not outputs[0].equals(outputs[2])
+    assert outputs[0]["agreement"].equals(outputs[2]["agreement"])
+    assert "round 2 of 2: 4 together" in result.stderr
+    assert "gives the same samples again" in result.stderr
+
+
+def test_options_reach_the_release(folder: Path, run: Run) -> None:
+    table = pl.read_parquet("in.parquet")
+    table = pl.concat([table, pl.DataFrame({"who": ["c1", "c2"], "what": ["yeti", None], "n": [2, 1]})])
+    table.with_columns(pl.col("n").cast(pl.Float64).alias("w")).write_parquet("odd.parquet")
+    Path("everybody.txt").write_text("\n".join(f"c{c}" for c in range(400)) + "\n")
+    result = run(
+        "sample", "odd.parquet", "--client", "who", "--value", "what", "--epsilon", "1", "--domain", "animals.txt", "--other",
+        "rest", "--nulls", "other", "--weight", "w", "--clients", "everybody.txt", "--mechanism", "linear", "--purpose",
+        "a test", "--memory", "1MB", "--scratch", ".", "-o", "out.csv",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "400 samples to out.csv, 1-LDP each" in result.stderr
+    assert "1 null values taken as other" in result.stderr
+    assert "1 values outside the domain taken as rest" in result.stderr
+    assert "100 listed clients without records drew from the reference" in result.stderr
+    assert set(pl.read_csv("out.csv")["sample"]) == {*ANIMALS, "rest"}
+    dropped = run(*BASE, "--domain", "animals.txt", "--count", "n", "--drop-client", "-o", "out.arrow", "-q")
+    assert dropped.exit_code == 0
+    assert dropped.output == ""
+    assert pl.read_ipc("out.arrow").columns == ["sample", "agreement"]
+
+
+def test_numbers_and_intervals(folder: Path, run: Run) -> None:
+    table = rows()
+    frame = pl.DataFrame(table).with_columns((pl.col("value") / 10.0).alias("level"))
+    frame.write_parquet("numbers.parquet")
+    base = ("sample", "numbers.parquet", "--client", "client", "--epsilon", "1", "-q", "-o", "out.parquet")
+    assert run(*base, "--value", "value", "--domain-size", "40").exit_code == 0
+    assert pl.read_parquet("out.parquet")["sample"].is_between(0, 39).all()
+    assert run(*base, "--value", "value", "--domain-size", "20", "--other", "0").exit_code == 0
+    assert run(*base, "--value", "level", "--bounds", "-1", "4", "--cells", "10").exit_code == 0
+    samples = pl.read_parquet("out.parquet")["sample"]
+    assert samples.is_between(-1.0, 4.0).all()
+    assert samples.n_unique() > 250
+    assert run(*base, "--value", "level", "--bounds", "1", "2", "--cells", "10", "--other", "nearest").exit_code == 0
+
+
+def test_pipes(folder: Path) -> None:
+    """Arrow in and Arrow out, CSV in and CSV out, through real pipes."""
+    frame = pl.read_parquet("in.parquet")
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, frame.to_arrow().schema) as writer:
+        writer.write_table(frame.to_arrow())
+    command = [
+        sys.executable, "-c", "from discreet.cli import main; main()", "sample", "-", "--client", "who", "--value", "what",
+        "--epsilon", "2", "--domain", "animals.txt", "-o", "-",
+    ]  # fmt: skip
+    arrow = subprocess.run(command, input=stream.getvalue(), capture_output=True, check=True)
+    assert pa.ipc.open_stream(arrow.stdout).read_all().num_rows == 300
+    assert arrow.stderr.decode().startswith("300 samples to standard output")
+    text = subprocess.run(
+        [*command, "--format", "csv"], input=frame.write_csv().encode(), capture_output=True, check=True
+    )
+    assert pl.read_csv(io.BytesIO(text.stdout)).height == 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((), "give the public domain once"),
+        (("--domain", "animals.txt", "--domain-size", "4"), "give the public domain once"),
+        (("--bounds", "0", "1"), "go together"),
+        (("--domain-size", "4", "--cells", "2"), "go together"),
+        (("--domain", "nowhere.txt"), "nowhere.txt cannot be read"),
+        (("--domain", "gap.txt"), "gap.txt, line 2 is empty"),
+        (("--domain", "binary.txt"), "not UTF-8"),
+        (("--domain", "few.txt"), "column 'what' holds values outside the domain: '"),
+        (("--domain-size", "4"), "cast the column to integers"),
+        (("--domain-size", "4", "--other", "x"), "--other x is not one of"),
+        (("--bounds", "1", "0", "--cells", "3"), "do not enclose an interval"),
+        (("--bounds", "0", "1", "--cells", "3", "--other", "ant"), "'nearest'"),
+        (("--domain", "animals.txt", "--nulls", "maybe"), "nulls = 'maybe'"),
+        (("--domain", "animals.txt", "--mechanism", "magic"), "mechanism = 'magic'"),
+        (("--domain", "animals.txt", "--round", "2"), "round = 2"),
+        (("--domain", "animals.txt", "--memory", "lots"), "--memory lots"),
+        (("--domain", "animals.txt", "--memory", "1K"), "memory = 1000 is less than"),
+        (("--domain", "animals.txt", "--engine", "abacus"), "engine = 'abacus'"),
+        (("--domain", "animals.txt", "--secret", "open.secret"), "chmod 600"),
+        (("--domain", "animals.txt", "--secret", "nowhere"), "nowhere cannot be read"),
+        (("--domain", "animals.txt", "--clients", "few.txt"), "not on the list"),
+        (("--domain", "animals.txt", "--clients", "nowhere.txt"), "nowhere.txt cannot be read"),
+        (("--domain", "animals.txt", "--epsilon", "0"), "epsilon = 0 is not in (0, inf)"),
+        (("--domain", "animals.txt", "--value", "why"), "column 'why' is not in in.parquet; it has 'who', 'what', 'n'"),
+        (("--domain", "animals.txt", "--format", "xml"), "format = 'xml'"),
+        (("--domain", "animals.txt", "--engine", "spark", "--memory", "1G"), "for the local engine"),
+    ],
+)
+def test_mistakes_are_one_line(
+    folder: Path, refusal: Callable[..., str], arguments: tuple[str, ...], named: str
+) -> None:
+    Path("gap.txt").write_text("a\n\nb\n")
+    Path("binary.txt").write_bytes(b"\xff\xfe\x00")
+    Path("few.txt").write_text("ant\nbee\n")
+    Path("open.secret").write_text("discreet-secret-1 " + "0" * 64)
+    Path("open.secret").chmod(0o644)
+    assert named in refusal(*BASE, *arguments, "-o", "out.parquet")
+    assert not Path("out.parquet").exists()
+
+
+def test_a_secret_is_not_replaced(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    assert run("secret", "s").exit_code == 0
+    before = Path("s").read_bytes()
+    assert "exists already" in refusal("secret", "s")
+    assert Path("s").read_bytes() == before
+
+
+def test_progress_is_shown_on_a_terminal(folder: Path) -> None:
+    """On a pseudo-terminal the bars name rows and clients and their speed."""
+    import os
+    import pty
+
+    leader, follower = pty.openpty()
+    command = [
+        sys.executable, "-c", "from discreet.cli import main; main()", *BASE, "--domain", "animals.txt", "-o", "out.parquet",
+    ]  # fmt: skip
+    environment = {**os.environ, "COLUMNS": "100", "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower, env=environment) as process:
+        os.close(follower)
+        shown = b""
+        try:
+            while chunk := os.read(leader, 4096):
+                shown += chunk
+        except OSError:  # how a terminal says that the other side is gone
+            pass
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"4,000 rows" in shown
+    assert b"clients" in shown
+    assert b"/s" in shown

@@ -1,0 +1,259 @@
+"""Files in and files out: every format, whole or not at all."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from discreet.engines import Request, sample_file
+from discreet.engines.inputs import client_list, file_source, standard_input
+from discreet.engines.local import METADATA
+from discreet.engines.outputs import format_of, writer_to
+from discreet.errors import DiscreetError
+from tests.engines.tables import SECRET, by_client, expected, rows
+
+TABLE = rows()
+NAMED = {"client": [f"c{client}" for client in TABLE["client"]], "value": TABLE["value"]}
+REQUEST = Request.of(client="client", value="value", domain=40, epsilon=3.0, secret=SECRET)
+
+
+def frame(table: dict[str, list[Any]] = NAMED) -> pl.DataFrame:
+    return pl.DataFrame(table)
+
+
+def write_parts(folder: Path, suffix: str) -> None:
+    """The table in three files, one of them in a folder below."""
+    (folder / "more").mkdir(parents=True)
+    for number, name in enumerate(["a", "b", "more/c"]):
+        piece = frame().slice(number * 1500, 1500 if number < 2 else None)
+        path = folder / f"{name}{suffix}"
+        {".parquet": piece.write_parquet, ".csv": piece.write_csv, ".arrow": piece.write_ipc}[suffix](path)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
+@pytest.mark.parametrize("how", ["file", "folder", "glob"])
+def test_every_input_gives_the_same_release(tmp_path: Path, suffix: str, how: str) -> None:
+    write_parts(tmp_path / "in", suffix)
+    if how == "file":
+        one = tmp_path / f"one{suffix}"
+        {".parquet": frame().write_parquet, ".csv": frame().write_csv, ".arrow": frame().write_ipc}[suffix](one)  # type: ignore[operator]
+    path = {"file": f"one{suffix}", "folder": "in", "glob": f"in/**/*{suffix}"}[how]
+    summary = sample_file(str(tmp_path / path), str(tmp_path / "out.parquet"), REQUEST)
+    assert (summary.rows, summary.clients) == (4000, 300)
+    assert by_client(pq.read_table(tmp_path / "out.parquet")) == expected(NAMED, outcomes=40, epsilon=3.0)
+
+
+def test_an_arrow_stream_in_a_file(tmp_path: Path) -> None:
+    with pa.ipc.new_stream(str(tmp_path / "in.arrows"), frame().to_arrow().schema) as stream:
+        stream.write_table(frame().to_arrow(), max_chunksize=500)
+    sample_file(str(tmp_path / "in.arrows"), str(tmp_path / "out.arrow"), REQUEST)
+    with pa.ipc.open_file(str(tmp_path / "out.arrow")) as file:
+        assert by_client(file.read_all()) == expected(NAMED, outcomes=40, epsilon=3.0)
+
+
+def test_outputs_hold_the_same_records(tmp_path: Path) -> None:
+    frame().write_parquet(tmp_path / "in.parquet")
+    for suffix in ("parquet", "csv", "arrow"):
+        sample_file(str(tmp_path / "in.parquet"), str(tmp_path / f"out.{suffix}"), REQUEST)
+    tables = [
+        pq.read_table(tmp_path / "out.parquet"),
+        csv.read_csv(tmp_path / "out.csv"),
+        pa.ipc.open_file(str(tmp_path / "out.arrow")).read_all(),
+    ]
+    plain = [pl.DataFrame(table).with_columns(pl.col("agreement").cast(pl.String)) for table in tables]
+    assert plain[0].equals(plain[1])
+    assert plain[0].equals(plain[2])
+    assert METADATA in tables[0].schema.metadata
+    assert METADATA in tables[2].schema.metadata
+    assert oct((tmp_path / "out.parquet").stat().st_mode & 0o777) == oct(0o666 & ~current_umask())
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_csv_column_is_a_text_until_told_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("client,value,n\n007,1,2\n7,0,1\n007,0,1\n")
+    request = Request.of(client="client", value="value", domain=2, epsilon=1.0, count="n", secret=SECRET)
+    sample_file(str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), request)
+    out = (tmp_path / "out.csv").read_text().splitlines()
+    assert out[0] == '"client","sample","agreement"'
+    assert sorted(line.split(",")[0] for line in out[1:]) == ['"007"', '"7"']
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "named"),
+    [
+        ("in.csv", b"client,value\na,x\n", "in.csv: .*conversion from `str` to `i64` failed"),
+        ("in.csv", b"", "in.csv is empty"),
+        ("in.csv", b"client,value\na,,\n", "in.csv: "),
+        ("in.csv", b"a,b\n1,2\n", "column 'client' is not in .*in.csv; it has 'a', 'b'"),
+        ("in.csv", b"client,value\n,1\n", "column 'client' holds nulls"),
+        ("in.parquet", b"PAR1 and then nothing", "in.parquet: "),
+        ("in.parquet", b"client,value\n1,2\n", "is called parquet but holds text"),
+        ("in.csv", b"PAR1....PAR1", "is called csv but holds parquet"),
+        ("in.arrow", b"ARROW1\0\0 and then nothing", "in.arrow: "),
+        ("in.arrows", b"\xff\xff\xff\xff and then nothing at all", "is not an Arrow stream|damaged"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, named: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DiscreetError, match=named):
+        sample_file(str(tmp_path / name), str(tmp_path / "out.parquet"), REQUEST)
+    assert {path.name for path in tmp_path.iterdir()} == {name}
+
+
+def test_a_stream_that_ends_early_is_refused(tmp_path: Path) -> None:
+    whole = io.BytesIO()
+    with pa.ipc.new_stream(whole, frame().to_arrow().schema) as stream:
+        stream.write_table(frame().to_arrow(), max_chunksize=500)
+    (tmp_path / "in.arrows").write_bytes(whole.getvalue()[: len(whole.getvalue()) // 2])
+    with pytest.raises(DiscreetError, match="ends early or is damaged"):
+        sample_file(str(tmp_path / "in.arrows"), str(tmp_path / "out.parquet"), REQUEST)
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_places_that_will_not_do(tmp_path: Path) -> None:
+    frame().write_parquet(tmp_path / "in.parquet")
+    frame().write_csv(tmp_path / "in.csv")
+    (tmp_path / "empty").mkdir()
+    cases = [
+        (tmp_path / "nowhere.parquet", tmp_path / "out.parquet", "does not exist"),
+        (tmp_path / "empty", tmp_path / "out.parquet", "holds no"),
+        (tmp_path, tmp_path / "out.parquet", "mixes csv and parquet"),
+        (tmp_path / "in.parquet", tmp_path / "out.xlsx", "ends in none of"),
+        (tmp_path / "in.parquet", tmp_path / "no" / "out.parquet", "cannot be written"),
+        (tmp_path / "in.parquet", tmp_path / "empty", "ends in none of"),
+    ]
+    for source, output, named in cases:
+        with pytest.raises(DiscreetError, match=named):
+            sample_file(str(source), str(output), REQUEST)
+    (tmp_path / "folder.parquet").mkdir()
+    with pytest.raises(DiscreetError, match="is a folder"):
+        sample_file(str(tmp_path / "in.parquet"), str(tmp_path / "folder.parquet"), REQUEST)
+    with pytest.raises(DiscreetError, match="format = 'xml'"):
+        format_of("out", "xml")
+    assert format_of("-") == "arrow"
+
+
+def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("1\n-2\n30\n")
+    assert client_list(tmp_path / "list.txt", "client", integers=True).to_pylist() == [1, -2, 30]
+    assert client_list(tmp_path / "list.txt", "client", integers=False).to_pylist() == ["1", "-2", "30"]
+    frame().write_parquet(tmp_path / "list.parquet")
+    assert set(client_list(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(NAMED["client"])
+    with pytest.raises(DiscreetError, match="column 'who' is not in"):
+        client_list(tmp_path / "list.parquet", "who", integers=False)
+    (tmp_path / "list.txt").write_text("1\n01\n")
+    with pytest.raises(DiscreetError, match="line 2: '01' is no integer"):
+        client_list(tmp_path / "list.txt", "client", integers=True)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "stream"])
+def test_standard_input_in_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    content = io.BytesIO()
+    if kind == "stream":
+        with pa.ipc.new_stream(content, frame().to_arrow().schema) as stream:
+            stream.write_table(frame().to_arrow())
+    else:
+        {"parquet": frame().write_parquet, "csv": frame().write_csv, "arrow": frame().write_ipc}[kind](content)  # type: ignore[operator]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.getvalue()))))
+    with standard_input(tmp_path) as source:
+        assert list(source.schema) == ["client", "value"]
+        assert source.name == "standard input"
+        assert sum(batch.height for batch in source.frames(lambda rows: rows)) == 4000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "out.parquet").write_bytes(b"old")
+    schema = pa.schema([("sample", pa.int64())])
+
+    def broken() -> None:
+        with writer_to(str(tmp_path / "out.parquet"), schema, "parquet") as writer:
+            writer.write(pa.RecordBatch.from_pydict({"sample": [1]}))
+            raise RuntimeError("halfway")
+
+    with pytest.raises(RuntimeError, match="halfway"):
+        broken()
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.parquet", b"old")]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
+def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> None:
+    """Killed outright between two writes: the old file is still there, and what is left over is called partial."""
+    target = tmp_path / f"out.{kind}"
+    target.write_bytes(b"old")
+    program = f"""
+        import time, pyarrow as pa
+        from discreet.engines import outputs
+        outputs._ROW_GROUP = 1000
+        batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
+        with outputs.writer_to({str(target)!r}, batch.schema, {kind!r}) as writer:
+            for _ in range(100):
+                writer.write(batch)
+            print("writing", flush=True)
+            time.sleep(60)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    left = {path.name for path in tmp_path.iterdir()} - {target.name}
+    assert target.read_bytes() == b"old"
+    assert len(left) == 1
+    assert left.pop().endswith(".partial")
+
+
+def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
+    """Ctrl-C while records lie on disk: neither an output nor what was spilled is left."""
+    pl.DataFrame(rows(clients=1000, number=200_000)).write_parquet(tmp_path / "in.parquet")
+    (tmp_path / "scratch").mkdir()
+    program = f"""
+        import sys, time
+        from pathlib import Path
+        from discreet.engines import Request, inputs, local, parts
+        inputs._BATCH = 5000
+        local._LEAST_MEMORY = 1
+        spill = parts.Parts._spill
+        def slow(self):
+            spill(self)
+            print("spilled", flush=True)
+            time.sleep(0.2)
+        parts.Parts._spill = slow
+        request = Request.of(client="client", value="value", domain=40, epsilon=1.0)
+        local.sample_file({str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r}, request, memory=20000,
+                          folder=Path({str(tmp_path / "scratch")!r}))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "spilled\n"
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+    assert process.returncode != 0
+    assert {path.name for path in tmp_path.iterdir()} == {"in.parquet", "scratch"}
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_rows_are_known_where_the_format_says_so(tmp_path: Path) -> None:
+    frame().write_parquet(tmp_path / "in.parquet")
+    frame().write_csv(tmp_path / "in.csv")
+    assert file_source(str(tmp_path / "in.parquet")).rows == 4000
+    assert file_source(str(tmp_path / "in.csv")).rows is None

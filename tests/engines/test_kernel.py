@@ -1,0 +1,159 @@
+"""The kernel alone: RecordBatch in, RecordBatch out."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.engines import Kernel, Request
+from discreet.engines.jobs import Job
+from discreet.errors import DiscreetError
+from tests.engines.tables import SECRET, expected, rows
+
+
+def job(domain: Any = 40, epsilon: float = 3.0, **terms: Any) -> Job:
+    import polars as pl
+
+    schema = pl.Schema({"client": pl.Int64(), "value": pl.Float64() if hasattr(domain, "low") else pl.Int64()})
+    request = Request.of(client="client", value="value", domain=domain, epsilon=epsilon, secret=SECRET, **terms)
+    return request.job(schema, untyped=False, where="a test")
+
+
+def lists(table: dict[str, list[Any]]) -> tuple[list[Any], list[list[int]]]:
+    held: dict[Any, list[int]] = {}
+    for client, value in zip(table["client"], table["value"], strict=True):
+        held.setdefault(client, []).append(value)
+    return list(held), list(held.values())
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "linear"])
+@pytest.mark.parametrize("named", [False, True])
+def test_every_sample_is_the_dense_core_s(mechanism: str, named: bool) -> None:
+    table = rows()
+    if named:
+        table["client"] = [f"client-{client}" for client in table["client"]]
+    clients, held = lists(table)
+    batch = pa.RecordBatch.from_pydict({"client": clients, "outcomes": held})
+    released = Kernel(job(mechanism=mechanism))(batch)
+    assert released.schema.names == ["client", "sample", "agreement"]
+    samplers = {"optimal": dc.OptimalSampler, "linear": dc.LinearSampler}
+    by_hand = expected(table, outcomes=40, epsilon=3.0, mechanism=samplers[mechanism])
+    assert dict(zip(clients, released.column("sample").to_pylist(), strict=True)) == by_hand
+    assert set(released.column("agreement").to_pylist()) == {job(mechanism=mechanism).agreement.id}
+
+
+@pytest.mark.parametrize("kind", [pa.int16(), pa.int32(), pa.uint8(), pa.uint32(), pa.int64(), pa.uint64()])
+@pytest.mark.parametrize("wrap", [pa.list_, pa.large_list])
+def test_lists_of_any_integers_will_do(kind: pa.DataType, wrap: Any) -> None:
+    kernel = Kernel(job())
+    held = [[1, 2, 2], [39], [], [5, 4, 5]]
+    plain = kernel(
+        pa.RecordBatch.from_pydict({"client": [1, 2, 3, 4], "outcomes": pa.array(held, pa.list_(pa.int64()))})
+    )
+    other = kernel(pa.RecordBatch.from_pydict({"client": [1, 2, 3, 4], "outcomes": pa.array(held, wrap(kind))}))
+    assert other.equals(plain)
+
+
+def test_slices_large_texts_and_dictionaries_are_read_right() -> None:
+    kernel = Kernel(job())
+    names = ["", "a", "bc", "déjà vu", "bc "]
+    held = [[1], [2, 2], [], [3, 4], [5]]
+    whole = pa.RecordBatch.from_pydict({"client": names, "outcomes": pa.array(held, pa.list_(pa.int64()))})
+    samples = kernel(whole).column("sample").to_pylist()
+    assert kernel(whole.slice(2, 3)).column("sample").to_pylist() == samples[2:]
+    for column in (
+        pa.array(names, pa.large_string()),
+        pa.array(names, pa.string_view()),
+        pa.array(names).dictionary_encode(),
+    ):
+        again = pa.RecordBatch.from_arrays([column, whole.column("outcomes")], names=["client", "outcomes"])
+        assert kernel(again).column("sample").to_pylist() == samples
+
+
+def test_counts_weigh_records() -> None:
+    kernel = Kernel(job())
+    clients = list(range(400))
+    repeated = kernel(pa.RecordBatch.from_pydict({"client": clients, "outcomes": [[3, 8, 3, 3]] * 400}))
+    columns = {"client": clients, "outcomes": [[8, 3, 7]] * 400, "counts": [[1, 3, 0]] * 400}
+    assert kernel(pa.RecordBatch.from_pydict(columns)).equals(repeated)
+
+
+def test_many_clients_are_shared_among_threads() -> None:
+    kernel = Kernel(job())
+    number = 40_000
+    outcomes = pa.LargeListArray.from_arrays(np.arange(number + 1), np.arange(number, dtype=np.uint32) % 40)
+    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(number)), outcomes], names=["client", "outcomes"])
+    whole = kernel(batch)
+    pieces = [kernel(batch.slice(start, 1000)) for start in range(0, number, 1000)]
+    assert pa.Table.from_batches([whole]).equals(pa.Table.from_batches(pieces).combine_chunks())
+
+
+def test_an_empty_batch_gives_an_empty_batch() -> None:
+    empty = pa.RecordBatch.from_arrays(
+        [pa.array([], pa.int64()), pa.array([], pa.list_(pa.int32()))], names=["client", "outcomes"]
+    )
+    assert Kernel(job())(empty).num_rows == 0
+
+
+def test_cells_give_points_within_them() -> None:
+    cells = dc.engines.Cells(-2.0, 6.0, 16)
+    kernel = Kernel(job(domain=cells, epsilon=9.0))
+    held = pa.array([[place % 16] for place in range(3000)], pa.list_(pa.int32()))
+    points = (
+        kernel(pa.RecordBatch.from_pydict({"client": list(range(3000)), "outcomes": held})).column("sample").to_numpy()
+    )
+    own = np.arange(3000) % 16
+    inside = np.floor((points + 2.0) / 0.5).astype(int) == own
+    assert points.min() >= -2.0
+    assert points.max() <= 6.0
+    q = np.exp(9.0) / (np.exp(9.0) + 15)
+    assert abs(inside.mean() - q) < 5 * np.sqrt(q * (1 - q) / 3000)
+    within = (points[inside] + 2.0) / 0.5 - own[inside]
+    assert abs(within.mean() - 0.5) < 5 * np.sqrt(1 / 12 / inside.sum())
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"who": [1], "outcomes": [[1]]}, "no column 'client'"),
+        ({"client": [1], "what": [[1]]}, "no column 'outcomes'"),
+        ({"client": [1.5], "outcomes": [[1]]}, "texts or integers"),
+        ({"client": [None, 1], "outcomes": [[1], [1]]}, "'client' holds 1 nulls"),
+        ({"client": [1], "outcomes": [None]}, "'outcomes' holds"),
+        ({"client": [1], "outcomes": [[1, None]]}, "lists with nulls"),
+        ({"client": [1], "outcomes": [["a"]]}, "not lists of outcome numbers"),
+        ({"client": [1], "outcomes": [3]}, "not lists of outcome numbers"),
+        ({"client": [1], "outcomes": [[-1]]}, "not lists of outcome numbers"),
+        ({"client": [1], "outcomes": [[1, 2]], "counts": [[1]]}, "different lengths"),
+        ({"client": [1], "outcomes": [[1]], "counts": [["x"]]}, "not lists of numbers"),
+        (
+            {"client": [1, 9], "outcomes": [[1], [40]]},
+            "client 9: outcome 40 is not in the domain; outcomes are 0 to 39",
+        ),
+        (
+            {"client": ["a", "b"], "outcomes": [[1], [2]], "counts": [[1.0], [-2.0]]},
+            "client 'b': outcome 2 has a negative count",
+        ),
+        ({"client": ["a"], "outcomes": [[1]], "counts": [[float("nan")]]}, "not a number"),
+        ({"client": [4], "outcomes": [[1, 2]], "counts": [[1.7e308, 1.7e308]]}, "client 4: has counts that add up"),
+    ],
+)
+def test_bad_batches_are_refused_by_name(columns: dict[str, list[Any]], named: str) -> None:
+    with pytest.raises(DiscreetError, match=named):
+        Kernel(job())(pa.RecordBatch.from_pydict(columns))
+
+
+def test_integers_past_the_signed_ones_are_refused() -> None:
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([2**64 - 1], pa.uint64()), pa.array([[1]])], names=["client", "outcomes"]
+    )
+    with pytest.raises(DiscreetError, match="cast it to text"):
+        Kernel(job())(batch)
+
+
+def test_a_kernel_does_not_travel() -> None:
+    with pytest.raises(TypeError, match="holds a key"):
+        pickle.dumps(Kernel(job()))

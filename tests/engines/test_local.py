@@ -1,0 +1,368 @@
+"""Tables of rows on one machine: every form of table gives the same release, and nothing about it depends on their order."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.engines import Cells, sample
+from discreet.engines import parts as parts_module
+from discreet.engines.inputs import source_of
+from discreet.engines.jobs import Request
+from discreet.engines.local import METADATA, LocalRelease
+from discreet.engines.parts import Parts
+from discreet.errors import DiscreetError
+from tests.engines.tables import SECRET, by_client, expected, rows
+
+TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0}
+
+
+def released(table: Any, **changes: Any) -> pa.Table:
+    return sample(table, **{**TERMS, "secret": SECRET, **changes})
+
+
+def test_the_release_is_the_dense_core_s() -> None:
+    table = rows()
+    found = released(pa.table(table))
+    assert by_client(found) == expected(table, outcomes=40, epsilon=3.0)
+    agreement = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(40), epsilon=3.0))
+    assert found.column("agreement").unique().to_pylist() == [agreement.id]
+    assert dc.Agreement.from_json(found.schema.metadata[METADATA].decode()) == agreement
+
+
+def test_every_form_of_table_gives_the_same_release() -> None:
+    table = pa.table(rows())
+    forms: list[Any] = [
+        pa.Table.from_batches(table.to_batches(max_chunksize=100)),
+        table.combine_chunks().to_batches()[0],
+        table.to_reader(max_chunksize=333),
+        pl.DataFrame(table),
+        pl.LazyFrame(table),
+        table.cast(pa.schema([("client", pa.int32()), ("value", pa.uint8())])),
+    ]
+    whole = by_client(released(table))
+    for form in forms:
+        assert by_client(released(form)) == whole
+
+
+def test_texts_in_every_guise_are_the_same_clients() -> None:
+    table = rows()
+    names = [f"c{client}" for client in table["client"]]
+    plain = pa.table({"client": names, "value": table["value"]})
+    whole = by_client(released(plain))
+    assert whole == expected({"client": names, "value": table["value"]}, outcomes=40, epsilon=3.0)
+    frame = pl.DataFrame({"client": names, "value": table["value"]})
+    for kind in (pl.Categorical, pl.Enum(sorted(set(names)))):
+        assert by_client(released(frame.with_columns(pl.col("client").cast(kind)))) == whole
+
+
+def test_an_integer_and_its_digits_are_different_clients() -> None:
+    table = rows()
+    texts = by_client(released(pa.table({"client": list(map(str, table["client"])), "value": table["value"]})))
+    integers = by_client(released(pa.table(table)))
+    assert {str(client) for client in integers} == set(texts)
+    assert any(sample != texts[str(client)] for client, sample in integers.items())
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 6)), min_size=1, max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_order_of_rows_does_not_matter(pairs: list[tuple[int, int]], random: Any) -> None:
+    mixed = random.sample(pairs, len(pairs))
+    one, two = (
+        released(pa.table({"client": [c for c, _ in side], "value": [v for _, v in side]}), domain=7)
+        for side in (pairs, mixed)
+    )
+    assert one.equals(two)  # the order of the output included
+
+
+def test_what_repeats_and_what_does_not() -> None:
+    """Same secret, data and round: the same samples. Another round, agreement or secret, or changed data: fresh ones."""
+    table = pa.table(rows())
+    first = by_client(released(table, rounds=2))
+    assert by_client(released(table, rounds=2)) == first
+    fresh = [
+        released(table, rounds=2, round=2),
+        released(table, rounds=2, purpose="another"),
+        released(table, rounds=2, secret=dc.engines.Secret(bytes(32))),
+        released(pa.concat_tables([table, table]), rounds=2),  # the same law of every client, but other data
+        released(table, rounds=2, secret=None),
+    ]
+    for other in map(by_client, fresh):
+        agree = np.mean([other[client] == sample for client, sample in first.items()])
+        assert agree < 0.5  # two independent draws over 40 outcomes seldom agree, at epsilon 3
+    changed = table.append_column("x", table.column("client")).select(["client", "value"])
+    assert by_client(released(changed, rounds=2)) == first
+
+
+def test_one_changed_record_redraws_that_client_alone() -> None:
+    table = rows()
+    before = by_client(released(pa.table(table)))
+    moved = {"client": [*table["client"], 7], "value": [*table["value"], 3]}
+    results = [by_client(released(pa.table(moved), secret=dc.engines.Secret(bytes([n]) * 32))) for n in range(30)]
+    origins = [by_client(released(pa.table(table), secret=dc.engines.Secret(bytes([n]) * 32))) for n in range(30)]
+    for one, two in zip(results, origins, strict=True):
+        assert {c: s for c, s in one.items() if c != 7} == {c: s for c, s in two.items() if c != 7}
+    assert any(one[7] != two[7] for one, two in zip(results, origins, strict=True))
+    assert set(before) == set(results[0])
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_records_larger_than_memory_give_the_same_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool, weight: str | None
+) -> None:
+    """Forced through the disk, and through splits of parts that are themselves too large."""
+    monkeypatch.setattr(parts_module, "_BITS", 2)
+    table = rows(clients=500, number=20_000)
+    columns: dict[str, Any] = {**table, "weight": np.random.default_rng(1).random(20_000)}
+    if named:
+        columns["client"] = [f"client {c}" for c in table["client"]]
+    frame = pl.DataFrame(columns)
+    request = Request.of(**TERMS, secret=SECRET, weight=weight)
+    whole = LocalRelease(source_of(frame), request)
+    in_memory = pa.Table.from_batches(whole.batches())
+    assert whole.summary.spilled_bytes == 0
+    reader = frame.to_arrow().to_reader(max_chunksize=2000)
+    spilling = LocalRelease(source_of(reader), request, folder=tmp_path)
+    spilling._budget = 20_000  # below what may be asked for: so that each of the four parts is split again
+    on_disk = pa.Table.from_batches(spilling.batches())
+    assert by_client(on_disk) == by_client(in_memory)
+    assert spilling.summary.spilled_bytes >= 2 * 20_000 * 12
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_spilled_is_for_its_owner_alone_and_never_more_than_the_budget_stays(tmp_path: Path) -> None:
+    clients = np.arange(50_000)
+    with Parts(seed=1, budget=100_000, folder=tmp_path) as parts:
+        for start in range(0, 50_000, 1000):
+            parts.add(pa.array(clients[start : start + 1000]), np.zeros(1000, dtype=np.uint32))
+            assert parts._held <= 100_000
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o077 == 0
+        seen = [client for group in parts.groups() for client in group().names.to_pylist()]
+    assert sorted(seen) == clients.tolist()
+    assert not folder.exists()
+
+
+def test_a_full_disk_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pa.ipc, "new_stream", full)
+    with (
+        pytest.raises(DiscreetError, match="No space left on device"),
+        Parts(seed=1, budget=10, folder=tmp_path) as parts,
+    ):
+        parts.add(pa.array([1, 2]), np.zeros(2, dtype=np.uint32))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_listed_clients_without_records_draw_from_the_reference() -> None:
+    table = {"client": [1, 2, 2], "value": [0, 1, 1]}
+    listed = list(range(4000))
+    found = by_client(released(pa.table(table), domain=4, clients=listed, epsilon=8.0))
+    assert sorted(found) == listed
+    alone = by_client(released(pa.table(table), domain=4, epsilon=8.0))
+    assert {client: found[client] for client in alone} == alone
+    counts = np.bincount([sample for client, sample in found.items() if client not in alone], minlength=4)
+    assert ((counts - 3998 / 4) ** 2 / (3998 / 4)).sum() < 30.7  # chi-squared, 3 degrees of freedom, 1e-6
+    with pytest.raises(DiscreetError, match="not on the list: 2"):
+        released(pa.table(table), domain=4, clients=[1, 3])
+    with pytest.raises(DiscreetError, match="clients of the table are integers"):
+        released(pa.table(table), domain=4, clients=["1", "2"])
+
+
+def test_a_column_of_counts_stands_for_rows() -> None:
+    table = pl.DataFrame(rows())
+    counted = table.group_by("client", "value").len("n")
+    whole = by_client(released(table))
+    assert by_client(released(counted, count="n")) == whole
+    assert by_client(released(counted.with_columns(pl.col("n").cast(pl.Float64)), weight="n")) == whole
+    lists = counted.group_by("client").agg("value", "n")
+    assert by_client(released(lists, count="n")) == whole
+    assert by_client(released(table.group_by("client").agg("value"))) == whole
+    split = pl.concat(
+        [table.head(1000).group_by("client").agg("value"), table.tail(3000).group_by("client").agg("value")]
+    )
+    assert by_client(released(split)) == whole
+
+
+def test_an_empty_list_is_no_record() -> None:
+    table = pl.DataFrame(
+        {"client": [1, 2, 3], "value": [[0, 1], [], None]}, schema={"client": pl.Int64, "value": pl.List(pl.Int64)}
+    )
+    assert set(by_client(released(table))) == {1}
+    assert set(by_client(released(table, clients=[1, 2, 3]))) == {1, 2, 3}
+
+
+def test_labels_of_any_kind() -> None:
+    table = rows(outcomes=5)
+    names = ["ant", "bee", "cow", "dog", "eel"]
+    texts = pa.table({"client": table["client"], "value": [names[v] for v in table["value"]]})
+    found = by_client(released(texts, domain=names))
+    assert set(found.values()) <= set(names)
+    integers = pa.table({"client": table["client"], "value": [100 * v for v in table["value"]]})
+    numbers = by_client(released(integers, domain=[0, 100, 200, 300, 400]))
+    assert set(numbers.values()) <= {0, 100, 200, 300, 400}
+    assert released(integers, domain=["0", "100", "200", "300", "400"]).equals(
+        released(integers, domain=[0, 100, 200, 300, 400])
+    )
+
+
+def test_values_outside_and_missing_go_where_they_are_sent() -> None:
+    table = pa.table({"client": [1, 1, 2, 3, 3], "value": ["a", "zebra", "yak", None, "b"]})
+    with pytest.raises(DiscreetError, match="holds nulls"):
+        released(table, domain=["a", "b"], other="rest")
+    with pytest.raises(DiscreetError, match=r"outside the domain: .*'(zebra|yak)'"):
+        released(table, domain=["a", "b"], nulls="drop")
+    source = source_of(table)
+    request = Request.of(
+        client="client", value="value", domain=["a", "b"], epsilon=3.0, other="rest", nulls="other", secret=SECRET
+    )
+    release = LocalRelease(source, request)
+    found = by_client(pa.Table.from_batches(release.batches()))
+    by_hand = pa.table({"client": [1, 1, 2, 3, 3], "value": ["a", "rest", "rest", "rest", "b"]})
+    assert found == by_client(released(by_hand, domain=["a", "b", "rest"]))
+    assert (release.summary.nulls, release.summary.outside, release.summary.rows) == (1, 2, 5)
+    dropped = released(table, domain=["a", "b", "zebra", "yak"], nulls="drop")
+    by_hand = pa.table({"client": [1, 1, 2, 3], "value": ["a", "zebra", "yak", "b"]})
+    assert dropped.equals(released(by_hand, domain=["a", "b", "zebra", "yak"]))
+
+
+def test_numbers_outside_a_domain_size() -> None:
+    table = pa.table({"client": [1, 1, 2], "value": [0, -1, 2**40]})
+    with pytest.raises(DiscreetError, match=r"outside the domain: (-1, 1099511627776|1099511627776, -1)"):
+        released(table, domain=3)
+    assert by_client(released(table, domain=3, other=2)) == by_client(
+        released(pa.table({"client": [1, 1, 2], "value": [0, 2, 2]}), domain=3)
+    )
+
+
+def test_cells_take_numbers() -> None:
+    values = [-1.0, -0.75, 0.0, 0.999, 1.0, 0.5]
+    table = pa.table({"client": list(range(6)), "value": values})
+    points = by_client(released(table, domain=Cells(-1.0, 1.0, 8), epsilon=20.0))
+    for client, value in enumerate(values):
+        cell = min(int((value + 1.0) / 0.25), 7)
+        assert -1.0 + 0.25 * cell <= points[client] <= -1.0 + 0.25 * (cell + 1)
+    outside = pa.table({"client": [1, 2, 3], "value": [5.0, float("-inf"), float("nan")]})
+    with pytest.raises(DiscreetError, match="holds nulls"):
+        released(outside, domain=Cells(-1.0, 1.0, 8))
+    with pytest.raises(DiscreetError, match="outside the domain"):
+        released(outside, domain=Cells(-1.0, 1.0, 8), nulls="drop")
+    near = by_client(released(outside, domain=Cells(-1.0, 1.0, 8), nulls="drop", other="nearest", epsilon=20.0))
+    assert near[1] >= 0.75
+    assert near[2] <= -0.75
+    assert set(near) == {1, 2}
+
+
+def test_dropping_clients_leaves_samples_in_random_order() -> None:
+    table = pa.table(rows(clients=2000, number=4000))
+    kept, dropped = released(table), released(table, drop_client=True)
+    assert dropped.schema.names == ["sample", "agreement"]
+    assert sorted(dropped.column("sample").to_pylist()) == sorted(kept.column("sample").to_pylist())
+    assert dropped.equals(released(table, drop_client=True))
+    everybody_alike = pa.table({"client": list(range(2000)), "value": [c // 1000 for c in range(2000)]})
+    split = released(everybody_alike, domain=2, epsilon=20.0, drop_client=True).column("sample").to_numpy()
+    halves = split[:1000].mean()  # in order of client this would be 0; at random it is 1/2, give or take 0.011
+    assert abs(halves - 0.5) < 0.06
+
+
+def test_the_order_of_the_output_does_not_show_that_of_the_rows() -> None:
+    table = rows()
+    backwards = {name: column[::-1] for name, column in table.items()}
+    assert released(pa.table(table)).column("client").equals(released(pa.table(backwards)).column("client"))
+
+
+def test_a_huge_domain() -> None:
+    table = pa.table({"client": [1, 1, 2], "value": [0, 10**8 - 1, 12_345_678]})
+    found = by_client(released(table, domain=10**8, epsilon=30.0))
+    assert found[1] in (0, 10**8 - 1)
+    assert found[2] == 12_345_678
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"client": "who"}, "column 'who' is not in the table; it has 'client', 'value'"),
+        ({"value": "what"}, "column 'what' is not in"),
+        ({"count": "n"}, "column 'n' is not in"),
+        ({"value": "client"}, "not all different"),
+        ({"count": "a", "weight": "b"}, "not both"),
+        ({"epsilon": 0.0}, "epsilon = 0"),
+        ({"epsilon": float("nan")}, "epsilon = nan"),
+        ({"domain": 0}, "domain size = 0"),
+        ({"domain": 2**32}, "more than"),
+        ({"domain": []}, "labels are neither|empty"),
+        ({"domain": ["a", "a"]}, "duplicate labels: 'a'"),
+        ({"domain": ["a", 1]}, "neither all texts nor all integers"),
+        ({"domain": "abc"}, "not a number of outcomes"),
+        ({"domain": True}, "not a number of outcomes"),
+        ({"domain": 2.5}, "not a number of outcomes"),
+        ({"domain": ["a", "b"]}, "holds integers but label 'a' is none"),
+        ({"domain": Cells(0, 1, 4), "other": "x"}, "'nearest'"),
+        ({"domain": 40, "other": 40}, "other = 40 is not one of the outcomes"),
+        ({"nulls": "keep"}, "nulls = 'keep'"),
+        ({"nulls": "other"}, "give other="),
+        ({"mechanism": "mollifier"}, "mechanism = 'mollifier'"),
+        ({"round": 2}, "round = 2 is more than the 1 agreed on"),
+        ({"rounds": 0}, "rounds = 0"),
+        ({"memory": 10}, "memory = 10 is less than"),
+    ],
+)
+def test_mistakes_are_named(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(DiscreetError, match=named):
+        released(pa.table(rows()), **changes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes", "named"),
+    [
+        ({"client": [1.0], "value": [1]}, {}, "clients are texts or integers"),
+        ({"client": [None, 1], "value": [1, 1]}, {}, "column 'client' holds nulls"),
+        ({"client": [1], "value": ["x"]}, {}, "holds String values"),
+        ({"client": [1], "value": [1.5]}, {}, "cast the column to integers"),
+        ({"client": [1], "value": [True]}, {"domain": ["a"]}, "holds Boolean values but the labels are texts"),
+        ({"client": [1], "value": ["x"]}, {"domain": [1, 2]}, "labels are integers"),
+        ({"client": [1], "value": ["x"]}, {"domain": Cells(0, 1, 2)}, "bounds need numbers"),
+        ({"client": [1], "value": [1], "n": [1.5]}, {"count": "n"}, "pass it as weight"),
+        ({"client": [1], "value": [1], "n": ["x"]}, {"weight": "n"}, "not numbers"),
+        ({"client": [1, 2], "value": [1, 2], "n": [1, None]}, {"count": "n"}, "column 'n' holds nulls"),
+        ({"client": [1], "value": [[1]], "n": [1]}, {"count": "n"}, "not both lists"),
+        ({"client": [1, 2], "value": [1, 2], "n": [1, -3]}, {"count": "n"}, "client 2: outcome 2 has a negative count"),
+        ({"client": [1], "value": [1], "n": [float("inf")]}, {"weight": "n"}, "infinite count"),
+    ],
+)
+def test_bad_columns_are_named(columns: dict[str, list[Any]], changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(DiscreetError, match=named):
+        released(pa.table(columns), **changes)
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(DiscreetError, match="table is a list"):
+        released([1, 2, 3])
+    with pytest.raises(DiscreetError, match="does not exist"):
+        released("/nowhere/at/all.parquet")
+
+
+def test_no_rows_give_no_samples() -> None:
+    empty = pa.table({"client": pa.array([], pa.int64()), "value": pa.array([], pa.int64())})
+    assert released(empty).num_rows == 0
+    assert released(empty, drop_client=True).num_rows == 0
+    assert released(empty, clients=[4]).num_rows == 1
+
+
+def test_nothing_private_is_printed_or_kept(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    os.environ.pop("POLARS_VERBOSE", None)
+    released(pa.table(rows()))
+    assert capfd.readouterr() == ("", "")

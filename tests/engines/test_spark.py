@@ -1,0 +1,258 @@
+"""The Spark engine, on a real Spark: the same samples as on one machine, whatever is retried, repeated or run twice.
+
+One test runs all checks: starting a Java machine takes longer than they do, and tests are shared among processes.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from discreet.engines import Cells, sample
+from discreet.errors import DiscreetError
+from tests.engines.tables import SECRET, by_client, rows
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark's own sockets, closed when its process ends
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}
+
+
+@pytest.fixture
+def spark() -> Iterator[Any]:
+    """A session of two cores that tries a failed task again."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2, 4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "4")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def collected(frame: Any) -> dict[Any, Any]:
+    found = [(row["client"], row["sample"]) for row in frame.collect()]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def frame_of(spark: Any, table: dict[str, list[Any]], partitions: int = 5) -> Any:
+    names = list(table)
+    return spark.createDataFrame(list(zip(*table.values(), strict=True)), names).repartition(partitions)
+
+
+def check_two_actions_a_failure_and_two_copies_at_once_agree(spark: Any, tmp_path: Path) -> None:
+    """1,000 clients; then again; then with every partition failing once; then twice at the same time.
+
+    (Spark runs speculative copies on another host only, so they are tried on a cluster of two, in `benchmarks.engines`.)
+    """
+    from discreet.engines import spark as engine
+
+    table = rows(clients=1000, number=12_000)
+    local = by_client(sample(pl.DataFrame(table), **TERMS))
+    data = frame_of(spark, table)
+    released = engine.sample(data, **TERMS)
+    assert collected(released) == local
+    assert collected(released) == local
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(collected, [released, released])) == [local, local]
+
+    failing = _failing_once(tmp_path / "failed")
+    again = engine.sample(data.mapInArrow(failing, data.schema), **TERMS)
+    assert collected(again) == local
+    assert len(list((tmp_path / "failed").iterdir())) >= 4, "tasks did fail"
+
+
+def _failing_once(folder: Path) -> Callable[[Any], Any]:
+    """Passes batches on, but fails each partition after its first batch, the first time."""
+    folder.mkdir()
+
+    def failing(batches: Any) -> Any:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        mark = folder / str(context.partitionId())
+        for batch in batches:
+            yield batch
+            if not mark.exists():
+                mark.touch()
+                raise RuntimeError("injected")
+
+    return failing
+
+
+def check_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
+    """The check above can fail: without a secret, two calls are two releases."""
+    from discreet.engines import spark as engine
+
+    data = frame_of(spark, rows(clients=200, number=1000))
+    terms = {**TERMS, "secret": None}
+    once = engine.sample(data, **terms)
+    assert collected(once) == collected(once)  # one call draws one key
+    assert collected(once) != collected(engine.sample(data, **terms))
+
+
+def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
+    from discreet.engines import spark as engine
+
+    table = rows(clients=120, number=2000)
+    names = [f"c{client}" for client in table["client"]]
+    levels = [value / 10 for value in table["value"]]
+    counts = [1 + place % 3 for place in range(2000)]
+    whole = pl.DataFrame({"client": names, "value": table["value"], "level": levels, "n": counts})
+    data = spark.createDataFrame(list(whole.iter_rows()), whole.columns).repartition(3)
+    listed = [f"c{client}" for client in range(150)]
+    list_frame = spark.createDataFrame([(name,) for name in listed], ["client"])
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"count": "n", "mechanism": "linear"}, {}),
+        ({"domain": 20, "other": 7, "weight": "n"}, {}),
+        ({"value": "level", "domain": Cells(0.0, 4.0, 16)}, {}),
+        ({}, {"clients": True}),
+        ({"count": "n", "rounds": 2, "round": 2}, {"clients": True}),
+    ]
+    for terms, extra in cases:
+        local = sample(whole, **{**TERMS, **terms}, clients=listed if extra else None)
+        far = engine.sample(data, **{**TERMS, **terms}, clients=list_frame if extra else None)
+        assert collected(far) == by_client(local)
+    lists = data.groupBy("client").agg({"value": "collect_list"}).withColumnRenamed("collect_list(value)", "value")
+    assert collected(engine.sample(lists, **TERMS)) == by_client(sample(whole, **TERMS))
+    dropped = engine.sample(data, **TERMS, drop_client=True)
+    assert dropped.columns == ["sample", "agreement"]
+    local_order = sample(whole, **TERMS, drop_client=True).column("sample").to_pylist()
+    assert sorted(row["sample"] for row in dropped.collect()) == sorted(local_order)
+
+
+def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that straddle what is combined or drawn at a time are still one client."""
+    from discreet.engines import spark as engine
+
+    table = rows(clients=50, number=3000)
+    data = frame_of(spark, table, partitions=1)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "7")
+    try:
+        combine, draw = engine._combiner, engine._drawer
+
+        def small(make: Any) -> Any:
+            def made(*arguments: Any) -> Any:
+                inner = make(*arguments)
+
+                def run(batches: Any) -> Any:
+                    from discreet.engines import spark as there
+
+                    there._READ_AT_ONCE, there._COMBINED, there._DRAWN_AT_ONCE = 5, 100, 20
+                    yield from inner(batches)
+
+                return run
+
+            return made
+
+        monkeypatch.setattr(engine, "_combiner", small(combine))
+        monkeypatch.setattr(engine, "_drawer", small(draw))
+        assert collected(engine.sample(data, **TERMS)) == by_client(sample(pl.DataFrame(table), **TERMS))
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.cli.app import app
+    from discreet.engines import spark as engine
+
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"client": [1, 2], "value": [0, 99]}).write_parquet("bad.parquet")
+    pl.DataFrame({"client": [1, 2], "value": [0, 1]}).write_parquet("good.parquet")
+    base = ["--client", "client", "--value", "value", "--epsilon", "1", "--domain-size", "3", "--engine", "spark"]
+
+    def told(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["sample", *arguments, *base])
+        assert result.exit_code == 2, result.output
+        assert result.stderr.count("\n") == 1
+        return result.stderr
+
+    assert "outside the domain: 99" in told("bad.parquet", "-o", "out.parquet")
+    assert "PATH_NOT_FOUND" in told("nowhere.parquet", "-o", "out.parquet")
+    assert "no Arrow files" in told("good.parquet", "-o", "out.arrow")
+    Path("there.parquet").mkdir()
+    assert "exists" in told("good.parquet", "-o", "there.parquet")
+    assert {path.name for path in tmp_path.iterdir()} <= {"bad.parquet", "good.parquet", "there.parquet"}
+    with pytest.raises(DiscreetError, match="column 'who' is not in the data frame"):
+        engine.sample(spark.createDataFrame([(1, 2)], ["client", "value"]), **{**TERMS, "client": "who"})
+    with pytest.raises(DiscreetError, match="not in the list of clients"):
+        engine.sample(
+            spark.createDataFrame([(1, 2)], ["client", "value"]), **TERMS, clients=spark.createDataFrame([(1,)], ["c"])
+        )
+
+
+def check_the_command_on_spark_writes_what_the_local_one_does(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame(rows(clients=60, number=500)).with_columns(pl.col("client").cast(pl.String))
+    frame.write_parquet("in.parquet")
+    frame.write_csv("in.csv")
+    Path("all.txt").write_text("\n".join(str(client) for client in range(70)) + "\n")
+    assert CliRunner().invoke(app, ["secret", "s"]).exit_code == 0
+    base = [
+        "--client",
+        "client",
+        "--value",
+        "value",
+        "--epsilon",
+        "1",
+        "--domain-size",
+        "40",
+        "--secret",
+        "s",
+        "--clients",
+        "all.txt",
+    ]
+    for engine, source, output in (
+        ("local", "in.parquet", "a.parquet"),
+        ("spark", "in.parquet", "b.parquet"),
+        ("spark", "in.csv", "c.csv"),
+    ):
+        result = CliRunner().invoke(app, ["sample", source, "-o", output, "--engine", engine, *base])
+        assert result.exit_code == 0, result.output
+        assert f"70 samples to {output}, 1-LDP each" in result.stderr
+        assert "read 500 rows of 60 clients" in result.stderr
+    a = pl.read_parquet("a.parquet").select("client", "sample").sort("client")
+    b = pl.read_parquet("b.parquet/*.parquet").select("client", "sample").sort("client")
+    c = pl.read_csv("c.csv/*.csv", schema_overrides={"client": pl.String}).select("client", "sample").sort("client")
+    assert a.equals(b)
+    assert a.equals(c)
+    assert not list(tmp_path.glob(".*partial"))
+
+
+def test_spark(spark: Any, tmp_path: Path) -> None:
+    """All of the above."""
+    check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))
+    check_a_fresh_draw_each_time_would_be_noticed(spark)
+    check_every_option_gives_what_one_machine_gives(spark)
+    with pytest.MonkeyPatch.context() as patch:
+        check_many_small_batches_cut_clients_in_two(spark, patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_errors_of_tasks_are_told_in_one_line(spark, made(tmp_path / "errors"), patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_the_command_on_spark_writes_what_the_local_one_does(spark, made(tmp_path / "command"), patch)
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

@@ -1,0 +1,122 @@
+"""Kill writers of one ledger at random moments: `python -m tests.ledger.kills --kills 1000`.
+
+Two writers at a time ask for random samples of a few clients' data and rounds, and publish each answer on a pipe. Both are
+killed (SIGKILL) after a random time. Then, and this is all that a ledger promises: every published answer is in the ledger
+with the same sample; every charge ever seen is still there, unchanged; the total is within the budget; the file is sound.
+"""
+
+import argparse
+import os
+import random
+import signal
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+
+from discreet.errors import BudgetError
+from discreet.ledger import Budget, Ledger
+from tests.ledger.charging import ONE, PROFILE
+
+AFFORDED = 15  # so few that a ledger is soon exhausted, and then asked on
+KILLS_OF_ONE_LEDGER = 25
+LONGEST_LIFE = 0.03
+
+
+def write_until_killed(path: Path, pipe: int, seed: int, careless: bool) -> None:
+    """Ask for samples and publish them, for ever. A careless writer publishes as soon as it has drawn."""
+    choices = random.Random(seed)
+    ledger = Ledger(path)
+    while True:
+        data, number = choices.randrange(4), choices.randrange(1, 200)
+
+        def draw(data: int = data, number: int = number) -> int:
+            drawn = choices.randrange(10**9)
+            if careless:
+                os.write(pipe, f"{data} {number} {drawn}\n".encode())
+            return drawn
+
+        try:
+            sample = ledger.charged_sample(ONE, bytes([data]), round=number, profile=PROFILE, draw=draw)
+        except BudgetError:
+            continue
+        os.write(pipe, f"{data} {number} {sample}\n".encode())
+
+
+def forked_writer(path: Path, seed: int, careless: bool) -> tuple[int, int]:
+    """The process id of a new writer, and the end of the pipe from which its answers are read."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        return child, reading
+    try:
+        os.close(reading)
+        write_until_killed(path, writing, seed, careless)
+    finally:
+        os._exit(1)
+
+
+def answers(pipe: int) -> list[tuple[int, int, int]]:
+    """All that a dead writer published."""
+    with os.fdopen(pipe, "rb") as file:
+        lines = file.read().decode().splitlines()
+    return [(int(a), int(b), int(c)) for a, b, c in (line.split() for line in lines)]
+
+
+def charges(path: Path, ledger: Ledger) -> dict[tuple[bytes, int], int]:
+    """(data, round) -> sample, read behind the ledger's back, after SQLite's own check of the file."""
+    database = sqlite3.connect(path)
+    try:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        rows = database.execute("SELECT data, round, sample FROM charges").fetchall()
+    finally:
+        database.close()
+    assert len(rows) == len(ledger.entries())
+    return {(data, number): sample for data, number, sample in rows}
+
+
+def run(kills: int, seed: int, careless: bool = False) -> tuple[int, int]:
+    """Kill so many writers; returns how many answers were published and how many charges made. Raises on any violation."""
+    chosen = random.Random(seed)
+    published = charged = killed = 0
+    while killed < kills:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "ledger"
+            ledger = Ledger.create(path, Budget(epsilon=PROFILE.epsilon * AFFORDED))
+            known: dict[tuple[bytes, int], int] = {}
+            for _ in range(0, min(KILLS_OF_ONE_LEDGER, kills - killed), 2):
+                writers = [forked_writer(path, chosen.randrange(2**32), careless) for _ in range(2)]
+                for child, _ in writers:
+                    time.sleep(chosen.uniform(0.0, LONGEST_LIFE))
+                    os.kill(child, signal.SIGKILL)
+                    _, status = os.waitpid(child, 0)
+                    assert os.WTERMSIG(status) == signal.SIGKILL, f"a writer failed by itself: {status}"
+                    killed += 1
+                found = charges(path, ledger)
+                assert all(found.get(key) == sample for key, sample in known.items()), "a charge was lost or changed"
+                known = found
+                for _, pipe in writers:
+                    for data, number, sample in answers(pipe):
+                        published += 1
+                        assert found.get((ledger._digest(bytes([data])), number)) == sample, (
+                            "a sample left without its charge"
+                        )
+                assert len(found) <= AFFORDED, "overspent"
+                assert ledger.spent().basic <= PROFILE.epsilon * AFFORDED
+            charged += len(known)
+    return published, charged
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--careless", action="store_true", help="a wrong writer, which must be found")
+    options = parser.parse_args()
+    published, charged = run(options.kills, options.seed, options.careless)
+    print(f"{options.kills} kills, {published} samples published, {charged} charges: nothing lost, nothing overspent")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

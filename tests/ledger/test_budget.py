@@ -1,0 +1,58 @@
+"""What a budget allows: basic sums as exact rationals, the accountant's epsilon at delta."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import DiscreetError
+from discreet.accounting import BoxProfile, composed
+from discreet.ledger import Budget, Spent
+
+
+def test_basic_sums_are_exact() -> None:
+    """Ten times 0.1 is more than 1 as rationals (0.1 is rounded up), and is refused; floats would say 0.9999999999999999."""
+    tenth = BoxProfile(epsilon=0.1, alpha=0.5)
+    budget = Budget(epsilon=1.0)
+    assert budget.allows(budget.spent([(tenth, 9)]))
+    assert not budget.allows(budget.spent([(tenth, 10)]))
+    eighth = BoxProfile(epsilon=0.125, alpha=0.5)
+    assert budget.allows(budget.spent([(eighth, 8)]))
+    assert budget.spent([(eighth, 8)]) == Spent(Fraction(1), math.inf)
+    assert budget.spent([]).epsilon == 0.0
+
+
+@given(st.floats(0.01, 1.0), st.floats(0.01, 0.5), st.integers(1, 300), st.sampled_from([1e-9, 1e-6, 1e-3]))
+@settings(deadline=None, max_examples=60)
+def test_at_delta_the_accountant_counts(epsilon: float, alpha: float, count: int, delta: float) -> None:
+    profile = BoxProfile(epsilon=epsilon, alpha=alpha)
+    spent = Budget(epsilon=2.0, delta=delta).spent([(profile, count)])
+    exact = composed([(profile, count)])
+    assert spent.epsilon >= exact.epsilon(delta) * (1 - 1e-9)
+    assert spent.epsilon <= exact.epsilon(delta / 2) + 1e-12
+    other = BoxProfile(epsilon=epsilon * 1.001, alpha=alpha)
+    mixed = Budget(epsilon=2.0, delta=delta).spent([(profile, count), (other, 1)])
+    assert mixed.accounted >= composed([(profile, count), (other, 1)]).epsilon(delta / 2) - 1e-9
+
+
+def test_many_small_releases_fit_where_the_sum_does_not() -> None:
+    small = BoxProfile(epsilon=0.05, alpha=0.1)
+    pure, loose = Budget(epsilon=2.0), Budget(epsilon=2.0, delta=1e-6)
+    assert not pure.allows(pure.spent([(small, 200)]))
+    assert loose.allows(loose.spent([(small, 200)]))
+    two = [(small, 100), (BoxProfile(epsilon=0.05, alpha=0.2), 50)]  # different boxes: the Renyi filter
+    assert loose.allows(loose.spent(two))
+    assert loose.spent(two).epsilon < float(loose.spent(two).basic)
+
+
+def test_mistakes_name_the_argument() -> None:
+    for arguments, says in [
+        ({"epsilon": 0.0}, "epsilon = 0"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta = 1 is not in [0, 1)"),
+        ({"epsilon": 1.0, "delta": math.nan}, "delta = nan"),
+    ]:
+        with pytest.raises(DiscreetError) as caught:
+            Budget(**arguments)
+        assert says in str(caught.value)

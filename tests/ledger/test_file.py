@@ -1,0 +1,315 @@
+"""The ledger: durable charges, repeated requests, many processes, and every fault a disk can have."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import DiscreetError, OptimalSampler, Simplex
+from discreet.accounting import BoxProfile, profile_of
+from discreet.agreement import Agreement
+from discreet.errors import BudgetError, LedgerError
+from discreet.ledger import Budget, Ledger, file
+from tests.ledger import kills
+from tests.ledger.charging import ONE, OTHER, PROFILE, charge
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "ledger", Budget(epsilon=2.0))
+
+
+def test_the_same_request_gets_the_same_sample_and_is_charged_once(ledger: Ledger) -> None:
+    assert charge(ledger, 1, sample=3) == 3
+    assert charge(ledger, 1, sample=4) == 3
+    assert charge(Ledger(ledger.path), 1, sample=5) == 3
+    assert charge(ledger, 2, sample=6) == 6
+    assert charge(ledger, 1, sample=8, agreement=OTHER) == 8
+    assert charge(ledger, 1, sample=9, data=b"other data") == 9
+    assert [(e.number, e.agreement, e.round, e.sample) for e in ledger.entries()] == [
+        (1, ONE, 1, 3), (2, ONE, 2, 6), (3, OTHER, 1, 8), (4, ONE, 1, 9),
+    ]  # fmt: skip
+    assert ledger.spent().basic == 2
+
+
+def test_past_the_budget_it_refuses_and_says_what_is_left(ledger: Ledger) -> None:
+    for number in range(1, 4):
+        charge(ledger, number)
+    large = BoxProfile(epsilon=0.75, alpha=0.1)
+    with pytest.raises(BudgetError) as caught:
+        ledger.charged_sample(ONE, b"data", round=9, profile=large, draw=lambda: 0)
+    assert "epsilon = 2, of which 1.5 is spent and 0.5 is left: not enough for a sample at epsilon = 0.75" in str(
+        caught.value
+    )
+    assert len(ledger.entries()) == 3
+    charge(ledger, 4)
+    with pytest.raises(BudgetError):
+        charge(ledger, 5)
+    assert charge(ledger, 4, sample=99) == 7  # what is paid for stays available
+
+
+def test_a_sampler_releases_through_it(ledger: Ledger) -> None:
+    sampler = OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=0.5)
+    agreed = Agreement.of(sampler, rounds=2)
+    colour = ledger.release(sampler, [0.2, 0.3, 0.5], agreement=agreed)
+    assert colour in ("red", "green", "blue")
+    for _ in range(20):
+        assert ledger.release(sampler, np.array([0.2, 0.3, 0.5]), agreement=agreed) == colour
+    numbered = OptimalSampler(Simplex(3), epsilon=0.5)
+    other = Agreement.of(numbered, rounds=5)
+    assert ledger.release(numbered, [0.2, 0.3, 0.5], agreement=other, round=5) in (0, 1, 2)
+    assert [(e.agreement, e.round, e.epsilon) for e in ledger.entries()] == [(agreed.id, 1, 0.5), (other.id, 5, 0.5)]
+    assert ledger.entries()[0].alpha == profile_of(sampler).alpha
+
+
+def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> None:
+    sampler = OptimalSampler(Simplex(3), epsilon=0.5)
+    agreed = Agreement.of(sampler)
+    stranger = Agreement.of(OptimalSampler(Simplex(3), epsilon=0.25))
+    requests: list[tuple[Any, Agreement, int, str]] = [
+        ([0.2, 0.3, 0.4], agreed, 1, "sums to 0.9"),
+        ([np.nan, 0.3, 0.4], agreed, 1, "NaN"),
+        ([[0.2, 0.3, 0.5]], agreed, 1, "one law"),
+        ([0.2, 0.3, 0.5], stranger, 1, f"belongs to agreement {agreed.id}, not to {stranger.id}"),
+        ([0.2, 0.3, 0.5], agreed, 0, "round = 0"),
+        ([0.2, 0.3, 0.5], agreed, 2, "round = 2 is more than the 1 agreed on"),
+    ]
+    for law, agreement, number, says in requests:
+        with pytest.raises(DiscreetError) as caught:
+            ledger.release(sampler, law, agreement=agreement, round=number)
+        assert says in str(caught.value)
+    assert ledger.entries() == []
+
+
+def test_a_failed_draw_is_not_charged(ledger: Ledger) -> None:
+    def broken() -> int:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        ledger.charged_sample(ONE, b"data", round=1, profile=PROFILE, draw=broken)
+    assert ledger.entries() == []
+
+
+def test_a_budget_at_delta_survives_the_file(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "loose", Budget(epsilon=0.3, delta=1e-7))
+    loose = Ledger(tmp_path / "loose")
+    assert loose.budget == Budget(epsilon=0.3, delta=1e-7)
+    small = BoxProfile(epsilon=0.01, alpha=0.1)
+    for number in range(1, 41):
+        loose.charged_sample(ONE, b"data", round=number, profile=small, draw=lambda: 0)
+    assert loose.spent().basic > 0.3 > loose.spent().epsilon
+
+
+def test_equal_data_cannot_be_recognised_across_ledgers(tmp_path: Path) -> None:
+    one, other = (Ledger.create(tmp_path / name, Budget(epsilon=1.0)) for name in ("one", "other"))
+    assert one._digest(b"data") == Ledger(one.path)._digest(b"data") != other._digest(b"data")
+
+
+def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> None:
+    (tmp_path / "text").write_text("this is not a database, but a text that is long enough to be looked at " * 20)
+    (tmp_path / "empty").write_bytes(b"")
+    sqlite3.connect(tmp_path / "future").executescript(
+        "CREATE TABLE terms (name, value); INSERT INTO terms VALUES ('format', CAST('discreet ledger 2' AS BLOB))"
+    ).connection.close()
+    for name, says in [
+        ("missing", "there is no ledger"),
+        ("text", "it is not a ledger"),
+        ("empty", "its creation was cut short"),
+        ("future", "'discreet ledger 2'"),
+        (".", "cannot be opened"),
+    ]:
+        with pytest.raises(LedgerError) as caught:
+            Ledger(tmp_path / name)
+        assert says in str(caught.value)
+    with pytest.raises(LedgerError, match="exists already"):
+        Ledger.create(ledger.path, Budget(epsilon=100.0))
+    assert Ledger(ledger.path).budget.epsilon == 2.0
+    assert Ledger.create(tmp_path / "empty", Budget(epsilon=1.0)).entries() == []  # a creation that was cut short
+
+
+def test_a_locked_file_is_a_clear_error(ledger: Ledger) -> None:
+    patient = sqlite3.connect(ledger.path, isolation_level=None)
+    try:
+        patient.execute("BEGIN EXCLUSIVE")
+        impatient = Ledger.__new__(Ledger)
+        impatient.__dict__ |= ledger.__dict__ | {"_wait": 0.05}
+        with pytest.raises(
+            LedgerError, match=r"another process has been using it for too long; try again; no sample was released"
+        ):
+            charge(impatient, 1)
+        with pytest.raises(LedgerError, match="another process"):
+            Ledger(ledger.path, wait=0.05)
+    finally:
+        patient.execute("ROLLBACK")
+        patient.close()
+    assert charge(ledger, 1) == 7
+
+
+def in_another_process(program: str, *arguments: object) -> str:
+    """What a program prints when run from the repository's root; it must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FULL_DISK = """
+    import resource, signal, sys
+    from discreet.errors import LedgerError
+    from discreet.ledger import Ledger
+    from tests.ledger.charging import charge
+    ledger = Ledger(sys.argv[1])
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+    try:
+        print("charged", charge(ledger, 3, sample=5))
+    except LedgerError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 512, 4096])
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(ledger: Ledger, room: int) -> None:
+    """Files may not grow past a limit, so neither journal nor database can be written."""
+    charge(ledger, 1)
+    said = in_another_process(FULL_DISK, ledger.path, room)
+    assert "the disk" in said
+    assert "no sample was released" in said
+    assert [entry.round for entry in ledger.entries()] == [1]
+    assert charge(ledger, 3, sample=6) == 6
+
+
+READ_ONLY = """
+    import os, sys
+    from discreet.errors import LedgerError
+    from discreet.ledger import Ledger
+    from tests.ledger.charging import charge
+    if os.getuid() == 0:
+        os.setuid(65534)  # nobody: the superuser may write anything
+    ledger = Ledger(sys.argv[1])
+    print(len(ledger.entries()))
+    try:
+        charge(ledger, 2)
+    except LedgerError as error:
+        print(error)
+"""
+
+
+def test_a_read_only_file_can_be_shown_but_not_charged() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        ledger = Ledger.create(Path(folder) / "ledger", Budget(epsilon=2.0))
+        charge(ledger, 1)
+        ledger.path.chmod(0o444)
+        said = in_another_process(READ_ONLY, ledger.path)
+        assert said.startswith("1\n")
+        assert "it is read-only; make the file and its folder writable; no sample was released" in said
+        assert [entry.round for entry in ledger.entries()] == [1]
+
+
+FORBIDDEN = (
+    READ_ONLY[: READ_ONLY.index("    ledger =")]
+    + """
+    try:
+        Ledger(sys.argv[1])
+    except LedgerError as error:
+        print(error)
+"""
+)
+
+
+def test_a_folder_that_may_not_be_entered_is_a_clear_error() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(Path(folder) / "ledger", Budget(epsilon=2.0))
+        os.chmod(folder, 0o600 if os.getuid() else 0o700)
+        try:
+            assert "cannot be opened: Permission denied" in in_another_process(FORBIDDEN, ledger.path)
+        finally:
+            os.chmod(folder, 0o700)
+
+
+def test_a_clock_that_goes_backwards_changes_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        times = iter(
+            [datetime(2030, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)]
+        )
+
+        @classmethod
+        def now(cls, zone: Any) -> datetime:
+            return next(cls.times)
+
+    monkeypatch.setattr(file, "datetime", Clock)
+    assert [charge(ledger, number, sample=number) for number in (1, 2, 3)] == [1, 2, 3]
+    assert [entry.round for entry in ledger.entries()] == [1, 2, 3]
+    assert [entry.time[:4] for entry in ledger.entries()] == ["2030", "1970", "2029"]
+    assert charge(ledger, 1, sample=9) == 1
+    assert ledger.spent().basic == 1.5
+
+
+def test_a_damaged_file_is_refused(ledger: Ledger) -> None:
+    for number in range(1, 5):
+        charge(ledger, number)
+    content = bytearray(ledger.path.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    ledger.path.write_bytes(content)
+    with pytest.raises(LedgerError):
+        charge(Ledger(ledger.path), 5)
+
+
+RACE = """
+    import sys
+    from discreet.errors import BudgetError
+    from discreet.ledger import Ledger
+    from tests.ledger.charging import charge
+    ledger = Ledger(sys.argv[1])
+    paid = 0
+    for number in range(1, 60):
+        try:
+            charge(ledger, number, data=sys.argv[2].encode())
+            paid += 1
+        except BudgetError:
+            pass
+    print(paid)
+"""
+
+
+def test_processes_that_share_a_file_cannot_overspend(tmp_path: Path) -> None:
+    shared = Ledger.create(tmp_path / "shared", Budget(epsilon=0.5 * 40))
+    command = [sys.executable, "-c", textwrap.dedent(RACE), str(shared.path)]
+    racing = [subprocess.Popen([*command, name], cwd=ROOT, stdout=subprocess.PIPE, text=True) for name in "abc"]
+    paid = [int(process.communicate()[0]) for process in racing]
+    assert [process.returncode for process in racing] == [0, 0, 0]
+    assert sum(paid) == 40 == len(shared.entries())
+    assert shared.spent().basic == 20
+
+
+def killed(*options: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", kills.__name__, "--kills", "40", *options],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_killed_writers_lose_nothing_and_overspend_nothing() -> None:
+    """40 kills here; `make soak` does 1,000."""
+    done = killed()
+    assert done.returncode == 0, done.stderr
+    assert "nothing lost, nothing overspent" in done.stdout
+
+
+def test_killing_would_find_a_writer_that_publishes_before_it_is_charged() -> None:
+    done = killed("--careless")
+    assert done.returncode == 1
+    assert "a sample left without its charge" in done.stderr

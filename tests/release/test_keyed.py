@@ -1,0 +1,192 @@
+"""Keyed draws: BLAKE2b as the RFC has it, a canonical and injective message, and a secret that stays one."""
+
+import hashlib
+import os
+import pickle
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+from discreet.release import blake2b, keyed
+from discreet.release.keyed import Secret, message, read_secret, words, write_secret
+
+State = NDArray[np.uint64]
+
+KEY = Secret(bytes(range(32))).run_key("ab" * 32, 1)
+
+# RFC 7693, Appendix A: BLAKE2b-512 of "abc".
+ABC = (
+    "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1"
+    "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923"
+)
+# The reference implementation's test vectors, key 00 01 ... 3f: the empty message, and the single byte 00.
+KEYED_EMPTY = (
+    "10ebb67700b1868efb4417987acf4690ae9d972fb7a590c2f02871799aaa4786"
+    "b5e996e8f0f4eb981fc214b005f42d2ff4233499391653df7aefcbc13fc51568"
+)
+KEYED_ZERO = (
+    "961f6dd1e4dd30f63901690c512e78e4b45e4742ed197c3c5e45c549fd25f2e4"
+    "187b0bc9fe30492b16b0d0bc4ef9b0f34c7003fac09a5ef1532e69430234cebd"
+)
+
+
+def compressed(state: State, block: bytes, so_far: int) -> bytes:
+    words_of = np.frombuffer(block.ljust(128, b"\0"), dtype="<u8").copy()
+    blake2b.compress(state, words_of, np.uintp(0), np.uint64(so_far), True)
+    return state.tobytes()
+
+
+def plain_state(key_length: int) -> State:
+    state = blake2b._INITIAL.copy()
+    state[0] ^= np.uint64(0x01010000 + 256 * key_length + 64)
+    return state
+
+
+def test_the_vector_of_the_rfc() -> None:
+    assert compressed(plain_state(0), b"abc", 3).hex() == ABC
+
+
+def test_the_keyed_vectors() -> None:
+    key = bytes(range(64))
+    assert compressed(plain_state(64), key, 128).hex() == KEYED_EMPTY
+    state = blake2b.keyed_state(key, b"", 64)
+    assert compressed(state, b"\0", 129).hex() == KEYED_ZERO
+
+
+@settings(deadline=None)
+@given(
+    st.binary(min_size=1, max_size=64),
+    st.binary(max_size=16),
+    st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=70),
+)
+def test_whole_words_hash_as_the_standard_library_has_it(key: bytes, person: bytes, content: list[int]) -> None:
+    room = np.full(len(content) + blake2b.BLOCK, 7, dtype=np.uint64)
+    room[: len(content)] = content
+    state = blake2b.keyed_state(key, person, 32)
+    blake2b.finish(state, room, len(content))
+    expected = hashlib.blake2b(np.array(content, dtype="<u8").tobytes(), key=key, person=person, digest_size=32)
+    assert state[:4].tobytes() == expected.digest()
+
+
+PAIRS = st.dictionaries(
+    st.integers(0, 2**32 - 4), st.one_of(st.integers(1, 2**40).map(float), st.floats(1e-300, 1e300)), max_size=6
+)
+CLIENTS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+
+
+@settings(deadline=None)
+@given(CLIENTS, PAIRS, CLIENTS, PAIRS)
+def test_no_two_inputs_share_a_message(
+    one: int | str, first: dict[int, float], two: int | str, second: dict[int, float]
+) -> None:
+    def written(client: int | str, pairs: dict[int, float]) -> bytes:
+        return message(client, sorted(pairs), [pairs[x] for x in sorted(pairs)])
+
+    same = type(one) is type(two) and one == two and first == second
+    assert (written(one, first) == written(two, second)) == same
+
+
+def test_the_integer_and_the_text_differ() -> None:
+    assert message(1, [0], [1.0]) != message("1", [0], [1.0])
+    assert message("a", [], []) != message("a\0", [], [])
+    assert message(0, [1], [2.0]) != message(0, [2], [1.0])
+
+
+def test_every_part_of_the_key_matters() -> None:
+    secret = Secret(bytes(32))
+    keys = [
+        secret.run_key("00" * 32, 1),
+        secret.run_key("00" * 32, 2),
+        secret.run_key("01" + "00" * 31, 1),
+        Secret(bytes(31) + b"\1").run_key("00" * 32, 1),
+    ]
+    drawn = [words(key, "client", [3], [1.0]) for key in keys]
+    assert len(set(drawn)) == len(drawn)
+    assert words(keys[0], "client", [3], [1.0]) == drawn[0]
+    assert words(keys[0], "client", [3], [2.0]) != drawn[0]
+    with pytest.raises(DiscreetError, match="round = 0"):
+        secret.run_key("00" * 32, 0)
+
+
+def test_golden_words() -> None:
+    """A release must give the same samples after an upgrade: these words never change."""
+    assert words(KEY, 7, [1, 5], [2.0, 1.0]) == (
+        11277822778864630828, 4709194102771844478, 4926866612064674229, 10029015630979879087,
+    )  # fmt: skip
+    assert words(KEY, "sept", [1, 5], [2.5, 1.0]) == (
+        2331390596383415244, 17199758014799448243, 5558330973450135569, 18368997948146898694,
+    )  # fmt: skip
+
+
+def test_words_are_uniform() -> None:
+    """Each of the 64 bits of each word is set half of the time, over 4,000 clients (within five standard deviations)."""
+    drawn = np.array([words(KEY, client, [0], [1.0]) for client in range(4000)], dtype=np.uint64)
+    bits = np.unpackbits(drawn.view(np.uint8).reshape(4000, -1), axis=1)
+    assert np.abs(bits.mean(axis=0) - 0.5).max() < 5 * 0.5 / np.sqrt(4000)
+
+
+def test_a_secret_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    before = os.umask(0)
+    try:
+        write_secret(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(read_secret(path).value) == 32
+    assert read_secret(path) == read_secret(str(path))
+    with pytest.raises(DiscreetError, match="exists already"):
+        write_secret(path)
+    for mode in (0o640, 0o604, 0o620, 0o602, 0o644):
+        path.chmod(mode)
+        with pytest.raises(DiscreetError, match="chmod 600"):
+            read_secret(path)
+
+
+def test_two_secrets_differ(tmp_path: Path) -> None:
+    write_secret(tmp_path / "one")
+    write_secret(tmp_path / "two")
+    assert read_secret(tmp_path / "one") != read_secret(tmp_path / "two")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hunter2\n", b"discreet-secret-1 00\n", b"discreet-secret-1 " + b"g" * 64, b"x" * 5000]
+)
+def test_what_is_no_secret_is_refused_without_showing_it(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(DiscreetError, match="does not hold a secret") as refused:
+        read_secret(path)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_secret_files_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(DiscreetError, match="cannot be read"):
+        read_secret(tmp_path / "nowhere")
+    with pytest.raises(DiscreetError, match="cannot be written"):
+        write_secret(tmp_path / "no" / "folder")
+    with pytest.raises(DiscreetError, match=r"cannot be read|not a plain file"):
+        read_secret(tmp_path)
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    reader = os.open(tmp_path / "pipe", os.O_RDWR)  # so that opening it does not wait
+    with pytest.raises(DiscreetError, match="not a plain file"):
+        read_secret(tmp_path / "pipe")
+    os.close(reader)
+
+
+def test_secrets_and_keys_do_not_print_themselves() -> None:
+    secret = Secret(b"\x5a" * 32)
+    key = secret.run_key("00" * 32, 1)
+    for shown in (repr(secret), str(secret), repr(key), f"{key}"):
+        assert "5a" not in shown
+        assert "Z" not in shown
+        assert key.value.hex()[:8] not in shown
+    assert pickle.loads(pickle.dumps(key)) == key  # a worker gets the key of a run
+    assert keyed.uniform(2**64 - 1) == 2**62 - 1

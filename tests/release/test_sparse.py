@@ -1,0 +1,240 @@
+"""The sparse draw is the dense draw: the same integer weights, the same outcome for the same integer, at any domain size."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import discreet as dc
+from discreet import release
+from discreet.mechanisms.sampler import FiniteSampler
+from discreet.release import TOTAL, sparse
+from discreet.release.canonical import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
+from discreet.release.keyed import Secret, uniform, words
+from tests.strategies import epsilons
+
+SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
+KEY = Secret(bytes(32)).run_key("cd" * 32, 1)
+
+Histogram = dict[int, float]
+
+
+@st.composite
+def problems(draw: st.DrawFn, largest: int = 60) -> tuple[FiniteSampler, Histogram]:
+    """A sampler and a client's counts: few and many outcomes, equal and unequal counts."""
+    k = draw(st.integers(1, largest))
+    sampler = draw(st.sampled_from(SAMPLERS))(dc.Simplex(k), epsilon=draw(epsilons(1e-3, 30.0)))
+    held = draw(st.sets(st.integers(0, k - 1), min_size=1, max_size=k))
+    top = draw(st.sampled_from([1, 3, 1000, 2**40]))
+    return sampler, {x: float(draw(st.integers(1, top))) for x in sorted(held)}
+
+
+def law(sampler: FiniteSampler, counts: Histogram) -> NDArray[np.float64]:
+    dense = np.zeros(sampler.family.size)
+    dense[list(counts)] = list(counts.values())
+    return np.asarray(sampler.family.law(counts=dense)[None])
+
+
+def sparse_outcomes(sampler: FiniteSampler, counts: Histogram, integers: Any) -> list[int]:
+    plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
+    outcomes = np.array(sorted(counts), dtype=np.uint32)
+    masses = np.array([counts[x] for x in sorted(counts)])
+    masses = masses / masses.sum() if masses.size else masses
+    own = np.empty(masses.size, dtype=np.int64)
+    return [int(sparse.outcome(plan, outcomes, masses, own, int(u))) for u in integers]
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+@example((dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), {1: 1.0}))
+@example((dc.OptimalSampler(dc.Simplex(1), epsilon=1.0), {0: 5.0}))
+def test_the_two_laws_are_one(problem: tuple[FiniteSampler, Histogram]) -> None:
+    """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
+    sampler, counts = problem
+    lattice, dense = sampler.lattice, law(sampler, counts)
+    _, slope, lift = release.drawing._drawn(lattice, dense, sampler._mixing, np.array([lattice.shared]))
+    excess, fill = lattice.parts(dense, slope, lift)
+    lower = np.broadcast_to(lattice.lower, sampler.family.size)
+    ends = np.cumsum([int(n) for n in (*lower, *excess[0], *fill[0])], dtype=object)
+    integers = sorted({int(u) for end in (0, *ends) for u in (end - 1, end) if 0 <= u < TOTAL})
+    expected = release.outcomes(lattice, np.repeat(dense, len(integers), axis=0), sampler._mixing, np.array(integers))
+    assert sparse_outcomes(sampler, counts, integers) == expected.tolist()
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(largest=40), st.data())
+def test_any_integer_gives_the_same_outcome(problem: tuple[FiniteSampler, Histogram], data: st.DataObject) -> None:
+    sampler, counts = problem
+    integers = data.draw(st.lists(st.integers(0, TOTAL - 1), min_size=1, max_size=30))
+    dense = np.repeat(law(sampler, counts), len(integers), axis=0)
+    expected = release.outcomes(sampler.lattice, dense, sampler._mixing, np.array(integers))
+    assert sparse_outcomes(sampler, counts, integers) == expected.tolist()
+
+
+@pytest.mark.parametrize("k", [2, 7, 1000, 10**8, 2**32 - 4])
+@pytest.mark.parametrize("epsilon", [0.1, 2.0, 12.0])
+def test_a_client_without_records_draws_from_the_reference(k: int, epsilon: float) -> None:
+    """Outcome x has floor(2^62/k) integers, the first ones a few more; and that lies in the box."""
+    sampler = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon)
+    lattice = sampler.lattice
+    lower, upper, share = int(lattice.lower), int(lattice.upper), TOTAL // k
+    assert lower <= share
+    assert share + TOTAL % k <= upper
+    shared, own = lattice.shared, share - lower
+    assert sparse_outcomes(sampler, {}, [0, lower - 1, lower, shared - 1]) == [0, 0, min(1, k - 1), k - 1]
+    if own:
+        steps = [shared, shared + own - 1, shared + own, shared + k * own - 1]
+        assert sparse_outcomes(sampler, {}, steps) == [0, 0, 1, k - 1]
+    if TOTAL % k:
+        assert sparse_outcomes(sampler, {}, [TOTAL - 1]) == [0]
+
+
+@pytest.mark.parametrize("k", [10**3, 10**6, 10**8, 2**32 - 4])
+@pytest.mark.parametrize("mechanism", SAMPLERS)
+def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[FiniteSampler]) -> None:
+    """Found by bisection on the steps of the draw itself: within the box, hence within e^epsilon of any other client's."""
+    sampler = mechanism(dc.Simplex(k), epsilon=3.0)
+    lattice = sampler.lattice
+    counts = {0: 3.0, k // 3: 1.0, k - 1: 2.0}
+
+    def first_not_below(outcome: int, low: int, high: int) -> int:
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if sparse_outcomes(sampler, counts, [middle])[0] < outcome else (low, middle)
+        return low
+
+    def last_excess() -> int:
+        """Where the excess ends and the fill starts over from the first outcome (or the end)."""
+        low, high = first_not_below(k - 1, lattice.shared, TOTAL - 1), TOTAL
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if sparse_outcomes(sampler, counts, [middle])[0] == k - 1 else (low, middle)
+        return low
+
+    end = last_excess()
+    assert TOTAL - end < k + 2**16, "what is filled in is rounding: at most a unit for each outcome"
+    for outcome, p in ((0, 1 / 2), (k // 3, 1 / 6), (k - 1, 1 / 3)):
+        start, stop = first_not_below(outcome, lattice.shared, end), first_not_below(outcome + 1, lattice.shared, end)
+        weight = int(lattice.lower) + stop - start
+        assert int(lattice.lower) <= weight <= int(lattice.upper)
+        assert weight / TOTAL == pytest.approx(unclipped(sampler, p), rel=1e-6)
+
+
+def unclipped(sampler: FiniteSampler, p: float) -> float:
+    """Q of an outcome of mass p for the client above, in closed form: none of its outcomes is clipped."""
+    k, b, gamma = sampler.family.size, sampler.constants.b, sampler.constants.gamma
+    if isinstance(sampler, dc.LinearSampler):
+        return float(gamma * p + (1 - gamma) / k)
+    return float(max(p * (1 - (k - 3) * b / k), b / k))
+
+
+def columns(
+    lists: list[list[int]], counts: list[list[float]] | None = None, names: list[str] | None = None
+) -> sparse.Clients:
+    ends = np.cumsum([0, *map(len, lists)])
+    text = "".join(names or []).encode()
+    return sparse.Clients(
+        np.arange(len(lists)) if names is None else np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.int64) if names is None else np.cumsum([0, *(len(name.encode()) for name in names)]),
+        np.frombuffer(text, dtype=np.uint8).copy(),
+        ends,
+        np.array([x for each in lists for x in each], dtype=np.uint32),
+        np.empty(0) if counts is None else np.array([c for each in counts for c in each], dtype=np.float64),
+    )
+
+
+def drawn(
+    sampler: FiniteSampler, clients: sparse.Clients
+) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64]]:
+    out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
+    plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
+    bad = sparse.draw(plan, clients, sparse.state_of(KEY), 0, len(clients), out, order, within, np.zeros(2, np.int64))
+    assert bad == -1
+    return out, order, within
+
+
+LISTS = st.lists(st.lists(st.integers(0, 199), max_size=150), min_size=1, max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(LISTS, st.randoms(use_true_random=False), st.sampled_from([200, 10**4, 10**8]))
+def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(lists: Any, random: Any, k: int) -> None:
+    """Through every way of sorting there is (short, counted in bits, digit by digit), with integers and with texts."""
+    sampler = dc.OptimalSampler(dc.Simplex(k), epsilon=4.0)
+    shuffled = [random.sample(each, len(each)) for each in lists]
+    for names in (None, [f"client {'x' * place}" for place in range(len(lists))]):
+        out, order, within = drawn(sampler, columns(lists, names=names))
+        again = drawn(sampler, columns(shuffled, names=names))
+        assert all((one == two).all() for one, two in zip((out, order, within), again, strict=True))
+        for row, each in enumerate(lists):
+            counts = {x: float(each.count(x)) for x in sorted(set(each))}
+            expected = words(KEY, row if names is None else names[row], list(counts), list(counts.values()))
+            assert int(order[row]) == expected[1]
+            assert within[row] == (expected[2] >> 11) * 2.0**-53
+            assert out[row] == sparse_outcomes(sampler, counts, [uniform(expected[0])])[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.one_of(st.integers(0, 5).map(float), st.floats(1e-3, 1e3))), max_size=120),
+    st.randoms(use_true_random=False),
+)
+def test_weights_are_added_up_in_one_order(records: list[tuple[int, float]], random: Any) -> None:
+    sampler = dc.LinearSampler(dc.Simplex(10), epsilon=4.0)
+    shuffled = random.sample(records, len(records))
+    sides = [columns([[x for x, _ in side]], [[w for _, w in side]]) for side in (records, shuffled)]
+    first, second = (drawn(sampler, side) for side in sides) if records else (None, None)
+    if first is None or second is None:
+        return
+    assert (first[0] == second[0]).all()
+    assert (first[1] == second[1]).all()
+    sums: Histogram = {}
+    for x, weight in sorted(records):
+        if weight:
+            sums[x] = sums.get(x, 0.0) + weight
+    assert int(first[1][0]) == words(KEY, 0, sorted(sums), [sums[x] for x in sorted(sums)])[1]
+
+
+def test_a_count_stands_for_repetitions() -> None:
+    sampler = dc.OptimalSampler(dc.Simplex(50), epsilon=4.0)
+    repeated = drawn(sampler, columns([[7] * 3 + [2] * 4 + [49]] * 200))
+    counted = drawn(sampler, columns([[2, 7, 49, 7, 5]] * 200, [[4.0, 1.0, 1.0, 2.0, 0.0]] * 200))
+    assert (repeated[0] == counted[0]).all()
+    assert len(set(repeated[0].tolist())) > 1
+
+
+@pytest.mark.parametrize(
+    ("records", "counts", "place", "why"),
+    [
+        ([1, 3, 2], None, 1, OUTSIDE),
+        ([0] * 100 + [3], None, 100, OUTSIDE),
+        ([1, 3], [1.0, 1.0], 1, OUTSIDE),
+        ([1, 2], [1.0, float("nan")], 1, NOT_A_NUMBER),
+        ([1, 2], [-1.0, 1.0], 0, NEGATIVE),
+        ([1, 2], [1.0, float("inf")], 1, INFINITE),
+        ([1, 2], [1e308, 1e308], 0, OVERFLOWING),
+    ],
+)
+def test_a_bad_record_is_pointed_at(records: list[int], counts: list[float] | None, place: int, why: int) -> None:
+    sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
+    clients = columns([[0, 1], records], None if counts is None else [[1.0, 1.0], counts])
+    problem = np.zeros(2, np.int64)
+    empty = np.empty(0)
+    plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
+    bad = sparse.draw(
+        plan, clients, sparse.state_of(KEY), 0, 2, np.empty(2, np.int64), empty.astype(np.uint64), empty, problem
+    )
+    assert bad == 1
+    assert problem.tolist() == [place, why]
+
+
+def test_draws_follow_the_law() -> None:
+    """40,000 clients with the same three records: chi-squared within the 1e-6 quantile of its 9 degrees of freedom."""
+    sampler = dc.OptimalSampler(dc.Simplex(10), epsilon=2.0)
+    out, _, _ = drawn(sampler, columns([[1, 1, 4]] * 40_000))
+    expected = sampler.output(sampler.family.law(counts=[0, 2, 0, 0, 1, 0, 0, 0, 0, 0])) * 40_000
+    seen = np.bincount(out, minlength=10)
+    assert ((seen - expected) ** 2 / expected).sum() < 46.0

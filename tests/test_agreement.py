@@ -1,0 +1,185 @@
+"""Agreements: one canonical form, an id that never changes, errors that name the field, samplers that come back."""
+
+import hashlib
+import json
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
+from discreet.agreement import Agreement
+from discreet.mechanisms.sampler import FiniteSampler
+from tests.strategies import bands, epsilons, sizes
+
+GOLDEN = Path(__file__).parent / "agreements"
+SKEWED = Band([1, 2, 3, 4.5], lower=0.25, upper=1.75)
+COLOURS = Simplex(["red", "grün", "蓝", 4])
+MADE = {
+    "simplex": (OptimalSampler(Simplex(10), epsilon=1.0), {}),
+    "labels": (LinearSampler(COLOURS, epsilon=0.1), {"rounds": 12, "purpose": "Colours of 2013 — “public” use"}),
+    "band": (MollifierSampler(SKEWED, epsilon=1 / 3), {}),
+    "cells": (OptimalSampler(Simplex(100), epsilon=2), {"interval": (-0.5, 1e300)}),
+}
+IDS = {
+    "simplex": "7c77cdbb4964b03bae6f945dce5346438e02310b6e1f4a3ffcbb49639ed5a586",
+    "labels": "b17624d608cf3d0b69805bd37cf309d1cdce437cdf3129f97df392203584a560",
+    "band": "90689372195f26b4f6a7c666b353df4124fee1174af18eff6e69a88428aff1e2",
+    "cells": "12630e208518561b6feeda7c88249b5481b9cb644cd3041877b0a575f4f6c587",
+}
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_agreements_made_before_read_the_same_for_ever(name: str) -> None:
+    """The files are records of what was once agreed: never regenerate them."""
+    sampler, options = MADE[name]
+    read, made = Agreement.read(GOLDEN / f"{name}.json"), Agreement.of(sampler, **options)  # type: ignore[arg-type]
+    assert read == made
+    assert read.id == made.id == IDS[name]
+    text = (GOLDEN / f"{name}.json").read_bytes()
+    assert text == made.canonical.encode() + b"\n"
+    assert hashlib.sha256(text[:-1]).hexdigest() == IDS[name]  # anybody can compute it
+    assert made.sampler(sampler.family) == sampler
+
+
+@given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
+@settings(deadline=None, max_examples=100)
+def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[FiniteSampler]) -> None:
+    family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
+    sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))
+    agreed = Agreement.of(sampler, rounds=data.draw(st.integers(1, 10**6)), purpose=data.draw(st.text(max_size=20)))
+    again = Agreement.from_json(agreed.canonical)
+    assert (again, again.id) == (agreed, agreed.id)
+    spaced = json.dumps(json.loads(agreed.canonical), indent=3, sort_keys=False)
+    assert Agreement.from_json(spaced).id == agreed.id
+    again.check_sampler(sampler)
+    rebuilt, unpickled = again.sampler(family), pickle.loads(pickle.dumps(sampler))
+    assert rebuilt == unpickled == sampler
+    law = np.full(family.size, 1 / family.size) if isinstance(family, Simplex) else np.asarray(family._mu)
+    assert rebuilt.weights(law).tolist() == unpickled.weights(law).tolist() == sampler.weights(law).tolist()
+    assert pickle.loads(pickle.dumps(again)) == agreed
+
+
+def test_every_term_changes_the_id() -> None:
+    base = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0))
+    others = [
+        Agreement.of(OptimalSampler(Simplex(4), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Simplex(["a", "b", "c"]), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Simplex(["a", "c", "b"]), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Simplex([1, 2, 3]), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Simplex(["1", "2", "3"]), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Simplex(3), epsilon=math.nextafter(1.0, 2.0))),
+        Agreement.of(LinearSampler(Simplex(3), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Band([1, 1, 1], lower=0.0, upper=3.0), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Band([1, 1, 2], lower=0.0, upper=3.0), epsilon=1.0)),
+        Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), rounds=2),
+        Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="x"),
+        Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), interval=(0.0, 1.0)),
+    ]
+    assert len({base.id, *(other.id for other in others)}) == len(others) + 1
+
+
+def test_a_record_of_another_agreement_is_refused_with_both_ids() -> None:
+    mine, theirs = (Agreement.of(OptimalSampler(Simplex(3), epsilon=e)) for e in (1.0, 2.0))
+    mine.check_record(mine.id)
+    with pytest.raises(DiscreetError) as caught:
+        mine.check_record(theirs.id)
+    assert mine.id in str(caught.value)
+    assert theirs.id in str(caught.value)
+
+
+def test_a_family_that_was_not_agreed_on_is_refused_by_field() -> None:
+    agreed = Agreement.of(OptimalSampler(COLOURS, epsilon=1.0))
+    with pytest.raises(DiscreetError, match="pass the family"):
+        agreed.sampler()
+    wrong: list[tuple[Simplex | Band, str]] = [
+        (Simplex(4), "family.labels = None"),
+        (Simplex(5), "family.size = 5"),
+        (SKEWED, "family.kind = 'band'"),
+    ]
+    for family, says in wrong:
+        with pytest.raises(DiscreetError) as caught:
+            agreed.sampler(family)
+        assert says in str(caught.value)
+    with pytest.raises(DiscreetError, match=r"family\.weights"):
+        Agreement.of(OptimalSampler(SKEWED, epsilon=1.0)).sampler(Band([1, 2, 3, 4], lower=0.25, upper=1.75))
+
+
+VALID: dict[str, Any] = json.loads((GOLDEN / "band.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("discreet", 2, "discreet = 2 is not version 1"),
+        ("bits", 53, "bits = 53"),
+        ("mechanism", "best", "mechanism = 'best'"),
+        ("mechanism", [], "mechanism = []"),
+        ("epsilon", -1, "epsilon = -1"),
+        ("epsilon", "1", "epsilon = '1' is not a number"),
+        ("epsilon", True, "epsilon = True"),
+        ("epsilon", 10**400, "epsilon = inf"),
+        ("epsilon", math.nan, "epsilon = nan"),
+        ("rounds", 0, "rounds = 0"),
+        ("rounds", 1.5, "rounds = 1.5"),
+        ("purpose", 5, "purpose = 5"),
+        ("extra", 1, "'extra'"),
+        ("family", [], "family = []"),
+        ("family.kind", "ball", "family.kind = 'ball'"),
+        ("family.kind", {}, "family.kind = {}"),
+        ("family.kind", "simplex", "has no meaning for a simplex"),
+        ("family.size", 0, "family.size = 0"),
+        ("family.size", None, "family.size = None"),
+        ("family.lower", 1.5, "lower < 1 < upper"),
+        ("family.upper", math.inf, "family.upper = inf"),
+        ("family.weights", "sha256:xyz", "family.weights"),
+        ("family.weights", None, "family.weights is missing"),
+        ("family.labels", "sha256:" + "g" * 64, "family.labels"),
+        ("family.interval", [1, 0], "family.interval"),
+        ("family.interval", [None, 1], "family.interval[0] = None"),
+        ("family.interval", [0, math.nan], "family.interval[1] = nan"),
+        ("family.more", 1, "'more'"),
+    ],
+)
+def test_errors_name_the_field(path: str, value: Any, says: str) -> None:
+    document = json.loads(json.dumps(VALID))
+    *parents, last = path.split(".")
+    place = document
+    for parent in parents:
+        place = place[parent]
+    place[last] = value
+    with pytest.raises(DiscreetError) as caught:
+        Agreement.from_json(json.dumps(document))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["discreet", "family", "mechanism", "epsilon", "bits"])
+def test_a_missing_field_is_named(field: str) -> None:
+    with pytest.raises(DiscreetError, match=f"no field '{field}'"):
+        Agreement.from_json(json.dumps({key: value for key, value in VALID.items() if key != field}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "[]", "null", "{" * 5, "[" * 100_000, "1" * 5_000, '{"epsilon": 1, "epsilon": 2}']
+)
+def test_what_is_no_agreement_is_refused(text: str) -> None:
+    with pytest.raises(DiscreetError):
+        Agreement.from_json(text)
+
+
+def test_files(tmp_path: Path) -> None:
+    agreed = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="été")
+    agreed.write(tmp_path / "a.json")
+    assert Agreement.read(tmp_path / "a.json") == agreed
+    with pytest.raises(DiscreetError, match="exists already"):
+        agreed.write(tmp_path / "a.json")
+    (tmp_path / "b.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(DiscreetError, match="UTF-8"):
+        Agreement.read(tmp_path / "b.json")
+    with pytest.raises(DiscreetError, match="UTF-8"):
+        _ = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="\ud800").id
