@@ -38,13 +38,10 @@ def on_this_cpu(share: float = 0.1) -> None:
     print(
         f"Boosted baseline, {epochs} of 750 epochs and {training.burn_in} of 1,000 burn-in steps, {available()} cores"
     )
-    print(
-        f"  eager torch, one client at a time   {slow:8.2f} s a client   {slow / share * UNITS / 3600:6.2f} h for Figure 4 (extrapolated)"
-    )
-    print(
-        f"  all clients at once                 {fast:8.2f} s a client   {fast / share * UNITS / 3600:6.2f} h for Figure 4 (extrapolated)"
-    )
-    print(f"  times faster                        {slow / fast:8.1f}")
+    for name, seconds in (("eager torch, one client at a time", slow), ("all clients at once", fast)):
+        whole = seconds / share * UNITS / 3600
+        print(f"  {name:36}{seconds:8.2f} s a client   {whole:6.2f} h for Figure 4 (extrapolated)")
+    print(f"  {'times faster':36}{slow / fast:8.1f}")
     print(
         f"  KL of the first client: theirs {theirs:.4f}, ours {np.asarray(law.divergence('kl'))[0]:.4f} (other random numbers)"
     )
@@ -59,10 +56,8 @@ def on_a_gpu(device: str, out: Path, clients: int) -> None:
         records = run_experiment(chosen, out / "+".join(presets), restart=True)
         seconds = time.perf_counter() - start
         trained = sum(row["boosted"]["seconds"] for row in records.rows)
-        print(
-            f"{', '.join(presets)}: {len(records.rows)} clients in {seconds:.1f} s altogether, published preset trained in {trained:.1f} s",
-            flush=True,
-        )
+        print(f"{', '.join(presets)}: {len(records.rows)} clients in {seconds:.1f} s altogether,", end=" ")
+        print(f"the published preset trained in {trained:.1f} s", flush=True)
 
 
 def run() -> None:

@@ -55,6 +55,14 @@ def test_it_learns(preset: str, sampling: str) -> None:
     assert learnt[2] == pytest.approx(by_hand, rel=1e-5)
 
 
+def test_the_whole_line() -> None:
+    """A family without a box: the reference is all of N(0, 1)."""
+    law = dc.BoostedSampler(dc.GaussianMixtures(1), epsilon=5.0, preset="corrected", training=SMALL).output(CLIENTS[2])
+    x = np.linspace(-9.0, 9.0, 20_001)
+    assert np.trapezoid(law.pdf(x), x) == pytest.approx(1.0, abs=1e-5)
+    assert float(law.divergence("kl")) < 0.45  # 0.5 for the reference itself
+
+
 def test_the_ring_in_the_plane() -> None:
     family = dc.GaussianMixtures(2, radius=1.0, scale=math.sqrt(0.5))
     law = dc.BoostedSampler(family, epsilon=0.5, preset="corrected", training=SMALL).output(ring())

@@ -1,8 +1,8 @@
 """Figures that others published, as cited facts: the paper's Figures 1 and 4 and what they took to compute.
 
-Source: the data files and the appendix "Instructions for Reproducing Results" of Park, Asoodeh, Lee, "Exactly Minimax-Optimal Locally
-Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. Their Hellinger is half of the text's
-(1 - sqrt x)^2; it is doubled here, in `text_hellinger`, and nowhere else.
+Source: the data files and the appendix "Instructions for Reproducing Results" of Park, Asoodeh, Lee, "Exactly Minimax-Optimal
+Locally Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. Their Hellinger is half of
+the text's (1 - sqrt x)^2; it is doubled here, in `text_hellinger`, and nowhere else.
 """
 
 from dataclasses import dataclass

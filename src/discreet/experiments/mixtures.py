@@ -1,4 +1,4 @@
-"""Figure 4: a hundred random Gaussian mixtures on [-4, 4] for each budget, and what each mechanism costs each of them [paper, App. F.2].
+"""Figure 4: a hundred random Gaussian mixtures on [-4, 4] for each budget, and what each mechanism costs them [paper, App. F.2].
 
 For each epsilon, clients are drawn one after the other from a fresh generator: Poisson(k0) + 1 components, at most K; uniform
 centres; uniform weights. The published run drew its chains from the same generator, so only the first client is the same one.

@@ -1,4 +1,4 @@
-"""Results as data: one JSON line each, appended and synced as soon as it is known, so that a run that is killed loses nothing finished.
+"""Results as data: one JSON line each, appended and synced as soon as it is known, so that a killed run loses nothing finished.
 
 The first line says what was run: experiment, version, seed, parameters. Every other line is one finished unit of work. A last line
 without its end was being written when the process died: it is cut off, and its unit is done again.

@@ -34,7 +34,7 @@ def report_page(runs: Runs, pictures: Mapping[str, bytes], *, version: str) -> s
     ]
     if quick:
         parts.append(
-            "<p class='quick'>QUICK RUN: fewer clients and less training. The finite figures are exact; the others are not comparable.</p>"
+            "<p class='quick'>QUICK RUN: fewer clients, less training. The finite figures are exact; the others not comparable.</p>"
         )
     parts.append("<h2>Findings</h2><ol>" + "".join(f"<li>{finding}</li>" for finding in findings(runs)) + "</ol>")
     for name, (first, rows) in runs.items():
@@ -134,8 +134,8 @@ def _ring_findings(rows: Sequence[Row]) -> list[str]:
     if better:
         numbers = ", ".join(f"{LABELS[name]} {found[name]['kl']:.4f}" for name in better)
         said.append(
-            f"<b>On this one ring a baseline is closer in KL than the published Q*, {loose['kl']:.4f}</b>: {numbers}. Q* is optimal "
-            "for the worst client of its class; the ring lies near the baseline's reference."
+            f"<b>On this one ring a baseline is closer in KL than the published Q*, {loose['kl']:.4f}</b>: {numbers}. Q* is "
+            "optimal for the worst client of its class; the ring lies near the baseline's reference."
         )
     return said
 
@@ -179,9 +179,9 @@ def _cost_table(rows: Sequence[Row]) -> str:
         for e in epsilons(rows)
     )
     return (
-        f"<p>{clients} clients for each ε. The published run drew other clients (all but the first), so differences hold sampling noise.</p>"
+        f"<p>{clients} clients for each ε. The published clients are others, all but the first: differences hold noise.</p>"
         + _table(head, body, texts=2)
-        + f"<p>Clients of {clients} for whom the proposed law has the smaller KL than the boosted baseline: {wins}.</p>"
+        + f"<p>Clients of {clients} for whom the proposed law has a smaller KL than the boosted baseline: {', '.join(wins)}.</p>"
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 _BLOCK = 128
 _TABLE = 1 << 14  # linear interpolation between so many nodes is closer to the network than its own float32 rounding
+_REACH = 9.0  # of a standard normal: nothing beyond it is ever drawn
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "ninf"}
 
 # An odd rational function within 6e-8 of tanh, relatively, on [-9, 9]: a least-squares fit, reweighted until level.
@@ -240,10 +241,11 @@ def walk(
 ) -> Any:
     """Points (dim, count): the ends of so many random-walk Metropolis chains from the origin, with unit normal proposals.
 
-    The target is exp(-|x|^2/2 + boost(x)) on the box. On an interval the boost is read off a table.
+    The target is exp(-|x|^2/2 + boost(x)) on the box. In one dimension the boost is read off a table.
     """
     dim = low.size
     tabled = dim == 1
+    low, high = np.maximum(low, -_REACH), np.minimum(high, _REACH)
     table = np.empty(0)
     if tabled:
         nodes = np.empty((1, _TABLE + 1), np.float32)

@@ -59,7 +59,7 @@ def preset_named(name: str | Preset) -> Preset:
 
 @dataclass(frozen=True)
 class Training:
-    """How each round's classifier is trained, and how Q is sampled for it. The defaults are those of the paper's Figures 1 and 4."""
+    """How each round's classifier is trained, and how Q is sampled for it. The defaults: the paper's Figures 1 and 4."""
 
     rounds: int = 3
     samples: int = 10_000
