@@ -157,8 +157,12 @@ def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:
     assert set(client_list(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(NAMED["client"])
     with pytest.raises(DiscreetError, match="column 'who' is not in"):
         client_list(tmp_path / "list.parquet", "who", integers=False)
+    frame().write_csv(tmp_path / "list.csv")
+    assert set(client_list(tmp_path / "list.csv", "client", integers=False).to_pylist()) == set(NAMED["client"])
+    frame(TABLE).write_csv(tmp_path / "list.csv")
+    assert set(client_list(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(TABLE["client"])
     (tmp_path / "list.txt").write_text("1\n01\n")
-    with pytest.raises(DiscreetError, match="line 2: '01' is no integer"):
+    with pytest.raises(DiscreetError, match="client 2: '01' is no integer"):
         client_list(tmp_path / "list.txt", "client", integers=True)
 
 

@@ -157,3 +157,17 @@ def test_integers_past_the_signed_ones_are_refused() -> None:
 def test_a_kernel_does_not_travel() -> None:
     with pytest.raises(TypeError, match="holds a key"):
         pickle.dumps(Kernel(job()))
+
+
+@pytest.mark.parametrize("names", [[3, 1, 2], [1, 2, 3], ["b", "a", "", "ab"], ["", "a", "ab", "b"], [5], ["x"]])
+def test_a_client_comes_once(names: list[Any]) -> None:
+    kernel = Kernel(job())
+
+    def release(clients: list[Any]) -> pa.RecordBatch:
+        return kernel(pa.RecordBatch.from_pydict({"client": clients, "outcomes": [[1]] * len(clients)}))
+
+    assert release(names).num_rows == len(names)
+    for place in range(len(names) + 1):
+        for twice in names:
+            with pytest.raises(DiscreetError, match=f"client {twice!r} comes twice"):
+                release([*names[:place], twice, *names[place:]])

@@ -27,7 +27,7 @@ from discreet.cli.app import app
 from discreet.ledger import Budget, Ledger
 from discreet.mechanisms.sampler import FiniteSampler
 
-SECONDS = 60
+SECONDS = 120
 NUMBERS: list[Any] = [
     0, 1, -1, 2, 3, 10, 0.5, 1.0, -0.0, 1e-300, 5e-324, 1e-9, 0.999999, 1e9, 1e300, 1e308, math.inf, -math.inf, math.nan,
     10**400, True, None, "1", "", b"1", [], {}, (1,), 1j, Fraction(1, 3), np.float32(0.5), np.int8(3), np.array(1.0),

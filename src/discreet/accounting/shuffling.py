@@ -38,6 +38,7 @@ from discreet.errors import NON_NEGATIVE, OPEN_UNIT, check_count
 
 _TAIL = 1e-30  # probability left out of a sum, and added to delta
 _ROUNDING = 1e-11
+MOST_CLIENTS = 10**7  # further ones are not counted, which only makes the bound larger
 _ACCURACY = 1e-6  # of an epsilon, relative; rounded up
 _DEVIATIONS = (
     -8.0,
@@ -58,7 +59,7 @@ _NO_CLONES = 60.0  # an epsilon at which a clone is less likely than 1e-26
 
 def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> float:
     """A delta with which the shuffled samples of that many clients are (epsilon, delta)-DP for each of them, rounded up."""
-    others = check_count("clients", clients) - 1
+    others = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
     local = profile.delta(beta)
     if local == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:

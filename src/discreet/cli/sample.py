@@ -260,7 +260,8 @@ def _told(summary: "Summary", request: "Request", output: str) -> Iterator[str]:
         yield f"round {request.round_number} of {agreement.rounds}: {total:g} together"
     yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
     if summary.nulls:
-        yield f"{summary.nulls:,} null values " + ("left out" if request.nulls == "drop" else "taken as other")
+        left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
+        yield f"{summary.nulls:,} null values " + (left_out if request.nulls == "drop" else "taken as other")
     if summary.outside:
         yield f"{summary.outside:,} values outside the domain taken as {request.domain.other}"
     if summary.without_records:

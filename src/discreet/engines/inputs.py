@@ -152,20 +152,26 @@ def file_source(path: str) -> Source:
 
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
-    """All clients: a Parquet or Arrow table with that column, or a text file with one client on each line."""
-    if _kind(str(path)) == "csv":
-        lines = read_lines(path, "client list")
-        if not integers:
-            return pa.array(lines, pa.large_string())
-        for number, line in enumerate(lines, start=1):
-            if not is_whole(line):
-                raise DiscreetError(f"{path}, line {number}: {line!r} is no integer, but the clients of the table are")
-        return pa.array(map(int, lines), pa.int64())
+    """All clients: a Parquet, Arrow or CSV table with that column, or a text file with one client on each line."""
+    if _kind(str(path)) == "csv" and path.suffix.lower() != ".csv":
+        return _client_column(read_lines(path, "client list"), path, integers=integers)
     source = file_source(str(path))
     if column not in source.schema:
         raise DiscreetError(f"column {column!r} is not in {path}; it has {', '.join(map(repr, source.schema))}")
-    frames = list(source.frames(lambda frame: frame.select(column).unique()))
-    return pl.concat(frames).to_series().to_arrow()
+    clients = pl.concat(list(source.frames(lambda frame: frame.select(column).unique()))).to_series()
+    if clients.null_count():
+        raise DiscreetError(f"column {column!r} of {path} holds nulls; filter them out")
+    return _client_column(clients.to_list(), path, integers=integers) if source.untyped else clients.to_arrow()
+
+
+def _client_column(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
+    """Texts as the clients they stand for."""
+    if not integers:
+        return pa.array(texts, pa.large_string())
+    for number, text in enumerate(texts, start=1):
+        if not is_whole(text):
+            raise DiscreetError(f"{path}, client {number}: {text!r} is no integer, but the clients of the table are")
+    return pa.array(map(int, texts), pa.int64())
 
 
 @contextmanager

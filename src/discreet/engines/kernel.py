@@ -5,6 +5,7 @@ randomness that is a keyed function of client and data (`discreet.release.keyed`
 """
 
 import os
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.engines import tables
 from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
 from discreet.errors import DiscreetError
@@ -42,8 +44,9 @@ class Drawn:
 class Kernel:
     """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement).
 
-    `client` holds integers or texts, each client once; `outcomes` lists of outcome numbers, in any order and with repetitions;
-    `counts`, if present, lists of how often (or how much) each of them counts. An empty list draws from the reference.
+    `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
+    outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often (or how much) each of them
+    counts. An empty list draws from the reference.
     """
 
     def __init__(self, job: Job) -> None:
@@ -60,6 +63,7 @@ class Kernel:
                 raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
         counts = batch.column("counts") if "counts" in batch.schema.names else None
         clients = clients_of(batch.column("client"), batch.column("outcomes"), counts)
+        refuse_twice(batch.column("client"), clients)
         drawn = self.draw(clients, threads=os.cpu_count() or 1)
         return self.batch(batch.column("client"), drawn)
 
@@ -131,6 +135,26 @@ def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None) -
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
     return sparse.Clients(*map(frozen, (integers, text_ends, text, ends, numbers, weights)))
+
+
+def refuse_twice(names: pa.Array, clients: sparse.Clients) -> None:
+    """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
+    seed = np.uint64(secrets.randbits(64))
+    if clients.integers.size:
+        if not tables.integers_increase(clients.integers):
+            numbers = tables.numbered_integers(clients.integers, seed, len(clients))[1]
+            _refuse_repeated(names, numbers)
+    elif not tables.texts_increase(clients.text_ends, clients.text):
+        numbers = tables.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
+        _refuse_repeated(names, numbers)
+
+
+def _refuse_repeated(names: pa.Array, numbers: NDArray[np.uint32]) -> None:
+    repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
+    if repeated.size:
+        raise DiscreetError(
+            f"client {names[int(repeated[0])].as_py()!r} comes twice: it would spend epsilon twice; join its lists into one row"
+        )
 
 
 def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:

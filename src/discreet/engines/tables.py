@@ -201,6 +201,28 @@ def _same(ends: Any, text: Any, row: int, other: int) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
+def integers_increase(clients: Any) -> bool:
+    """Whether each is larger than the one before it (so that none comes twice)."""
+    increasing = True
+    for row in range(1, clients.size):
+        increasing &= clients[row - 1] < clients[row]
+    return increasing
+
+
+@numba.njit(cache=True, nogil=True)
+def texts_increase(ends: Any, text: Any) -> bool:
+    """As `integers_increase`, in order of bytes."""
+    for row in range(1, ends.size - 1):
+        before, start, stop = ends[row - 1], ends[row], ends[row + 1]
+        offset = 0
+        while before + offset < start and start + offset < stop and text[before + offset] == text[start + offset]:
+            offset += 1
+        if start + offset == stop or (before + offset < start and text[before + offset] > text[start + offset]):
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
 def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
     """(ends, values in order of client): the lists of what each client holds. `lengths`, unless empty: values of each row."""
     ends = np.zeros(clients + 1, dtype=np.int64)

@@ -5,6 +5,7 @@ See `discreet.mechanisms.warm_up`. On a cluster, run it where the workers' image
 
 import pyarrow as pa
 
+from discreet.engines.kernel import clients_of, refuse_twice
 from discreet.engines.local import sample
 
 
@@ -16,6 +17,8 @@ def warm_up() -> None:
             sample(
                 table, client="client", value="value", domain=3, epsilon=1.0, weight=weight, clients=[*names, names[0]]
             )
+        backwards = pa.array(names[::-1])
+        refuse_twice(backwards, clients_of(backwards, pa.array([[0], [1]]), None))
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ class BoostedSampler:
     @cached_property
     def learner(self) -> Learner:
         """What trains: also for clients of several budgets at once."""
-        low, high = np.array(self.reference.box).T
+        low, high = np.ascontiguousarray(np.array(self.reference.box).T)  # one layout, one compiled kernel
         return Learner(low, high, self.preset, self.training, self.device)
 
     def output(self, p: Any, *, seeds: Sequence[Seed] | None = None) -> BoostedLaw:

@@ -1,0 +1,52 @@
+"""Whole commands, measured from outside: wall time and peak memory of a process of its own."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one process took."""
+
+    seconds: float
+    gigabytes: float
+
+
+def measured(command: list[str]) -> Run:
+    """Run a command; its wall time and the most memory that it held resident."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{command} failed")
+    return Run(seconds, usage.ru_maxrss / 1e6)
+
+
+def alternated(commands: dict[str, list[str]], times: int) -> dict[str, Run]:
+    """The fastest of several runs of each command, taken in turns, so that all meet the same machine."""
+    runs: dict[str, list[Run]] = {name: [] for name in commands}
+    for _ in range(times):
+        for name, command in commands.items():
+            runs[name].append(measured(command))
+    return {name: min(each, key=lambda run: run.seconds) for name, each in runs.items()}
+
+
+def discreet(*arguments: str) -> list[str]:
+    """The command `discreet` of this environment."""
+    return [str(Path(sys.executable).with_name("discreet")), *arguments]
+
+
+def plain_query(source: Path, output: Path) -> list[str]:
+    """One random value for each client that is NOT private, by polars alone."""
+    program = (
+        "import polars as pl;"
+        f"pl.scan_parquet({str(source)!r}).group_by('client').agg(pl.col('value').shuffle().first())"
+        f".collect().write_parquet({str(output)!r})"
+    )
+    return [sys.executable, "-c", program]

@@ -1,0 +1,295 @@
+"""One private row per client: against the query that is not private, the kernel alone, memory, Spark, peers, and growth.
+
+BENCH_SCALE=0.01 makes every table a hundred times smaller, to try it out. Data, environments and the picture go to out/bench.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.engine_parts.data import FOLDER, OUTCOMES, labels, table
+from benchmarks.engine_parts.processes import Run, alternated, discreet, measured, plain_query
+from benchmarks.rivals import bisection_projection
+from discreet.engines import Kernel, Request, Secret
+
+SECRET = Secret(bytes(32))
+TIMES = 3
+EPSILON = 2.0
+
+
+def run(scale: float | None = None) -> None:
+    """All of it, at full size unless told otherwise."""
+    scale = float(os.environ.get("BENCH_SCALE", "1")) if scale is None else scale
+    console = Console(width=140)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if scale != 1:
+        console.print(f"[bold]sizes times {scale:g}[/bold]")
+    main_job(console, max(1000, int(20_000_000 * scale)))
+    kernel(console, max(1000, int(2_000_000 * scale)))
+    large(console, max(1000, int(100_000_000 * scale)))
+    spark(console, max(1000, int(20_000_000 * scale)))
+    peers(console, max(100, int(20_000 * scale)), seconds=5.0 * min(1.0, scale))
+    growth(console, [max(1000, int(rows * scale)) for rows in (10**5, 10**6, 10**7, 10**8)])
+
+
+def command(source: Path, output: Path, *, named: bool = False, more: tuple[str, ...] = ()) -> list[str]:
+    """`discreet sample` of a table of the benchmark."""
+    domain = ("--domain", str(_label_file())) if named else ("--domain-size", str(OUTCOMES))
+    columns = ("--client", "client", "--value", "value", "--epsilon", str(EPSILON))
+    return discreet("sample", str(source), *columns, *domain, "-o", str(output), "--quiet", *more)
+
+
+def _label_file() -> Path:
+    path = FOLDER / "labels.txt"
+    path.write_text("\n".join(labels()) + "\n")
+    return path
+
+
+def main_job(console: Console, rows: int) -> None:
+    """1. Wall time of the command, start-up included, as a multiple of the plain query that is not private."""
+    shown = _table(
+        f"1. One private row per client, against one that is not private: {rows:,} rows, whole processes, best of {TIMES} in turns",
+        "clients and values", "plain polars, s", "discreet, s", "ratio (target 1.2)", "plain peak, GB", "discreet peak, GB",
+    )  # fmt: skip
+    for named in (False, True):
+        source = table(rows, named=named)
+        ours, plain = (
+            command(source, FOLDER / "private.parquet", named=named),
+            plain_query(source, FOLDER / "plain.parquet"),
+        )
+        measured(ours)  # fills the compilation cache and the file cache
+        runs = alternated({"plain": plain, "ours": ours}, TIMES)
+        shown.add_row(
+            "texts" if named else "integers",
+            *(f"{runs[name].seconds:.2f}" for name in ("plain", "ours")),
+            f"{runs['ours'].seconds / runs['plain'].seconds:.2f}",
+            *(f"{runs[name].gigabytes:.2f}" for name in ("plain", "ours")),
+        )
+    console.print(shown)
+
+
+def kernel(console: Console, most: int) -> None:
+    """2. Clients per second of the kernel on Arrow batches, by records and by domain."""
+    domains = (10**3, 10**6, 10**8)
+    shown = _table(
+        "2. The kernel alone: million clients per second, all cores, best of 3 (target: 5 at 10 records)",
+        "records each", *(f"{size:,} outcomes" for size in domains),
+    )  # fmt: skip
+    rng = np.random.default_rng(2)
+    for records in (10, 100, 1000):
+        cells = []
+        clients = max(100, most * 10 // records // 5)
+        for size in domains:
+            made = Kernel(_job(size))
+            values = (size * rng.random(clients * records) ** 2).astype(np.uint32)
+            lists = pa.LargeListArray.from_arrays(np.arange(clients + 1) * records, values)
+            batch = pa.RecordBatch.from_arrays([pa.array(np.arange(clients)), lists], names=["client", "outcomes"])
+            best = min(_seconds(lambda made=made, batch=batch: made(batch)) for _ in range(3))
+            cells.append(f"{clients / best / 1e6:.3f}")
+        shown.add_row(f"{records:,}", *cells)
+    console.print(shown)
+
+
+def _job(size: int) -> Any:
+    import polars as pl
+
+    request = Request.of(client="client", value="value", domain=size, epsilon=EPSILON, secret=SECRET)
+    return request.job(pl.Schema({"client": pl.Int64(), "value": pl.Int64()}), untyped=False, where="the benchmark")
+
+
+def large(console: Console, rows: int) -> None:
+    """3. Peak memory on a large table, with the default budget and with a small one that goes through the disk."""
+    source = table(rows)
+    shown = _table(f"3. {rows:,} rows (target: within 4 GB)", "memory budget", "seconds", "million rows/s", "peak, GB")
+    for budget in (None, "2G", "300M"):
+        more = () if budget is None else ("--memory", budget, "--scratch", str(FOLDER))
+        found = measured(command(source, FOLDER / "private.parquet", more=more))
+        shown.add_row(
+            budget or "default", f"{found.seconds:.1f}", f"{rows / found.seconds / 1e6:.1f}", f"{found.gigabytes:.2f}"
+        )
+    console.print(shown)
+
+
+def spark(console: Console, rows: int) -> None:
+    """4. Spark on two local cores against the local engine; and what retries do."""
+    found = _json(console, "4. Spark", "speed", str(table(rows)))
+    if found:
+        shown = _table(
+            f"4. Spark local[2], {rows:,} rows, million rows per second and core once warm (target: half of the local engine)",
+            "", "million rows/s/core", "share of local",
+        )  # fmt: skip
+        cores = min(2, os.cpu_count() or 1)
+        local = rows / min(found["local"]) / cores / 1e6
+        for name, times in (
+            ("local engine, warm", found["local"]),
+            ("Spark, warm", found["spark"][2:]),
+            ("Spark passing rows to Python and back, nothing else", found["passing"][1:]),
+            ("Spark, first time", found["spark"][:1]),
+        ):
+            speed = rows / min(times) / cores / 1e6
+            shown.add_row(name, f"{speed:.2f}", f"{speed / local:.2f}")
+        shown.add_row("same samples as the local engine", str(found["same"]), "")
+        console.print(shown)
+    found = _json(console, "4. Spark retries", "retries")
+    if found:
+        shown = _table("4. 1,000 clients on a cluster of two hosts: samples identical to the local engine's", "", "")
+        for name, identical in found["checks"].items():
+            shown.add_row(name, "identical" if identical else "[red]DIFFERENT[/red]")
+        shown.add_row("tasks that failed and were tried again", str(found["failures"]))
+        shown.add_row("speculative copies that Spark started", str(found["copies"]))
+        console.print(shown)
+        if not all(found["checks"].values()):
+            raise SystemExit("a retried release differs")
+
+
+def _json(console: Console, what: str, *arguments: str) -> dict[str, Any]:
+    """What a Spark process prints; nothing, with the reason shown, if Spark cannot be had."""
+    program = [sys.executable, "-m", "benchmarks.engine_parts.on_spark", *arguments]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    if done.returncode:
+        console.print(f"{what} skipped: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'it failed'}")
+        return {}
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def peers(console: Console, clients: int, seconds: float) -> None:
+    """5. What a user would pick instead, on the same clients."""
+    records = 50
+    shown = _table(
+        f"5. One draw for each of {clients:,} clients of {records} records on {OUTCOMES:,} outcomes, epsilon {EPSILON:g}",
+        "", "clients/s", "times slower", "exact probabilities", "secure randomness", "best possible",
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    edges = np.cumsum(1.0 / np.arange(1, OUTCOMES + 1))
+    values = np.searchsorted(edges, rng.random((clients, records)) * edges[-1])
+    lists = pa.LargeListArray.from_arrays(np.arange(clients + 1) * records, values.ravel().astype(np.uint32))
+    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(clients)), lists], names=["client", "outcomes"])
+    made = Kernel(_job(OUTCOMES))
+    ours = clients / min(_seconds(lambda: made(batch)) for _ in range(3))
+    shown.add_row("discreet kernel", f"{ours:,.0f}", "1", "yes, integers", "yes, keyed by entropy", "for each client")
+    done, start = 0, time.perf_counter()
+    while done < clients and time.perf_counter() - start < seconds:
+        law = np.bincount(values[done], minlength=OUTCOMES) / records
+        rng.choice(OUTCOMES, p=bisection_projection(law, EPSILON, 1e-12))
+        done += 1
+    speed = done / (time.perf_counter() - start)
+    shown.add_row(
+        "numpy: bisection per client", f"{speed:,.0f}", f"{ours / speed:,.0f}", "no, floats", "no", "up to a tolerance"
+    )
+    facts = {
+        "opendp": ("opendp randomised response of a raw draw", "yes", "yes", "in the worst case"),
+        "diffprivlib": ("diffprivlib Exponential", "no, floats", "yes", "no"),
+        "pure-ldp": ("pure-ldp direct encoding of a raw draw", "no, floats", "no (random)", "in the worst case"),
+        "multi-freq-ldpy": ("multi-freq-ldpy GRR of a raw draw", "no, floats", "no (numpy)", "in the worst case"),
+    }
+    for found in _peer_runs(console, clients, records, seconds):
+        name, *said = facts[found["name"]]
+        if "problem" in found:
+            shown.add_row(name, f"skipped: {found['problem']}", "", *said)
+        else:
+            shown.add_row(name, f"{found['speed']:,.0f}", f"{ours / found['speed']:,.0f}", *said)
+    console.print(shown)
+
+
+def _peer_runs(console: Console, clients: int, records: int, seconds: float) -> list[dict[str, Any]]:
+    environment = FOLDER / "rivals"
+    python = environment / "bin" / "python"
+    if not (environment / "ready").exists():
+        commands = [
+            [sys.executable, "-m", "venv", "--clear", str(environment)],
+            [str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1"],
+            [str(python), "-m", "pip", "install", "--quiet", "--group", "pyproject.toml:rivals"],
+        ]
+        for each in commands:
+            done = subprocess.run(each, capture_output=True, text=True, check=False)
+            if done.returncode:
+                reason = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+                console.print(f"5. peers skipped: their environment could not be made: {' '.join(reason)}")
+                return []
+        (environment / "ready").touch()
+    script = Path(__file__).parent / "engine_parts" / "peers.py"
+    arguments = [str(clients), str(records), str(OUTCOMES), str(EPSILON), str(seconds)]
+    done = subprocess.run([str(python), str(script), *arguments], capture_output=True, text=True, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def growth(console: Console, sizes: list[int]) -> None:
+    """6. Cost as work grows, with a picture."""
+    shown = _table(
+        "6. The command as work grows: whole processes, best of 2",
+        "rows",
+        "seconds",
+        "million rows/s",
+        "peak, GB",
+        "slope",
+    )
+    runs: list[Run] = []
+    for rows in sizes:
+        source = table(rows)
+        runs.append(
+            min((measured(command(source, FOLDER / "private.parquet")) for _ in range(2)), key=lambda run: run.seconds)
+        )
+        slope = ""
+        if len(runs) > 1:
+            past = sizes[len(runs) - 2]
+            slope = f"{np.log(runs[-1].seconds / runs[-2].seconds) / np.log(rows / past):.2f}"
+        shown.add_row(
+            f"{rows:,}",
+            f"{runs[-1].seconds:.2f}",
+            f"{rows / runs[-1].seconds / 1e6:.2f}",
+            f"{runs[-1].gigabytes:.2f}",
+            slope,
+        )
+    console.print(shown)
+    console.print(f"picture: {_picture(sizes, runs)}")
+
+
+def _picture(sizes: list[int], runs: list[Run]) -> Path:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    seconds = [run.seconds for run in runs]
+    axes.loglog(sizes, seconds, "o-", label="discreet sample, whole process")
+    per_row = (seconds[-1] - seconds[0]) / (sizes[-1] - sizes[0])
+    axes.loglog(
+        sizes,
+        [seconds[0] + per_row * (rows - sizes[0]) for rows in sizes],
+        ":",
+        label="start-up plus a constant per row",
+    )
+    axes.set_xlabel("rows")
+    axes.set_ylabel("seconds")
+    axes.legend()
+    path = FOLDER / "engines_growth.png"
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    return path
+
+
+def _table(title: str, *columns: str) -> Table:
+    made = Table(title=title, title_justify="left")
+    for place, column in enumerate(columns):
+        made.add_column(column, justify="left" if place == 0 else "right")
+    return made
+
+
+def _seconds(work: Any) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    run()
