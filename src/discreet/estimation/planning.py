@@ -91,7 +91,7 @@ def _half_widths(inversion: Inversion, mass: float, released: Floats, noise: Noi
     around = noise.around(released)
     low = np.clip(inversion.least(mass, released - around), 0.0, 1.0)
     high = np.clip(inversion.most(mass, released + around), 0.0, 1.0)
-    found: Floats = 0.5 * (high - low) if not inversion.exact else np.minimum(inversion.low.released * around, 1.0)
+    found: Floats = 0.5 * (high - low) if not inversion.exact else np.minimum(inversion.low.released * around, 0.5)
     return found
 
 
