@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
-from scipy import stats
 
 from discreet.divergences import divergence
 from discreet.estimation.outcomes import Outcomes
@@ -32,5 +32,5 @@ def fidelity(truth: Floats, law: Floats, outcomes: Outcomes) -> Fidelity:
         float(np.abs(truth - law).max()),
         None
         if outcomes.values is None
-        else float(stats.wasserstein_distance(outcomes.values, outcomes.values, truth, law)),
+        else float(scipy.stats.wasserstein_distance(outcomes.values, outcomes.values, truth, law)),
     )
