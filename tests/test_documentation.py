@@ -18,12 +18,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SHOWN = re.compile(r"^(?P<indent>\s*)(?P<expression>\S.*?)\s+# -> (?P<shown>.+)$")
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def found_blocks(page: Path, languages: str) -> list[tuple[str, str]]:
+    """(language, content) of a page's fenced blocks, in order."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```({languages})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-def pages_with(language: str) -> list[Any]:
-    return [pytest.param(page, id=page.name) for page in PAGES if blocks(page, language)]
+def pages_with(languages: str) -> list[Any]:
+    return [pytest.param(page, id=page.name) for page in PAGES if found_blocks(page, languages)]
 
 
 def checked(line: str) -> str:
@@ -38,45 +40,49 @@ def same(value: object, shown: str) -> None:
     assert str(value) == shown
 
 
-@pytest.mark.parametrize("page", pages_with("python"))
-def test_python_blocks_run_and_give_what_they_say(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {"same": same}
-    for block in blocks(page, "python"):
-        statements = "\n".join(checked(line) for line in block.splitlines())
-        exec(compile(statements, page.name, "exec"), namespace)
+def commands(block: str) -> Iterator[tuple[str, list[str]]]:
+    """Each `$ command` of a console block with the lines it is shown to print."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, *lines = part.splitlines()
+        yield command.replace("make demo", "discreet demo"), [line for line in lines if line.strip()]
 
 
-def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each `$ command` of the page's console blocks with the lines it is shown to print."""
-    for block in blocks(page, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, *lines = part.splitlines()
-            yield command.replace("make demo", "discreet demo"), [line for line in lines if line.strip()]
-
-
-@pytest.mark.parametrize("page", pages_with("console"))
-def test_commands_print_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines appear in order; `...` stands for anything, alone for any lines; help is shown whole."""
+@pytest.mark.parametrize("page", pages_with("python|console"))
+def test_a_page_runs_from_top_to_bottom_and_gives_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python blocks and commands in the order they stand, in one folder: files that one makes the next can read."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    for command, lines in commands(page):
-        name, *arguments = shlex.split(command)
-        assert name == "discreet"
-        result = CliRunner().invoke(app, arguments, prog_name="discreet")
-        assert result.exit_code == 0, (command, result.output)
-        printed = [line.rstrip() for line in result.stdout.splitlines() if line.strip()]
-        if "--help" in arguments:
-            assert lines == printed, "run: python tools/update_help.py"
-        remaining = iter(printed)
-        for line in lines:
-            pattern = ".*".join(map(re.escape, line.rstrip().split("...")))
-            if line != "...":
-                assert any(re.fullmatch(pattern, candidate) for candidate in remaining), (command, line, printed)
+    namespace: dict[str, Any] = {"same": same}
+    for language, block in found_blocks(page, "python|console"):
+        if language == "python":
+            statements = "\n".join(checked(line) for line in block.splitlines())
+            exec(compile(statements, page.name, "exec"), namespace)
+        else:
+            for command, lines in commands(block):
+                prints_what_is_shown(command, lines)
+
+
+def prints_what_is_shown(command: str, lines: list[str]) -> None:
+    """Lines appear in order; `...` stands for anything, alone for any lines; help is shown whole."""
+    name, *arguments = shlex.split(command)
+    assert name == "discreet"
+    result = CliRunner().invoke(app, arguments, prog_name="discreet")
+    assert result.exit_code == 0, (command, result.output)
+    printed = [line.rstrip() for line in result.stdout.splitlines() if line.strip()]
+    if "--help" in arguments:
+        assert lines == printed, "run: python tools/update_help.py"
+    remaining = iter(printed)
+    for line in lines:
+        pattern = ".*".join(map(re.escape, line.rstrip().split("...")))
+        if line != "...":
+            assert any(re.fullmatch(pattern, candidate) for candidate in remaining), (command, line, printed)
 
 
 def test_every_command_shows_its_help() -> None:
-    shown = {command for command, _ in commands(ROOT / "docs" / "cli.md") if command.endswith("--help")}
+    page = found_blocks(ROOT / "docs" / "cli.md", "console")
+    shown = {command for _, block in page for command, _ in commands(block) if command.endswith("--help")}
     names = [name for name, *_ in _registered()]
     assert shown == {"discreet --help", *(f"discreet {name} --help" for name in names)}
 
