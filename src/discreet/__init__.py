@@ -77,7 +77,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`discreet.engines` is imported when it is first used: it needs more than numpy."""
-    if name == "engines":
-        return import_module("discreet.engines")
+    """`discreet.engines` and `discreet.estimation` are imported when they are first used: they need more than numpy."""
+    if name in ("engines", "estimation"):
+        return import_module(f"discreet.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ log((p - delta)/q) among them is a lower bound for epsilon. It is found by going
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from scipy.optimize import brentq
 
@@ -43,22 +43,20 @@ def empirical_epsilon_lower_bound(
     delta = PROBABILITY.check("delta", delta)
     product = float(brentq(lambda c: c * (1.0 - math.log(c)) - error, 1e-300, 1.0, xtol=1e-300, rtol=1e-12))
     tails = np.geomspace(product, 1.0, _STEPS)
-    least = _least_probability(first, sizes[0], tails[:-1])  # of p on each step: it grows with u
-    most = _most_probability(second, sizes[1], product / tails[1:])  # of q: it grows as v falls
+    least = least_probability(first, sizes[0], tails[:-1])  # of p on each step: it grows with u
+    most = most_probability(second, sizes[1], product / tails[1:])  # of q: it grows as v falls
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = np.log(np.maximum(least - delta, 0.0)) - np.log(most)
     return max(0.0, float(bounds.min()))
 
 
-def _least_probability(count: int, draws: int, tails: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The p with P[Binomial(draws, p) >= count] = tail."""
-    if count == 0:
-        return np.zeros_like(tails)
-    return np.asarray(special.betaincinv(count, draws - count + 1, tails))
+def least_probability(count: ArrayLike, draws: int, tail: ArrayLike) -> NDArray[np.float64]:
+    """The p with P[Binomial(draws, p) >= count] = tail; 0 where the count is."""
+    few = np.asarray(count)
+    return np.where(few == 0, 0.0, special.betaincinv(np.maximum(few, 1), draws - np.maximum(few, 1) + 1, tail))
 
 
-def _most_probability(count: int, draws: int, tails: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The q with P[Binomial(draws, q) <= count] = tail."""
-    if count == draws:
-        return np.ones_like(tails)
-    return np.asarray(special.betainccinv(count + 1, draws - count, tails))
+def most_probability(count: ArrayLike, draws: int, tail: ArrayLike) -> NDArray[np.float64]:
+    """The q with P[Binomial(draws, q) <= count] = tail; 1 where all draws are counted."""
+    many = np.asarray(count)
+    return np.where(many == draws, 1.0, special.betainccinv(many + 1, np.maximum(draws - many, 1), tail))

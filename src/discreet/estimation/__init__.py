@@ -1,0 +1,22 @@
+"""The curator's side: the population behind one private sample of each client, and how wrong it can be."""
+
+from discreet.estimation.inversion import Inversion, Line, inversion_of
+from discreet.estimation.nearest import nearest_law
+from discreet.estimation.planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
+from discreet.estimation.population import Estimate, Population, Shares, population
+
+__all__ = [
+    "Estimate",
+    "Inversion",
+    "Line",
+    "Outlook",
+    "Population",
+    "Shares",
+    "clients_for",
+    "epsilon_for_accuracy",
+    "exact_variance",
+    "inversion_of",
+    "nearest_law",
+    "outlook",
+    "population",
+]

@@ -1,0 +1,154 @@
+"""Before anything is collected: how well shares will be known, and what it takes to know them better.
+
+For an outcome of reference mass mu, n clients and a released share q, the interval of its true share is
+[low(q - z s), high(q + z s)] with s = sqrt(q (1 - q)/n) and the lines of `discreet.estimation.inversion`; q can be anything from
+b mu to B mu. The largest half-width over q is a promise, that at q = b mu is what an outcome nobody holds will show.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, ImpossibleError, check_count
+from discreet.estimation.intervals import deviations
+from discreet.estimation.inversion import Inversion, inversion_of
+from discreet.families import FiniteFamily
+from discreet.mechanisms import LinearSampler
+from discreet.mechanisms.sampler import FiniteSampler
+
+Floats = NDArray[np.float64]
+_PLACES = 129
+_MOST_CLIENTS = 10**15
+_EPSILONS = (1e-6, 200.0)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The sampling noise of so many clients, at that confidence."""
+
+    clients: float
+    confidence: float
+
+    def around(self, q: Floats) -> Floats:
+        """z sqrt(q (1 - q)/n)."""
+        found: Floats = deviations(self.confidence) * np.sqrt(q * (1.0 - q) / self.clients)
+        return found
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What one mechanism promises at one epsilon. Half-widths are of the interval of one outcome's share.
+
+    `at_worst`: whatever the population; `if_rare`: of an outcome that nobody holds; `band`: the part of `at_worst` that no number of
+    clients removes; `total`: expected total variation distance of the whole estimated law, None if it is not identifiable.
+    """
+
+    mechanism: str
+    epsilon: float
+    clients: int
+    at_worst: float
+    if_rare: float
+    band: float
+    total: float | None
+
+
+def outlook(sampler: FiniteSampler, *, mechanism: str, clients: int, confidence: float = 0.95) -> Outlook:
+    """The promise for the most likely outcome of the reference (any outcome, if it is uniform)."""
+    check_count("clients", clients)
+    OPEN_UNIT.check("confidence", confidence)
+    inversion = inversion_of(sampler)
+    masses = np.broadcast_to(sampler.family.reference, sampler.family.size)
+    mass = float(masses.max())
+    noise = Noise(clients, confidence)
+    rare = np.array([sampler.constants.b * mass])
+    total = None
+    if inversion.exact:
+        # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
+        spread = np.sqrt(masses * (1.0 - masses) / clients) * inversion.low.released
+        total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread.sum()))
+    return Outlook(
+        mechanism,
+        sampler.epsilon,
+        clients,
+        half_width(inversion, sampler, mass, noise),
+        float(_half_widths(inversion, mass, rare, noise)[0]),
+        half_width(inversion, sampler, mass, Noise(math.inf, confidence)),
+        total,
+    )
+
+
+def half_width(inversion: Inversion, sampler: FiniteSampler, mass: float, noise: Noise) -> float:
+    """The largest half-width of the interval of an outcome's share, over every released share that it can have."""
+    constants = sampler.constants
+    released = np.linspace(constants.b * mass, min(constants.B * mass, 1.0), _PLACES)
+    return float(_half_widths(inversion, mass, released, noise).max())
+
+
+def _half_widths(inversion: Inversion, mass: float, released: Floats, noise: Noise) -> Floats:
+    around = noise.around(released)
+    low = np.clip(inversion.least(mass, released - around), 0.0, 1.0)
+    high = np.clip(inversion.most(mass, released + around), 0.0, 1.0)
+    found: Floats = 0.5 * (high - low) if not inversion.exact else np.minimum(inversion.low.released * around, 1.0)
+    return found
+
+
+def clients_for(sampler: FiniteSampler, *, accuracy: float, confidence: float = 0.95, mass: float | None = None) -> int:
+    """How many clients bring every share within `accuracy`, whatever the population."""
+    POSITIVE.check("accuracy", accuracy)
+    inversion = inversion_of(sampler)
+    largest = float(np.max(sampler.family.reference)) if mass is None else mass
+
+    def missing(log_clients: float) -> float:
+        return half_width(inversion, sampler, largest, Noise(math.exp(log_clients), confidence)) - accuracy
+
+    most = math.log(_MOST_CLIENTS)
+    if missing(most) > 0.0:
+        raise ImpossibleError(
+            f"no number of clients brings {sampler!r} within {accuracy:g}: its samples leave a share open by "
+            f"{half_width(inversion, sampler, largest, Noise(math.inf, confidence)):.3g}; use the linear mechanism or a larger epsilon"
+        )
+    if missing(0.0) <= 0.0:
+        return 1
+    return math.ceil(math.exp(float(brentq(missing, 0.0, most, xtol=1e-12))))
+
+
+def epsilon_for_accuracy(
+    mechanism: type[FiniteSampler],
+    family: FiniteFamily,
+    *,
+    clients: int,
+    accuracy: float,
+    confidence: float = 0.95,
+) -> float:
+    """The smallest epsilon at which that many clients bring every share within `accuracy`, whatever the population."""
+    POSITIVE.check("accuracy", accuracy)
+    check_count("clients", clients)
+    noise = Noise(clients, OPEN_UNIT.check("confidence", confidence))
+    mass = float(np.max(family.reference))
+
+    def missing(log_epsilon: float) -> float:
+        sampler = mechanism(family, epsilon=math.exp(log_epsilon))
+        return half_width(inversion_of(sampler), sampler, mass, noise) - accuracy
+
+    low, high = (math.log(end) for end in _EPSILONS)
+    if missing(high) > 0.0:
+        raise ImpossibleError(
+            f"{clients:,} clients do not bring every share within {accuracy:g} even without privacy; ask more of them, or for less"
+        )
+    if missing(low) <= 0.0:
+        return _EPSILONS[0]
+    return math.exp(float(brentq(missing, low, high, xtol=1e-9)))
+
+
+def exact_variance(sampler: LinearSampler, laws: ArrayLike, phi: ArrayLike) -> float:
+    """The variance of the unbiased estimate of phi's average over clients whose laws are known: (n gamma)^-2 sum_i Var_{Q_i}(phi)."""
+    q = sampler.output(laws)
+    values = np.asarray(phi, dtype=np.float64)
+    if q.ndim != 2 or values.shape != (q.shape[1],):
+        raise DiscreetError("laws has one row for each client and phi one number for each outcome")
+    means = q @ values
+    variances = q @ np.square(values) - np.square(means)
+    return float(variances.sum() / (len(q) * sampler.constants.gamma) ** 2)

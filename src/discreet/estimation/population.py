@@ -1,0 +1,353 @@
+"""The population behind one private sample of each client, with intervals that hold.
+
+Counts of samples estimate Q, the average of the laws drawn from; an `Inversion` turns what is known of Q into what is known of P, the
+average client. For the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance
+(1/(n gamma)^2) sum_i Var_{Q_i}(phi); what the samples alone show is that it is at most Var_Q(phi)/(n gamma^2), with equality for clients
+drawn from a population, and at least b Var_mu(phi)/(n gamma^2). For a projection P is not determined by Q: an interval then
+consists of a band that no number of clients narrows, and of the noise around its ends.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import OPEN_UNIT, DiscreetError
+from discreet.estimation import planning, statistics
+from discreet.estimation.intervals import Interval, clopper_pearson, deviations, wilson
+from discreet.estimation.inversion import Inversion, inversion_of
+from discreet.estimation.nearest import nearest_law
+from discreet.estimation.outcomes import Outcomes
+from discreet.estimation.statistics import Phi
+from discreet.families import ContinuousFamily
+from discreet.families.band import Bounds
+from discreet.mechanisms.sampler import FiniteSampler
+from discreet.quadrature import Panels
+
+Floats = NDArray[np.float64]
+
+LARGEST = 10**7  # outcomes whose intervals are held in memory
+_WIDE = 0.1  # the half-width of a share's interval from which on a reader is told how many clients would do better
+_IMPOSSIBLE = 1e-9  # how unlikely samples have to be before their agreement is doubted
+_PANELS_IN_A_BIN = 8
+_ORDER = 8
+
+
+@dataclass(frozen=True)
+class Shares:
+    """For every outcome: an estimate, the ends of its own interval, and those of intervals that hold all at once."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    all_low: Floats
+    all_high: Floats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic of the population. `estimate` is None where it is not identifiable; `released` is its value under Q.
+
+    `blur`: how much of the interval, on each side, is owed to values that are known up to their cell only.
+    """
+
+    name: str
+    estimate: float | None
+    low: float
+    high: float
+    released: float
+    blur: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """What the samples of one agreement tell. Made by `population`."""
+
+    outcomes: Outcomes
+    counts: NDArray[np.int64]
+    reference: Floats
+    inversion: Inversion
+    bounds: Bounds
+    sampler: FiniteSampler
+    confidence: float
+
+    @property
+    def clients(self) -> int:
+        """How many samples there are, one of each client."""
+        return int(self.counts.sum())
+
+    @property
+    def exact(self) -> bool:
+        """Whether the average client is identifiable: estimates are then unbiased, and intervals hold noise alone."""
+        return self.inversion.exact
+
+    @cached_property
+    def released(self) -> Shares:
+        """The average of the laws that samples were drawn from."""
+        return Shares(self._frequencies, *self._each(self.counts), *self._all(self.counts))
+
+    @cached_property
+    def law(self) -> Shares:
+        """The average client's law. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
+        estimate = self.inversion.low(self.reference, self._frequencies) if self.exact else self._frequencies
+        return Shares(estimate, *self._held(self._each(self.counts)), *self._held(self._all(self.counts)))
+
+    @cached_property
+    def nearest(self) -> Floats:
+        """The estimate as a law: the member of the family that is nearest to it. Smaller error, but biased."""
+        return nearest_law(self.law.estimate, *self._limits(self.reference))
+
+    def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
+        """The average of a function of the outcome, or one named "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
+        if callable(wanted):
+            return self._average(
+                getattr(wanted, "__name__", "statistic"), statistics.callable_phi(self.outcomes, wanted)
+            )
+        name, _, parameter = wanted.partition(":")
+        match name:
+            case "mean" if not parameter:
+                return self._average(name, statistics.power(self.outcomes, 1))
+            case "variance" if not parameter:
+                return self._variance()
+            case "median" if not parameter:
+                return self._quantile(wanted, 0.5)
+            case "quantile":
+                return self._quantile(wanted, OPEN_UNIT.check("quantile", _parsed(wanted, parameter)))
+            case "at-most":
+                return self._average(wanted, statistics.at_most(self.outcomes, _parsed(wanted, parameter)))
+        raise DiscreetError(
+            f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
+        )
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """What a reader should know before trusting the numbers; empty if there is nothing."""
+        said = []
+        surely_more, surely_less = clopper_pearson(
+            self.counts, self.clients, 1.0 - 2.0 * _IMPOSSIBLE / len(self.counts)
+        )
+        constants = self.sampler.constants
+        for strange, limit, word in (
+            (surely_more > constants.B * self.reference * (1.0 + 1e-9), constants.B * self.reference, "more than"),
+            (surely_less < constants.b * self.reference * (1.0 - 1e-9), constants.b * self.reference, "less than"),
+        ):
+            if strange.any():
+                place = int(np.argmax(strange))
+                said.append(
+                    f"{self.outcomes.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
+                    f"{limit[place]:.3g} that this agreement allows whoever the clients are: were they made under it, by honest clients?"
+                )
+        likely = int(np.argmax(self.reference))
+        width = planning.half_width(
+            self.inversion, self.sampler, float(self.reference[likely]), self._noise_at(self.clients)
+        )
+        if width > _WIDE:
+            try:
+                more = planning.clients_for(
+                    self.sampler, mass=float(self.reference[likely]), accuracy=_WIDE, confidence=self.confidence
+                )
+                fix = f"about {more:,} clients would bring {_WIDE:g}"
+            except DiscreetError:
+                fix = f"more clients alone do not bring {_WIDE:g}: the linear mechanism or a larger epsilon would"
+            said.append(f"{self.clients:,} clients are few: a share is known to +-{width:.2g} at worst; {fix}")
+        return tuple(said)
+
+    # shares
+
+    @cached_property
+    def _frequencies(self) -> Floats:
+        return self.counts / self.clients
+
+    def _each(self, counts: NDArray[np.int64]) -> Interval:
+        return wilson(counts, self.clients, self.confidence)
+
+    def _all(self, counts: NDArray[np.int64]) -> Interval:
+        return clopper_pearson(counts, self.clients, 1.0 - (1.0 - self.confidence) / len(self.counts))
+
+    def _held(self, released: Interval, mu: Floats | None = None) -> Interval:
+        """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
+        masses = self.reference if mu is None else mu
+        least, most = self._limits(masses)
+        low, high = self.inversion.least(masses, released[0]), self.inversion.most(masses, released[1])
+        return np.clip(low, least, most), np.clip(high, least, most)
+
+    def _limits(self, mu: Floats) -> Interval:
+        """What membership in the family alone says of events with these reference masses."""
+        most = np.minimum(1.0 - self.bounds.lower * (1.0 - mu), np.minimum(self.bounds.upper * mu, 1.0))
+        return self.bounds.lower * mu, np.maximum(most, self.bounds.lower * mu)
+
+    # statistics
+
+    def _noise_at(self, clients: int) -> planning.Noise:
+        return planning.Noise(clients, self.confidence)
+
+    def _average(self, name: str, phi: Phi, confidence: float | None = None) -> Estimate:
+        released = float(self._frequencies @ phi.values)
+        most, noise_above = self._largest(phi.values)
+        least, noise_below = self._largest(-phi.values)
+        z = deviations(self.confidence if confidence is None else confidence)
+        ends = float(phi.values.min()), float(phi.values.max())
+        low, high = np.clip((-least - z * noise_below, most + z * noise_above), *ends)
+        return Estimate(
+            name, most if self.exact else None, float(low) - phi.blur, float(high) + phi.blur, released, phi.blur
+        )
+
+    def _largest(self, phi: Floats) -> tuple[float, float]:
+        """The largest average of phi that P can have given the counts, and the standard error of that end.
+
+        max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each
+        c; the best c changes the value to second order only, so the noise is that of an average of n samples.
+        """
+        low, high = self.inversion.low, self.inversion.high
+        order = np.argsort(-phi)
+        least = low(self.reference, self._frequencies)
+        room = np.cumsum(np.maximum(high(self.reference, self._frequencies) - least, 0.0)[order])
+        place = min(int(np.searchsorted(room, 1.0 - least.sum())), len(phi) - 1)
+        c = float(phi[order[place]])
+        above, below = np.maximum(phi - c, 0.0), np.maximum(c - phi, 0.0)
+        sampled = high.released * above - low.released * below
+        fixed = c + float(self.reference @ (high.reference * above - low.reference * below))
+        return fixed + float(self._frequencies @ sampled), self._standard_error(sampled)
+
+    def _standard_error(self, values: Floats) -> float:
+        """Of the average of these values over the samples; never less than the floor under every law allows."""
+        clients = self.clients
+        spread = (
+            float(self._frequencies @ np.square(values - self._frequencies @ values)) * clients / max(clients - 1, 1)
+        )
+        under_reference = float(self.reference @ np.square(values - self.reference @ values))
+        return float(np.sqrt(max(spread, self.sampler.constants.b * under_reference) / clients))
+
+    def _variance(self) -> Estimate:
+        """E x^2 - (E x)^2, each with half of what the confidence leaves."""
+        shared = 0.5 * (1.0 + self.confidence)
+        first = self._average("mean", statistics.power(self.outcomes, 1), shared)
+        second = self._average("second moment", statistics.power(self.outcomes, 2), shared)
+        nearest_to_zero = 0.0 if first.low <= 0.0 <= first.high else min(abs(first.low), abs(first.high))
+        estimate = None if first.estimate is None or second.estimate is None else second.estimate - first.estimate**2
+        return Estimate(
+            "variance",
+            estimate,
+            max(0.0, second.low - max(first.low**2, first.high**2)),
+            max(0.0, second.high - nearest_to_zero**2),
+            second.released - first.released**2,
+            second.blur,
+        )
+
+    def _quantile(self, name: str, level: float) -> Estimate:
+        """All thresholds at which the interval of the share at most there holds the level; outcomes have to be in order."""
+        values = self.outcomes.numeric(name)
+        order = np.argsort(values, kind="stable")
+        below = np.cumsum(self.counts[order])
+        mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
+        low, high = self._held(self._each(below), mu)
+        low[-1] = high[-1] = 1.0
+        first = int(np.argmax(high >= level))
+        last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
+        starts, stops = (
+            (values[order],) * 2 if self.outcomes.edges is None else (self.outcomes.edges[:-1], self.outcomes.edges[1:])
+        )
+        released = int(np.argmax(below / self.clients >= level))
+        estimate = None
+        if self.exact:
+            estimate = float(values[order][int(np.argmax(np.cumsum(self.nearest[order]) >= level - 1e-12))])
+        blur = 0.0 if self.outcomes.edges is None else float(0.5 * np.diff(self.outcomes.edges).max())
+        return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
+
+
+def population(
+    sampler: FiniteSampler,
+    *,
+    samples: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
+    edges: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> Population:
+    """The population behind samples that this sampler released, or behind how often it released each outcome.
+
+    `edges`: where the outcomes of a finite family are cells, their ends; on a continuous family in one dimension, public bins.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    if (samples is None) == (counts is None):
+        raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
+    if isinstance(sampler.family, ContinuousFamily):
+        if edges is None:
+            raise DiscreetError("edges is missing: give public bins for the samples of a continuous family")
+        outcomes = Outcomes.of_cells(edges)
+        reference = _reference_masses(sampler.family, np.asarray(outcomes.edges))
+    else:
+        family = sampler.family
+        if family.size > LARGEST:
+            raise DiscreetError(
+                f"the domain has {family.size:,} outcomes, more than {LARGEST:,}: estimate shares of groups of them instead"
+            )
+        outcomes = (
+            Outcomes.of_cells(edges)
+            if edges is not None
+            else Outcomes.of_numbers(family.size)
+            if family.labels is None
+            else Outcomes.of_labels(family.labels)
+        )
+        if len(outcomes) != family.size:
+            raise DiscreetError(f"edges bound {len(outcomes)} cells, but the family has {family.size} outcomes")
+        reference = np.array(np.broadcast_to(family.reference, family.size), dtype=np.float64)
+    counted = _checked_counts(counts, len(outcomes)) if samples is None else _counted(samples, sampler, outcomes)
+    return Population(
+        outcomes, counted, reference, inversion_of(sampler), sampler.family.bounds, sampler, float(confidence)
+    )
+
+
+def _counted(samples: Any, sampler: FiniteSampler, outcomes: Outcomes) -> NDArray[np.int64]:
+    if outcomes.edges is None:
+        numbers = sampler.family.numbers(np.asarray(samples).tolist() if isinstance(samples, np.ndarray) else samples)
+    else:
+        points = np.asarray(samples, dtype=np.float64).ravel()
+        inside = (points >= outcomes.edges[0]) & (points <= outcomes.edges[-1])
+        if not inside.all():
+            raise DiscreetError(
+                f"samples hold {points[~inside][0]:g}, which lies in no cell: they reach from {outcomes.edges[0]:g} "
+                f"to {outcomes.edges[-1]:g}"
+            )
+        numbers = np.minimum(np.searchsorted(outcomes.edges, points, side="right") - 1, len(outcomes) - 1)
+    return _checked_counts(np.bincount(numbers, minlength=len(outcomes)), len(outcomes))
+
+
+def _checked_counts(counts: Any, size: int) -> NDArray[np.int64]:
+    given = np.asarray(counts)
+    if given.shape != (size,) or given.dtype.kind not in "iu" or bool((given < 0).any()):
+        raise DiscreetError(f"counts is not a list of {size} whole numbers of at least 0, one for each outcome")
+    if not given.any():
+        raise DiscreetError(
+            "there are no samples; an estimate needs at least one, and a useful one hundreds: see discreet plan"
+        )
+    return given.astype(np.int64)
+
+
+def _reference_masses(family: ContinuousFamily, edges: Floats) -> Floats:
+    """mu of each bin, by Gauss's rule on a few panels; the bins have to cover the space but for a negligible part."""
+    if family.dim != 1:
+        raise DiscreetError(
+            f"bins are for one dimension, not {family.dim}; estimate from numbers of shared cells or points"
+        )
+    fine = np.concatenate(
+        [
+            np.linspace(0.0, 1.0, _PANELS_IN_A_BIN, endpoint=False) * w + e
+            for e, w in zip(edges[:-1], np.diff(edges), strict=True)
+        ]
+    )
+    t = family.chart.coordinates(np.append(fine, edges[-1])[:, None])[:, 0]
+    masses = family.nodes_of(Panels.between([t]), _ORDER).masses.sum(axis=1)
+    found = masses.reshape(len(edges) - 1, _PANELS_IN_A_BIN).sum(axis=1)
+    if abs(found.sum() - 1.0) > 1e-3:
+        raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
+    return np.asarray(found / found.sum())
+
+
+def _parsed(wanted: str, parameter: str) -> float:
+    try:
+        return float(parameter)
+    except ValueError:
+        raise DiscreetError(f"statistic = {wanted!r} needs a number after the colon") from None
