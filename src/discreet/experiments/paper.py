@@ -5,7 +5,7 @@ from dataclasses import replace
 from discreet.errors import DiscreetError
 from discreet.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
 from discreet.experiments.mixtures import QUICK, RandomMixtures
-from discreet.experiments.population import Population
+from discreet.experiments.population import PopulationComparison
 from discreet.experiments.records import Experiment
 from discreet.experiments.ring import GaussianRing
 
@@ -38,6 +38,7 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
             mixtures = RandomMixtures(device=device, presets=presets)
             return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK) if quick else mixtures
         case "population":
-            return Population(quick=True, repetitions=QUICK_REPETITIONS) if quick else Population()
+            full = PopulationComparison()
+            return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full
         case _:
             return FiniteWorstCases(name, OUTCOMES[name], quick=quick)

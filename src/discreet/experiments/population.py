@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from discreet.divergences import divergence
 from discreet.errors import NotPrivateWarning
+from discreet.estimation import inversion_of, nearest_law
 from discreet.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
 from discreet.experiments.finite_figures import DIVERGENCES
 from discreet.experiments.frequency_oracles import FrequencyOracle, LocalHashing, SubsetSelection, UnaryEncoding
@@ -40,21 +41,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-MEASURES = ("tv", "l2", "max")
-
-
-def inverted(frequencies: Floats, sampler: LinearSampler) -> Floats:
-    """(f - (1 - gamma) mu)/gamma: unbiased for the average client law, from the frequencies of linear samples."""
-    gamma = sampler.constants.gamma
-    return np.asarray((frequencies - (1.0 - gamma) * sampler.family.reference) / gamma)
-
-
-def nearest_law(values: Floats) -> Floats:
-    """The law nearest to each row in Euclidean distance: (v - t)_+ with the one t that makes it sum to 1."""
-    ordered = -np.sort(-values, axis=-1)
-    excess = (np.cumsum(ordered, axis=-1) - 1.0) / np.arange(1, values.shape[-1] + 1)
-    last = (ordered > excess).sum(axis=-1, keepdims=True) - 1
-    return np.maximum(values - np.take_along_axis(excess, last, axis=-1), 0.0)
 
 
 def raw_draws(laws: Floats, rng: np.random.Generator) -> Integers:
@@ -72,7 +58,7 @@ def distances(estimates: Floats, law: Floats) -> dict[str, Floats]:
 
 @final
 @dataclass(frozen=True)
-class Population:
+class PopulationComparison:
     """Per-client cost and population error on every client set that is installed. A unit is one set at one epsilon."""
 
     name: str = "population"
@@ -148,7 +134,7 @@ class Clients:
                 estimates[name].append(oracle.estimate(raw, rng))
             estimates["raw"].append(self._frequencies(raw))
         found = {name: np.array(rows) for name, rows in estimates.items()}
-        found["linear"] = inverted(found["linear"], linear)
+        found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
         uniform = distances(np.full(family.size, family.reference), self.average)
         return {
             "set": self.declared.name,
@@ -179,7 +165,7 @@ class Clients:
     def _errors(self, estimates: Floats) -> Row:
         return {
             kind: {measure: _mean(values) for measure, values in distances(rows, self.average).items()}
-            for kind, rows in (("raw", estimates), ("projected", nearest_law(estimates)))
+            for kind, rows in (("raw", estimates), ("projected", np.array([nearest_law(row) for row in estimates])))
         }
 
     def _frequencies(self, outcomes: Integers) -> Floats:

@@ -9,7 +9,7 @@ from discreet.plots.summaries import Row
 SAMPLES = ("optimal", "mollifier", "linear")
 ORACLES = ("subset", "unary", "hashing")
 RIVALS = (*SAMPLES, *ORACLES)
-CERTAIN = 2.0  # standard errors of the difference
+CERTAIN = 3.0  # standard errors of the difference
 WORTH_ASKING = 0.9  # of the uniform law's error
 
 LABELS = {

@@ -85,8 +85,7 @@ def _oracle_wins(contests: Sequence[Contest]) -> list[Finding]:
         (
             "Where an oracle wins.",
             f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-            f"({_where([contest.row for contest in won])}): many outcomes, a middling budget, enough clients. "
-            f"By most on {_at(most.row)}: {_against(most)}.",
+            f"({_where([contest.row for contest in won])}). By most on {_at(most.row)}: {_against(most)}.",
         )
     ]
 
@@ -96,20 +95,20 @@ def _sample_wins(contests: Sequence[Contest]) -> list[Finding]:
     worth = [contest for contest in won if contest.informative]
     if not won:
         return []
-    said = f"A sample is closer in {len(won)} of {len(contests)} cases"
+    said = f"A sample is closer in {len(won)} of {len(contests)} cases."
     if worth:
         least = min(worth, key=lambda contest: contest.ratio)
         kinds = Counter(SHORT[contest.sample] for contest in worth)
         said += (
-            f", in {len(worth)} of which it also beats the uniform law by a tenth or more ({_where([contest.row for contest in worth])}; "
-            f"best kind: {', '.join(f'{name} {count}' for name, count in kinds.most_common())}): few outcomes, or few clients, where an "
-            f"unbiased estimate is mostly noise. By most on {_at(least.row)}: {_against(least)}"
+            f" In {len(worth)} of them it also beats the uniform law by a tenth or more ({_where([contest.row for contest in worth])}); "
+            f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
+            f"By most on {_at(least.row)}: {_against(least)}."
         )
     optimal = [Contest(contest.row, ("optimal",)) for contest in contests]
     alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_informs]
     if alone:
-        said += f". Q* samples alone do both on {_where(alone)}"
-    return [("Where a sample wins.", said + ".")]
+        said += f" Q* samples alone do both on {_where(alone)}."
+    return [("Where a sample wins.", said)]
 
 
 def _same_mechanism(rows: Sequence[Row]) -> list[Finding]:
@@ -139,14 +138,18 @@ def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
     ]
 
 
+def _nearest_to(rows: Sequence[Row], epsilon: float) -> list[Row]:
+    """Each set at the recorded budget nearest to the one asked for."""
+    return [min(those, key=lambda row: abs(float(row["epsilon"]) - epsilon)) for those in by_set(rows).values()]
+
+
 def _bias(rows: Sequence[Row]) -> Finding:
-    told = []
-    for those in by_set(rows).values():
-        row = min(those, key=lambda row: abs(float(row["epsilon"]) - 1.0))
-        told.append(f"{row['title']} {row['bias']['optimal']:.3f} of {error(row, 'optimal', kind='raw'):.3f}")
+    shown = _nearest_to(rows, 1.0)
+    told = [f"{row['title']} {row['bias']['optimal']:.3f} of {error(row, 'optimal', kind='raw'):.3f}" for row in shown]
     return (
         "Samples of Q* taken as they are carry a bias that no number of clients removes.",
-        f"At ε = {row['epsilon']:g}, bias of total error: {', '.join(told)}. With ever more clients every unbiased estimate overtakes them.",
+        f"At ε = {shown[0]['epsilon']:g}, bias of total error: {', '.join(told)}. "
+        "With ever more clients every unbiased estimate overtakes them.",
     )
 
 
@@ -171,42 +174,44 @@ def _average_clients(rows: Sequence[Row]) -> Finding:
     gain = max(rows, key=lambda row: realised(row, "optimal", "tv", "mean") - realised(row, "mollifier", "tv", "mean"))
     means = [realised(gain, name, "tv", "mean") for name in ("mollifier", "optimal")]
     return (
-        "The average client is often served better by the mollifier.",
+        "The average client.",
         f"Smallest mean divergence, by number of cases of {len(rows)}: {'; '.join(parts)}. By most on {_at(gain)}: mean TV {means[0]:.3f} "
         f"(mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio e^ε. That of Q* is placed for a client that holds a single "
-        "outcome, which makes its worst case the best there is; most of these clients hold several, and a lower floor suits them.",
+        "outcome, which makes its worst case the best there is; a client that holds several is served better with a lower floor.",
     )
 
 
 def _worst_clients(rows: Sequence[Row]) -> Finding:
-    ahead = [row for row in rows if realised(row, "optimal", "tv", "worst") < realised(row, "mollifier", "tv", "worst")]
-    most = max(
-        ahead, key=lambda row: realised(row, "mollifier", "tv", "worst") - realised(row, "optimal", "tv", "worst")
-    )
+    lead = {
+        row["unit"]: realised(row, "mollifier", "tv", "worst") - realised(row, "optimal", "tv", "worst") for row in rows
+    }
+    behind = [row for row in rows if lead[row["unit"]] <= 0.0]
+    most = max(rows, key=lambda row: lead[row["unit"]])
     above = sum(
         realised(row, "optimal", f, statistic) > realised(row, "linear", f, statistic) + _ALIKE
         for row in rows
         for f in ("tv", "kl", "hellinger")
         for statistic in ("mean", "median", "worst")
     )
+    said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
+    said += f" (not on {_where(behind)}, whose worst client is not the worst there could be)" if behind else ""
+    worst = [realised(most, name, "tv", "worst") for name in ("optimal", "mollifier")]
     return (
-        "The worst client is served best by Q*.",
-        f"Its largest TV is below the mollifier's in {len(ahead)} of {len(rows)} cases; by most on {_at(most)}: "
-        f"{realised(most, 'optimal', 'tv', 'worst'):.3f} against {realised(most, 'mollifier', 'tv', 'worst'):.3f}. Against the linear "
-        f"mechanism, mean, median or worst of any of the three divergences is larger in {above} cases.",
+        "The worst client.",
+        f"{said}; by most on {_at(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Against the linear mechanism, mean, median or worst of any "
+        f"of the three divergences is larger in {above} cases.",
     )
 
 
 def _own_records(rows: Sequence[Row]) -> list[Finding]:
-    told = []
-    for those in by_set(rows).values():
-        row = min(those, key=lambda row: abs(float(row["epsilon"]) - 4.0))
-        shares = ", ".join(f"{SHORT[name]} {row['own'][name]:.0%}" for name in SAMPLES)
-        told.append(f"{row['title']} {shares}")
+    shown = _nearest_to(rows, 4.0)
+    told = [
+        f"{row['title']} " + ", ".join(f"{SHORT[name]} {row['own'][name]:.0%}" for name in SAMPLES) for row in shown
+    ]
     return [
         (
             "A sample is a record; a support is not.",
-            f"At ε = {row['epsilon']:g} the released outcome is one that the client really holds for: {'; '.join(told)}. The reports of "
+            f"At ε = {shown[0]['epsilon']:g} the released outcome is one that the client really holds for: {'; '.join(told)}. The reports of "
             f"{', '.join(LABELS[name] for name in ORACLES)} become data only after the curator has added them up.",
         )
     ]

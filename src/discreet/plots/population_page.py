@@ -28,7 +28,7 @@ def population_page(first: Row, rows: Sequence[Row], pictures: Mapping[str, byte
     parts += [f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in findings(rows)]
     parts += ["</ol>", _image(pictures, "population"), html_table(*contest_table(rows), rule_on=None)]
     parts.append(
-        "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than two standard "
+        "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than three standard "
         "errors. †: less than a tenth closer than the uniform law.</p>"
     )
     parts += [
