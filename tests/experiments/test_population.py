@@ -13,6 +13,7 @@ from discreet.experiments.client_sets import CLIENT_SETS, ClientSet
 from discreet.experiments.population import Clients, PopulationComparison, distances, raw_draws
 from discreet.experiments.records import Row
 from discreet.experiments.running import run
+from discreet.plots.population_findings import fidelity_table
 
 
 def skewed(clients: int, outcomes: int) -> ClientSet:
@@ -127,3 +128,14 @@ def test_sets_that_are_missing_are_added_when_they_come(tmp_path: Path, monkeypa
     rows = run(small, tmp_path).rows
     assert rows[0] == first[0]
     assert [row["set"] for row in rows] == ["delays", "lectures"]
+
+
+def test_the_documentation_shows_what_is_computed() -> None:
+    """The exact part of docs/comparison.md, for the bundled sets."""
+    page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
+    budgets = PopulationComparison().epsilons
+    for declared in CLIENT_SETS[:2]:
+        clients = Clients(declared)
+        _, body = fidelity_table([clients.row(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
+        for line in body:
+            assert f"| {' | '.join(line)} |" in page
