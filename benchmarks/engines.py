@@ -56,7 +56,7 @@ def _label_file() -> Path:
 
 def main_job(console: Console, rows: int) -> None:
     """1. Wall time of the command, start-up included, as a multiple of the plain query that is not private."""
-    shown = _table(
+    shown = shown_table(
         f"1. One private row per client, against one that is not private: {rows:,} rows, whole processes, best of {TIMES} in turns",
         "clients and values", "plain polars, s", "discreet, s", "ratio (target 1.2)", "plain peak, GB", "discreet peak, GB",
     )  # fmt: skip
@@ -80,7 +80,7 @@ def main_job(console: Console, rows: int) -> None:
 def kernel(console: Console, most: int) -> None:
     """2. Clients per second of the kernel on Arrow batches, by records and by domain."""
     domains = (10**3, 10**6, 10**8)
-    shown = _table(
+    shown = shown_table(
         "2. The kernel alone: million clients per second, all cores, best of 3 (target: 5 at 10 records)",
         "records each", *(f"{size:,} outcomes" for size in domains),
     )  # fmt: skip
@@ -109,7 +109,9 @@ def _job(size: int) -> Any:
 def large(console: Console, rows: int) -> None:
     """3. Peak memory on a large table, with the default budget and with a small one that goes through the disk."""
     source = table(rows)
-    shown = _table(f"3. {rows:,} rows (target: within 4 GB)", "memory budget", "seconds", "million rows/s", "peak, GB")
+    shown = shown_table(
+        f"3. {rows:,} rows (target: within 4 GB)", "memory budget", "seconds", "million rows/s", "peak, GB"
+    )
     for budget in (None, "2G", "300M"):
         more = () if budget is None else ("--memory", budget, "--scratch", str(FOLDER))
         found = measured(command(source, FOLDER / "private.parquet", more=more))
@@ -123,7 +125,7 @@ def spark(console: Console, rows: int) -> None:
     """4. Spark on two local cores against the local engine; and what retries do."""
     found = _json(console, "4. Spark", "speed", str(table(rows)))
     if found:
-        shown = _table(
+        shown = shown_table(
             f"4. Spark local[2], {rows:,} rows, million rows per second and core once warm (target: half of the local engine)",
             "", "million rows/s/core", "share of local",
         )  # fmt: skip
@@ -141,7 +143,9 @@ def spark(console: Console, rows: int) -> None:
         console.print(shown)
     found = _json(console, "4. Spark retries", "retries")
     if found:
-        shown = _table("4. 1,000 clients on a cluster of two hosts: samples identical to the local engine's", "", "")
+        shown = shown_table(
+            "4. 1,000 clients on a cluster of two hosts: samples identical to the local engine's", "", ""
+        )
         for name, identical in found["checks"].items():
             shown.add_row(name, "identical" if identical else "[red]DIFFERENT[/red]")
         shown.add_row("tasks that failed and were tried again", str(found["failures"]))
@@ -164,7 +168,7 @@ def _json(console: Console, what: str, *arguments: str) -> dict[str, Any]:
 def peers(console: Console, clients: int, seconds: float) -> None:
     """5. What a user would pick instead, on the same clients."""
     records = 50
-    shown = _table(
+    shown = shown_table(
         f"5. One draw for each of {clients:,} clients of {records} records on {OUTCOMES:,} outcomes, epsilon {EPSILON:g}",
         "", "clients/s", "times slower", "exact probabilities", "secure randomness", "best possible",
     )  # fmt: skip
@@ -224,7 +228,7 @@ def _peer_runs(console: Console, clients: int, records: int, seconds: float) -> 
 
 def growth(console: Console, sizes: list[int]) -> None:
     """6. Cost as work grows, with a picture."""
-    shown = _table(
+    shown = shown_table(
         "6. The command as work grows: whole processes, best of 2",
         "rows",
         "seconds",
@@ -278,7 +282,8 @@ def _picture(sizes: list[int], runs: list[Run]) -> Path:
     return path
 
 
-def _table(title: str, *columns: str) -> Table:
+def shown_table(title: str, *columns: str) -> Table:
+    """An empty table: the first column flush left."""
     made = Table(title=title, title_justify="left")
     for place, column in enumerate(columns):
         made.add_column(column, justify="left" if place == 0 else "right")

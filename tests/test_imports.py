@@ -82,3 +82,15 @@ assert sampler.release([[0.5, 0.5, 0.0]] * 10).shape == (10,)
 assert abs(sampler.output([0.5, 0.5, 0.0]).sum() - 1) < 1e-12
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+def test_starting_a_command_loads_nothing_heavy() -> None:
+    """What takes long to import is imported when it is used: a command starts in the time that Python and numpy take."""
+    program = """
+import sys
+import discreet.cli.app
+heavy = {"scipy.optimize", "scipy.special", "scipy.stats", "numba", "polars", "pyarrow", "matplotlib", "torch", "pyspark"}
+print(*sorted(heavy & set(sys.modules)))
+"""
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert found.stdout.split() == []

@@ -50,3 +50,9 @@ def plain_query(source: Path, output: Path) -> list[str]:
         f".collect().write_parquet({str(output)!r})"
     )
     return [sys.executable, "-c", program]
+
+
+def plain_counts(source: Path) -> list[str]:
+    """How often each sample occurs, by polars alone."""
+    program = f"import polars as pl; print(pl.scan_parquet({str(source)!r}).group_by('sample').len().collect(engine='streaming'))"
+    return [sys.executable, "-c", program]

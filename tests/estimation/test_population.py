@@ -266,7 +266,7 @@ def test_few_clients_and_clients_all_alike_are_defined_and_said() -> None:
     sampler = dc.LinearSampler(dc.Simplex(4), epsilon=1.0)
     one = population(sampler, samples=[2])
     assert ((one.law.low >= 0) & (one.law.high <= 1) & (one.law.low <= one.law.high)).all()
-    assert any("are few" in doubt and "clients would bring" in doubt for doubt in one.doubts)
+    assert any("tell a share to" in doubt and "clients would bring" in doubt for doubt in one.doubts)
     mean = one.statistic("mean")
     assert mean.low < mean.high
     alike = population(sampler, counts=[0, 0, 100_000, 0])  # more than even a population of certain clients would show

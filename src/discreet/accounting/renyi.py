@@ -15,7 +15,7 @@ holds with that delta (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition 12
 
 import math
 
-from scipy.optimize import minimize_scalar
+import scipy  # its parts are imported when they are first used
 
 from discreet.accounting.profile import BoxProfile
 from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count
@@ -49,5 +49,5 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
         order = 1.0 + t
         return samples * renyi(profile, order=order) + math.log(t / order) - math.log(delta * order) / t
 
-    found = minimize_scalar(at, bounds=(-12.0, 12.0), method="bounded")
+    found = scipy.optimize.minimize_scalar(at, bounds=(-12.0, 12.0), method="bounded")
     return max(0.0, min(float(found.fun), samples * profile.epsilon))

@@ -29,9 +29,8 @@ falls as M grows (a further sample can be added by anybody), so M may be rounded
 import math
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
-from scipy import special, stats
-from scipy.optimize import brentq
 
 from discreet.accounting.profile import BoxProfile
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, check_count
@@ -64,7 +63,7 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
     local = profile.delta(beta)
     if local == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
         return local
-    clones = stats.binom(others, math.exp(-profile.epsilon))
+    clones = scipy.stats.binom(others, math.exp(-profile.epsilon))
     low, high = _spread(others, clones.mean(), clones.var())
     starts = np.arange(low, high + 1)
     if len(starts) > _FEW:
@@ -89,7 +88,7 @@ def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> floa
     def excess(epsilon: float) -> float:
         return math.log(max(shuffled_delta(profile, clients=clients, epsilon=epsilon), 1e-300) / delta)
 
-    found = float(brentq(excess, 0.0, profile.epsilon, xtol=_ACCURACY * 1e-6, rtol=_ACCURACY))
+    found = float(scipy.optimize.brentq(excess, 0.0, profile.epsilon, xtol=_ACCURACY * 1e-6, rtol=_ACCURACY))
     while excess(found) > 0.0:
         found *= 1.0 + _ACCURACY
     return min(found, profile.epsilon)
@@ -118,7 +117,7 @@ def _delta_among(profile: BoxProfile, clones: int, beta: float) -> float:
     unseen = third_kind * (number - s) * _heads(s, first)
     likely = first_kind * own + second_kind * other + unseen
     unlikely = second_kind * own + first_kind * other + unseen
-    weight = stats.binom.pmf(s, number, share) * shrink / number
+    weight = scipy.stats.binom.pmf(s, number, share) * shrink / number
     value = math.fsum(weight * (likely - ratio * unlikely)) + _ROUNDING * math.fsum(weight * likely)
     return max(0.0, value) + 2.0 * _TAIL
 
@@ -133,5 +132,5 @@ def _spread(count: int, mean: float, variance: float) -> tuple[int, int]:
 def _heads(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
     """P[Binomial(tosses, 1/2) >= least]; a negative number of tosses counts as none."""
     inside = (least > 0) & (least <= tosses)
-    tail = special.betainc(np.where(inside, least, 1.0), np.where(inside, tosses - least + 1.0, 1.0), 0.5)
+    tail = scipy.special.betainc(np.where(inside, least, 1.0), np.where(inside, tosses - least + 1.0, 1.0), 0.5)
     return np.where(inside, tail, np.where(least <= 0, 1.0, 0.0))

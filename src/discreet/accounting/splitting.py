@@ -7,7 +7,7 @@ total is a root. All samples get the same share: they are exchangeable, and noth
 
 import math
 
-from scipy.optimize import brentq
+import scipy  # its parts are imported when they are first used
 
 from discreet.accounting.composition import MOST_SAMPLES, composed
 from discreet.accounting.profile import BoxProfile
@@ -34,7 +34,7 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
         share, high = high, 2.0 * high
         if high > 1e3:  # delta alone pays for all of it
             return share
-    share = float(brentq(excess, share, high, xtol=1e-12, rtol=1e-12)) if excess(share) < 0.0 else share
+    share = float(scipy.optimize.brentq(excess, share, high, xtol=1e-12, rtol=1e-12)) if excess(share) < 0.0 else share
     step = math.ulp(share)
     while excess(share) > 0.0:
         share, step = share - step, 2.0 * step

@@ -14,9 +14,8 @@ log((p - delta)/q) among them is a lower bound for epsilon. It is found by going
 import math
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
-from scipy.optimize import brentq
 
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count
 
@@ -41,7 +40,9 @@ def empirical_epsilon_lower_bound(
             raise DiscreetError(f"{name} = {count} exceeds its {size} draws")
     error = 1.0 - OPEN_UNIT.check("confidence", confidence)
     delta = PROBABILITY.check("delta", delta)
-    product = float(brentq(lambda c: c * (1.0 - math.log(c)) - error, 1e-300, 1.0, xtol=1e-300, rtol=1e-12))
+    product = float(
+        scipy.optimize.brentq(lambda c: c * (1.0 - math.log(c)) - error, 1e-300, 1.0, xtol=1e-300, rtol=1e-12)
+    )
     tails = np.geomspace(product, 1.0, _STEPS)
     least = least_probability(first, sizes[0], tails[:-1])  # of p on each step: it grows with u
     most = most_probability(second, sizes[1], product / tails[1:])  # of q: it grows as v falls
@@ -53,10 +54,10 @@ def empirical_epsilon_lower_bound(
 def least_probability(count: ArrayLike, draws: int, tail: ArrayLike) -> NDArray[np.float64]:
     """The p with P[Binomial(draws, p) >= count] = tail; 0 where the count is."""
     few = np.asarray(count)
-    return np.where(few == 0, 0.0, special.betaincinv(np.maximum(few, 1), draws - np.maximum(few, 1) + 1, tail))
+    return np.where(few == 0, 0.0, scipy.special.betaincinv(np.maximum(few, 1), draws - np.maximum(few, 1) + 1, tail))
 
 
 def most_probability(count: ArrayLike, draws: int, tail: ArrayLike) -> NDArray[np.float64]:
     """The q with P[Binomial(draws, q) <= count] = tail; 1 where all draws are counted."""
     many = np.asarray(count)
-    return np.where(many == draws, 1.0, special.betainccinv(many + 1, np.maximum(draws - many, 1), tail))
+    return np.where(many == draws, 1.0, scipy.special.betainccinv(many + 1, np.maximum(draws - many, 1), tail))

@@ -12,7 +12,9 @@ from discreet.cli.account import account
 from discreet.cli.agree import agree
 from discreet.cli.audit import audit, certify
 from discreet.cli.demo import demo
+from discreet.cli.estimate import estimate
 from discreet.cli.ledger import ledger
+from discreet.cli.plan import plan
 from discreet.cli.reproduce import reproduce
 from discreet.cli.sample import sample
 from discreet.cli.secret import secret
@@ -69,6 +71,7 @@ def discreet(
 
 
 app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
+app.command(short_help="Choose epsilon and mechanism before anything is collected.")(plan)
 app.command(short_help="The main job on bundled real data, with a picture.")(demo)
 app.command(short_help="What several samples add up to, and what shuffling buys.")(account)
 app.command(short_help="Try to refute a claim of privacy from samples alone.")(audit)
@@ -77,6 +80,7 @@ app.add_typer(
     ledger, name="ledger", short_help="A client's budget, charged before a sample leaves.", help="A client's budget."
 )
 app.command(short_help="One private sample for each client of a table.")(sample)
+app.command(short_help="The population behind such samples, with intervals.")(estimate)
 app.command(short_help="Make the secret that lets a release be repeated.")(secret)
 app.command(short_help="Write what client and curator agree on.")(agree)
 app.command(short_help="Every figure of the paper, beside the published numbers.")(reproduce)

@@ -41,6 +41,24 @@ def destinations() -> tuple[str, ...]:
     return tuple((resources.files(__name__) / "destinations.txt").read_text(encoding="ascii").split())
 
 
+TIME_ZONES = ("Atlantic", "Eastern", "Central", "Mountain", "Pacific", "Alaska", "Hawaii")
+
+
+def time_zones() -> dict[str, str]:
+    """destination -> its time zone, one of `TIME_ZONES`: public, as geography is."""
+    lines = (resources.files(__name__) / "time_zones.csv").read_text(encoding="ascii").splitlines()[1:]
+    return dict(line.split(",") for line in lines)
+
+
+def zone_logbooks() -> Logbooks:
+    """Every aircraft with how often it flew to each time zone."""
+    books, zones = logbooks(), time_zones()
+    counts = np.zeros((len(books.clients), len(TIME_ZONES)), dtype=np.int64)
+    for place, destination in enumerate(books.outcomes):
+        counts[:, TIME_ZONES.index(zones[destination])] += books.counts[:, place]
+    return Logbooks(books.clients, TIME_ZONES, counts)
+
+
 def logbooks() -> Logbooks:
     """Every aircraft with how often it flew to each destination."""
     table, outcomes = flights(), destinations()

@@ -11,8 +11,8 @@ the safe side, and the more so the more the clients differ.
 """
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
-from scipy import special
 
 from discreet.audit.bounds import least_probability, most_probability
 
@@ -22,7 +22,7 @@ Interval = tuple[Floats, Floats]
 
 def deviations(confidence: float) -> float:
     """How many standard deviations around the mean hold that much of a normal law."""
-    return float(special.ndtri(0.5 + 0.5 * confidence))
+    return float(scipy.special.ndtri(0.5 + 0.5 * confidence))
 
 
 def wilson(counts: NDArray[np.int64], samples: int, confidence: float) -> Interval:

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.estimation.intervals import deviations
@@ -91,7 +91,7 @@ def _half_widths(inversion: Inversion, mass: float, released: Floats, noise: Noi
     around = noise.around(released)
     low = np.clip(inversion.least(mass, released - around), 0.0, 1.0)
     high = np.clip(inversion.most(mass, released + around), 0.0, 1.0)
-    found: Floats = 0.5 * (high - low) if not inversion.exact else np.minimum(inversion.low.released * around, 1.0)
+    found: Floats = 0.5 * (high - low) if not inversion.exact else np.minimum(inversion.low.released * around, 0.5)
     return found
 
 
@@ -112,7 +112,7 @@ def clients_for(sampler: FiniteSampler, *, accuracy: float, confidence: float = 
         )
     if missing(0.0) <= 0.0:
         return 1
-    return math.ceil(math.exp(float(brentq(missing, 0.0, most, xtol=1e-12))))
+    return math.ceil(math.exp(float(scipy.optimize.brentq(missing, 0.0, most, xtol=1e-12))))
 
 
 def epsilon_for_accuracy(
@@ -140,7 +140,7 @@ def epsilon_for_accuracy(
         )
     if missing(low) <= 0.0:
         return _EPSILONS[0]
-    return math.exp(float(brentq(missing, low, high, xtol=1e-9)))
+    return math.exp(float(scipy.optimize.brentq(missing, low, high, xtol=1e-9)))
 
 
 def exact_variance(sampler: LinearSampler, laws: ArrayLike, phi: ArrayLike) -> float:

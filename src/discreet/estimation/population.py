@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import OPEN_UNIT, DiscreetError
+from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import planning, statistics
 from discreet.estimation.intervals import Interval, clopper_pearson, deviations, wilson
 from discreet.estimation.inversion import Inversion, inversion_of
@@ -109,7 +109,7 @@ class Population:
         name, _, parameter = wanted.partition(":")
         match name:
             case "mean" if not parameter:
-                return self._average(name, statistics.power(self.outcomes, 1))
+                return self._average(name, statistics.first_moment(self.outcomes))
             case "variance" if not parameter:
                 return self._variance()
             case "median" if not parameter:
@@ -150,9 +150,9 @@ class Population:
                     self.sampler, mass=float(self.reference[likely]), accuracy=_WIDE, confidence=self.confidence
                 )
                 fix = f"about {more:,} clients would bring {_WIDE:g}"
-            except DiscreetError:
-                fix = f"more clients alone do not bring {_WIDE:g}: the linear mechanism or a larger epsilon would"
-            said.append(f"{self.clients:,} clients are few: a share is known to +-{width:.2g} at worst; {fix}")
+            except ImpossibleError:
+                fix = f"no number of them brings {_WIDE:g} under this agreement, the linear mechanism or a larger epsilon would"
+            said.append(f"{self.clients:,} clients tell a share to +-{width:.2g} at worst; {fix}")
         return tuple(said)
 
     # shares
@@ -185,15 +185,15 @@ class Population:
         return planning.Noise(clients, self.confidence)
 
     def _average(self, name: str, phi: Phi, confidence: float | None = None) -> Estimate:
-        released = float(self._frequencies @ phi.values)
-        most, noise_above = self._largest(phi.values)
-        least, noise_below = self._largest(-phi.values)
         z = deviations(self.confidence if confidence is None else confidence)
-        ends = float(phi.values.min()), float(phi.values.max())
-        low, high = np.clip((-least - z * noise_below, most + z * noise_above), *ends)
-        return Estimate(
-            name, most if self.exact else None, float(low) - phi.blur, float(high) + phi.blur, released, phi.blur
+        (most, noise_above), (least, noise_below) = self._largest(phi.high), self._largest(-phi.low)
+        low, high = (
+            max(-least - z * noise_below, float(phi.low.min())),
+            min(most + z * noise_above, float(phi.high.max())),
         )
+        estimate = float(self.law.estimate @ phi.values) if self.exact else None
+        blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
+        return Estimate(name, estimate, min(low, high), max(low, high), float(self._frequencies @ phi.values), blur)
 
     def _largest(self, phi: Floats) -> tuple[float, float]:
         """The largest average of phi that P can have given the counts, and the standard error of that end.
@@ -222,18 +222,20 @@ class Population:
         return float(np.sqrt(max(spread, self.sampler.constants.b * under_reference) / clients))
 
     def _variance(self) -> Estimate:
-        """E x^2 - (E x)^2, each with half of what the confidence leaves."""
+        """E (x - c)^2 - (E x - c)^2, each with half of what the confidence leaves; c near the mean keeps both small."""
         shared = 0.5 * (1.0 + self.confidence)
-        first = self._average("mean", statistics.power(self.outcomes, 1), shared)
-        second = self._average("second moment", statistics.power(self.outcomes, 2), shared)
-        nearest_to_zero = 0.0 if first.low <= 0.0 <= first.high else min(abs(first.low), abs(first.high))
-        estimate = None if first.estimate is None or second.estimate is None else second.estimate - first.estimate**2
+        first = self._average("mean", statistics.first_moment(self.outcomes), shared)
+        centre = 0.5 * (first.low + first.high)
+        second = self._average("squares", statistics.squares_around(self.outcomes, centre), shared)
+        estimate = None
+        if first.estimate is not None and second.estimate is not None:
+            estimate = second.estimate - (first.estimate - centre) ** 2
         return Estimate(
             "variance",
             estimate,
-            max(0.0, second.low - max(first.low**2, first.high**2)),
-            max(0.0, second.high - nearest_to_zero**2),
-            second.released - first.released**2,
+            max(0.0, second.low - (0.5 * (first.high - first.low)) ** 2),
+            second.high,
+            second.released - (first.released - centre) ** 2,
             second.blur,
         )
 

@@ -1,7 +1,7 @@
 """Statistics of a population: functions phi of an outcome, of which the average is wanted.
 
-Where outcomes are cells a client's own values are known to a cell only: phi stands for its average over the cell, and `blur` bounds
-how far it strays from that inside one, which no number of samples can mend.
+Where outcomes are cells a client's own values are known to a cell only. `low` and `high` are then the least and the largest value of
+phi inside each, so that intervals hold wherever in its cells a client's values lie; `values` are the averages over the cells.
 """
 
 from collections.abc import Callable
@@ -21,47 +21,52 @@ _NODES = 8
 
 @dataclass(frozen=True)
 class Phi:
-    """A statistic on the outcomes: its value (on a cell, its average), and how far it strays inside a cell."""
+    """A statistic on the outcomes: its value (on a cell, its average), and its least and largest value there."""
 
     values: Floats
-    blur: float = 0.0
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def sharp(cls, values: Floats) -> "Phi":
+        """One value for each outcome."""
+        return cls(values, values, values)
 
 
-def power(outcomes: Outcomes, exponent: int) -> Phi:
-    """phi(x) = x^exponent, exponent 1 or 2, exactly."""
+def first_moment(outcomes: Outcomes) -> Phi:
+    """phi(x) = x."""
+    values = outcomes.numeric("mean")
+    return Phi.sharp(values) if outcomes.edges is None else Phi(values, outcomes.edges[:-1], outcomes.edges[1:])
+
+
+def squares_around(outcomes: Outcomes, centre: float) -> Phi:
+    """phi(x) = (x - centre)^2."""
     if outcomes.edges is None:
-        return Phi(outcomes.numeric("a moment") ** exponent)
-    low, high = outcomes.edges[:-1], outcomes.edges[1:]
-    if exponent == 1:
-        return Phi(0.5 * (low + high), float(0.5 * (high - low).max()))
-    means = (low * low + low * high + high * high) / 3.0
-    least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(low * low, high * high))
-    strays = np.maximum(np.maximum(low * low, high * high) - means, means - least)
-    return Phi(means, float(strays.max()))
+        return Phi.sharp(np.square(outcomes.numeric("variance") - centre))
+    low, high = outcomes.edges[:-1] - centre, outcomes.edges[1:] - centre
+    ends = np.square(low), np.square(high)
+    least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(*ends))
+    return Phi((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
 
 
 def at_most(outcomes: Outcomes, threshold: float) -> Phi:
-    """phi(x) = 1 if x <= threshold, else 0. On cells the threshold has to be an edge: then nothing is blurred."""
+    """phi(x) = 1 if x <= threshold, else 0. A cell that the threshold divides may count as either."""
     if outcomes.edges is None:
-        return Phi((outcomes.numeric("a share at most a threshold") <= threshold).astype(np.float64))
-    edges = outcomes.edges
-    nearest = float(edges[np.argmin(np.abs(edges - threshold))])
-    if abs(nearest - threshold) > 1e-9 * float(edges[-1] - edges[0]):
-        raise DiscreetError(f"threshold = {threshold:g} is inside a cell; the nearest edge of one is {nearest:g}")
-    return Phi((edges[1:] <= nearest).astype(np.float64))
+        return Phi.sharp((outcomes.numeric("at-most") <= threshold).astype(np.float64))
+    low, high = outcomes.edges[:-1], outcomes.edges[1:]
+    inside = np.clip((threshold - low) / (high - low), 0.0, 1.0)
+    return Phi(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
 
 
 def callable_phi(outcomes: Outcomes, phi: Callable[[Any], float]) -> Phi:
-    """phi of every outcome; on cells, of Gauss points inside each, from which its average and its blur are estimated."""
+    """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and its extremes are estimated."""
     if outcomes.edges is None:
-        values = np.array([_number(phi, name) for name in outcomes.names])
-        return Phi(values)
+        return Phi.sharp(np.array([_number(phi, name) for name in outcomes.names]))
     nodes, weights = rule(_NODES)
     low, width = outcomes.edges[:-1, None], np.diff(outcomes.edges)[:, None]
     points = np.concatenate([low, low + width * nodes, low + width], axis=1)
     values = np.array([[_number(phi, x) for x in row] for row in points.tolist()])
-    means = values[:, 1:-1] @ weights
-    return Phi(means, float(np.abs(values - means[:, None]).max()))
+    return Phi(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
 
 
 def _number(phi: Callable[[Any], float], outcome: Any) -> float:

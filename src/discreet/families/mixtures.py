@@ -19,9 +19,8 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.special import gammaln, log_ndtr, logsumexp, ndtr, ndtri
 
 from discreet.errors import POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.families.band import Bounds, normalised_bounds
@@ -148,7 +147,7 @@ class GaussianMixtures(_Mixtures):
         best = min(starts, key=log_mass)
         if self.dim == 1:
             return log_mass(best)
-        found = minimize(
+        found = scipy.optimize.minimize(
             lambda v: log_mass(v) if np.any(v) else 0.0, best, method="Nelder-Mead", options={"xatol": 1e-10}
         )
         return min(log_mass(best), float(found.fun))
@@ -156,7 +155,7 @@ class GaussianMixtures(_Mixtures):
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
             height = GAUSSIAN.log_scale_factor(self.dim) - self.dim * math.log(self.scale)
-            return height + float(logsumexp(self._log_radial_terms))
+            return height + float(scipy.special.logsumexp(self._log_radial_terms))
         if self.dim == 1:
             height = GAUSSIAN.log_scale_factor(1) - math.log(self.scale) - self._log_least_mass
             return height + math.log(self._lengths.sum())
@@ -172,11 +171,15 @@ class GaussianMixtures(_Mixtures):
     def _log_radial_terms(self) -> Floats:
         """Logarithms of the ball's and the terms' shares of the integral of exp(-max(0, |x| - rho)^2 / (2 s^2)) over R^n."""
         n, j = self.dim, np.arange(self.dim)
-        sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(gammaln(n / 2))
+        sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(scipy.special.gammaln(n / 2))
         log_rho, log_scale = math.log(self.radius), math.log(self.scale)
-        choose = gammaln(n) - gammaln(j + 1) - gammaln(n - j)
+        choose = scipy.special.gammaln(n) - scipy.special.gammaln(j + 1) - scipy.special.gammaln(n - j)
         shells = (
-            choose + (n - 1 - j) * log_rho + (j - 1) / 2 * math.log(2.0) + (j + 1) * log_scale + gammaln((j + 1) / 2)
+            choose
+            + (n - 1 - j) * log_rho
+            + (j - 1) / 2 * math.log(2.0)
+            + (j + 1) * log_scale
+            + scipy.special.gammaln((j + 1) / 2)
         )
         return np.asarray(sphere + np.concatenate([[n * log_rho - math.log(n)], shells]))
 
@@ -208,7 +211,7 @@ class GaussianMixtures(_Mixtures):
 
     def _drawn_freely(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
-        shares = np.exp(self._log_radial_terms - logsumexp(self._log_radial_terms))
+        shares = np.exp(self._log_radial_terms - scipy.special.logsumexp(self._log_radial_terms))
         term = rng.choice(self.dim + 1, size=count, p=shares / shares.sum())
         inside = self.radius * rng.random(count) ** (1.0 / self.dim)
         outside = self.radius + self.scale * np.sqrt(rng.chisquare(np.maximum(term, 1)))
@@ -339,12 +342,16 @@ def _log_normal_mass(low: Any, high: Any) -> Any:
     flip = low + high > 0
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return log_ndtr(high) + np.log1p(-np.exp(log_ndtr(low) - log_ndtr(high)))
+        return scipy.special.log_ndtr(high) + np.log1p(
+            -np.exp(scipy.special.log_ndtr(low) - scipy.special.log_ndtr(high))
+        )
 
 
 def _normal_between(low: float, high: float, uniform: Floats) -> Floats:
     """Standard normal draws restricted to [low, high] with high <= 0, by inversion."""
-    return np.asarray(ndtri(ndtr(low) + uniform * (ndtr(high) - ndtr(low))))
+    return np.asarray(
+        scipy.special.ndtri(scipy.special.ndtr(low) + uniform * (scipy.special.ndtr(high) - scipy.special.ndtr(low)))
+    )
 
 
 def _laplace_cdf(x: Floats) -> Floats:

@@ -1,0 +1,304 @@
+"""`discreet estimate`: the population behind a table of private samples, with how wrong it can be."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from discreet.agreement import Agreement
+from discreet.cli.printing import json_number, number, say, table, write_json
+from discreet.errors import DiscreetError, check_count
+
+if TYPE_CHECKING:
+    from discreet.engines.domains import Domain
+    from discreet.estimation import Estimate, Population
+    from discreet.estimation.fidelity import Fidelity
+
+_STANDARD = "-"
+
+
+def estimate(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="IN", help="Samples, as `discreet sample` writes them: a file, a folder, a glob, or -."),
+    ],
+    agreement: Annotated[Path, typer.Option(metavar="FILE", help="What they were released under.")],
+    domain: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The labels, where the agreement holds a digest of them only.")
+    ] = None,
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers.",
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
+    top: Annotated[int, typer.Option(metavar="N", help="Outcomes to list, those with the largest shares first.")] = 15,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
+    synthetic: Annotated[
+        str | None,
+        typer.Option(metavar="OUT", help="Write the samples with weights that debias them (or --rows of them)."),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", help="Write instead so many rows drawn from the estimated law.")
+    ] = None,
+    truth: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Raw records, where they may be known: how near is the estimate?")
+    ] = None,
+    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="What, in --truth.")] = None,
+    client: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Who, in --truth: every client then counts the same.")
+    ] = None,
+    sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the samples.")] = "sample",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
+) -> None:
+    """The population's average law and statistics, from one private sample of each client.
+
+    Linear mechanism: unbiased, with intervals that hold the noise alone. Optimal and mollifier: the average client cannot be told
+    exactly from their samples, so an interval also holds everything that the samples leave open.
+    """
+    from discreet.engines.domains import read_labels
+    from discreet.engines.inputs import file_source, standard_input
+    from discreet.engines.tallies import agreed_outcomes, tally
+    from discreet.estimation import population
+
+    check_count("top", top)
+    _check_options(source, synthetic, rows, truth, value)
+    agreed = Agreement.read(agreement)
+    outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
+    if source == _STANDARD:
+        with standard_input(None) as stream:
+            counted = tally(stream, agreed, outcomes, sample=sample)
+    else:
+        counted = tally(file_source(source), agreed, outcomes, sample=sample)
+    found = population(sampler, counts=counted.counts, edges=_edges(agreed), confidence=confidence)
+    statistics = [found.statistic(name) for name in statistic or ()]
+    known = _truth(truth, counted.domain, value, client)
+    doubts = list(found.doubts)
+    if not counted.named:
+        doubts.insert(0, "the records do not say which agreement they were made under; this one is taken on trust")
+    if plot is not None:
+        _draw(found, known, plot, top)
+    if synthetic is not None:
+        _write_synthetic(found, counted.domain, source, synthetic, rows, sample)
+    if json:
+        write_json(_record(found, agreed, statistics, known, doubts))
+        return
+    blocks: list[Any] = [_headline(found, agreed), _shares(found, known, top)]
+    if len(found.counts) > top:
+        blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
+    if statistics:
+        blocks.append(_statistics(statistics, found))
+    blocks.append(_reading(found))
+    if known is not None:
+        blocks += ["[bold]How near[/bold]: from the true average client to", _fidelities(found, known)]
+    blocks.append(_choice(found))
+    blocks += [f"[bold]Note[/bold]: {escape(doubt)}." for doubt in doubts]
+    written = [str(path) for path in (plot, synthetic) if path is not None]
+    if written:
+        blocks.append("Written: " + escape(", ".join(written)))
+    say(*blocks)
+
+
+def _check_options(source: str, synthetic: str | None, rows: int | None, truth: str | None, value: str | None) -> None:
+    """What does not go together, before anything is read or written."""
+    from discreet.engines.outputs import format_of
+
+    if rows is not None:
+        if synthetic is None:
+            raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
+        check_count("rows", rows, most=10**9)
+    if (truth is None) != (value is None):
+        raise DiscreetError("--truth FILE and --value COLUMN go together")
+    if synthetic is not None:
+        format_of(synthetic)
+        if source == _STANDARD and rows is None:
+            raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
+
+
+def _edges(agreed: Agreement) -> Any:
+    interval = agreed.family.interval
+    return None if interval is None else np.linspace(*interval, agreed.family.size + 1)
+
+
+def _truth(truth: str | None, domain: "Domain", value: str | None, client: str | None) -> Any:
+    from discreet.engines.inputs import file_source
+    from discreet.engines.tallies import average_law
+
+    if truth is None:
+        return None
+    assert value is not None
+    return average_law(file_source(truth), domain, value=value, client=client)
+
+
+def _write_synthetic(
+    found: "Population", domain: "Domain", source: str, output: str, rows: int | None, sample: str
+) -> None:
+    from discreet.engines.inputs import file_source
+    from discreet.engines.synthetic import write_rows, write_weighted
+
+    if rows is None:
+        write_weighted(found, file_source(source), domain, output, sample=sample)
+    else:
+        write_rows(found, domain, output, rows)
+
+
+def _headline(found: "Population", agreed: Agreement) -> str:
+    return (
+        f"[bold]{found.clients:,} samples[/bold], {agreed.mechanism} on {agreed.family.size:,} outcomes, "
+        f"epsilon = {agreed.epsilon:g} (agreement {agreed.id[:12]})."
+    )
+
+
+def _percent(found: "Population") -> str:
+    return f"{100 * found.confidence:g} %"
+
+
+def _shares(found: "Population", known: Any, top: int) -> Table:
+    law = found.law
+    columns = [
+        "share, %" if found.exact else "samples, %",
+        f"{_percent(found)} interval",
+        f"all {len(found.counts):,} at once",
+    ]
+    if found.exact:
+        columns.append("nearest")
+    if known is not None:
+        columns.append("truth")
+    made = table("outcome", *columns)
+    for place in np.argsort(-law.estimate, kind="stable")[:top].tolist():
+        cells = [_share(law.estimate[place]), _between(law.low[place], law.high[place])]
+        cells.append(_between(law.all_low[place], law.all_high[place]))
+        if found.exact:
+            cells.append(_share(found.nearest[place]))
+        if known is not None:
+            cells.append(_share(known[place]))
+        made.add_row(escape(str(found.outcomes.names[place])), *cells)
+    return made
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2f}" if value == 0.0 or abs(value) >= 1e-4 else f"{100 * value:.1e}"
+
+
+def _between(low: float, high: float) -> str:
+    return f"{_share(low)} to {_share(high)}"
+
+
+def _statistics(statistics: list["Estimate"], found: "Population") -> Table:
+    made = table("statistic", "estimate", f"{_percent(found)} interval", "of it: cells", "among samples")
+    for each in statistics:
+        estimate = "not identifiable" if each.estimate is None else number(each.estimate)
+        blur = f"+-{number(each.blur)}" if each.blur else ""
+        made.add_row(
+            escape(each.name), estimate, f"{number(each.low)} to {number(each.high)}", blur, number(each.released)
+        )
+    return made
+
+
+def _reading(found: "Population") -> str:
+    if found.exact:
+        return (
+            "Shares are unbiased estimates of the average client's law, and may be negative; the nearest law is a law, and biased. "
+            "Intervals hold the noise of sampling, and cover the population these clients were drawn from."
+        )
+    return (
+        "The average client cannot be told exactly from these samples, however many: an interval holds every population that "
+        "could have given them. The shares among the samples themselves are one of these."
+    )
+
+
+def _choice(found: "Population") -> str:
+    """When to choose which mechanism, in the numbers of this agreement."""
+    from discreet.estimation import outlook
+    from discreet.mechanisms import LinearSampler, OptimalSampler
+
+    sampler = found.sampler
+    kinds = {"linear": LinearSampler, "optimal": OptimalSampler}
+    promised = {
+        name: outlook(
+            kind(sampler.family, epsilon=sampler.epsilon),
+            mechanism=name,
+            clients=found.clients,
+            confidence=found.confidence,
+        )
+        for name, kind in kinds.items()
+    }
+    risk = float(kinds["optimal"](sampler.family, epsilon=sampler.epsilon).risk("tv"))
+    return (
+        f"[bold]Which mechanism[/bold]: linear to learn the population (here a share to +-{promised['linear'].at_worst:.2g} at worst, "
+        f"where optimal leaves +-{promised['optimal'].at_worst:.2g}), optimal where each sample should look like its own client (TV at most "
+        f"{risk:.2g} for both, but with optimal no client fares worse)."
+    )
+
+
+def _fidelities(found: "Population", known: Any) -> Table:
+    made = table("law", "TV", "KL", "squared Hellinger", "largest share off", "Wasserstein")
+    for name, each in _compared(found, known).items():
+        distance = "" if each.wasserstein is None else number(each.wasserstein)
+        made.add_row(name, *(number(x) for x in (each.tv, each.kl, each.hellinger, each.largest)), distance)
+    return made
+
+
+def _compared(found: "Population", known: Any) -> dict[str, "Fidelity"]:
+    from discreet.estimation.fidelity import fidelity
+
+    laws = {"the samples as they are": found.released.estimate}
+    if found.exact:
+        laws["the nearest law (debiased)"] = found.nearest
+    return {name: fidelity(known, law, found.outcomes) for name, law in laws.items()}
+
+
+def _record(
+    found: "Population", agreed: Agreement, statistics: list["Estimate"], known: Any, doubts: list[str]
+) -> dict[str, Any]:
+    shares = []
+    for place in range(len(found.counts)):
+        row: dict[str, Any] = {"outcome": found.outcomes.names[place], "samples": int(found.counts[place])}
+        for name, part in (("released", found.released), ("law", found.law)):
+            row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
+        if found.exact:
+            row["nearest"] = float(found.nearest[place])
+        if known is not None:
+            row["truth"] = float(known[place])
+        shares.append(row)
+    record: dict[str, Any] = {
+        "samples": found.clients,
+        "agreement": agreed.id,
+        "mechanism": agreed.mechanism,
+        "epsilon": agreed.epsilon,
+        "confidence": found.confidence,
+        "identifiable": found.exact,
+        "shares": shares,
+        "statistics": [asdict(each) for each in statistics],
+        "notes": doubts,
+    }
+    if known is not None:
+        record["fidelity"] = {
+            name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
+            for name, each in _compared(found, known).items()
+        }
+    return record
+
+
+def _draw(found: "Population", known: Any, path: Path, top: int) -> None:
+    from discreet.plots.estimates import PopulationShares, estimate_figure
+    from discreet.plots.style import save
+
+    shown = PopulationShares(
+        names=[str(name) for name in found.outcomes.names],
+        estimate=found.law.estimate,
+        low=found.law.low,
+        high=found.law.high,
+        truth=known,
+        edges=found.outcomes.edges,
+        exact=found.exact,
+        confidence=found.confidence,
+    )
+    title = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
+    save(estimate_figure(shown, title=title, most=top), path)

@@ -1,0 +1,255 @@
+"""`discreet plan`: before anything is collected, which epsilon, which mechanism, how many clients, and what error to expect."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from discreet.cli.printing import json_number, number, say, table, write_json
+from discreet.errors import DiscreetError, ImpossibleError, check_count
+from discreet.families import Simplex
+from discreet.mechanisms import LinearSampler, OptimalSampler
+from discreet.mechanisms.sampler import FiniteSampler
+
+if TYPE_CHECKING:
+    from discreet.estimation import Outlook
+    from discreet.estimation.simulation import Rehearsal
+
+USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)
+KINDS: dict[str, type[FiniteSampler]] = {"linear": LinearSampler, "optimal": OptimalSampler}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What to expect at one epsilon."""
+
+    epsilon: float
+    tv: float
+    kl: float
+    linear: "Outlook"
+    optimal: "Outlook"
+    clients: int | None  # that the linear mechanism needs for the accuracy asked for
+
+
+def plan(
+    clients: Annotated[int, typer.Option(metavar="N", help="How many clients will release a sample.")],
+    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
+    domain: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Instead: the public labels, one on each line.")
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="E", help="Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]", show_default=False
+        ),
+    ] = None,
+    accuracy: Annotated[float, typer.Option(metavar="A", help="How near every share should be to the truth.")] = 0.05,
+    confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
+    example: Annotated[
+        str | None,
+        typer.Option(metavar="IN", help="Public or example records to rehearse with (never those to protect)."),
+    ] = None,
+    client: Annotated[str | None, typer.Option(metavar="COLUMN", help="Who, in the example.")] = None,
+    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="What, in the example.")] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of the rehearsal.")] = 0,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Choose epsilon and mechanism before anything is collected.
+
+    What one sample costs a client (the least worst case there is), how well the population's shares will be known, and how many
+    clients an accuracy takes. With example records, a rehearsal of it all.
+    """
+    check_count("clients", clients)
+    family = _family(outcomes, domain)
+    budgets = sorted(set(epsilon or USUAL))
+    rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
+    smallest = {name: _smallest(kind, family, clients, accuracy, confidence) for name, kind in KINDS.items()}
+    laws = _example(example, client, value, family)
+    rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
+    if plot is not None:
+        _draw(family, clients, accuracy, confidence, budgets, plot)
+    if json:
+        write_json(_record(rows, smallest, rehearsals, accuracy, confidence))
+        return
+    blocks: list[Any] = [
+        f"[bold]{clients:,} clients, {family.size:,} outcomes[/bold]: one sample each.",
+        _promises(rows, accuracy),
+        "Left: divergence of a client's law from what its sample is drawn from, in the worst case; nobody can do better. "
+        f"Right: half-widths of {100 * confidence:g} % intervals of a share; rare: of an outcome that nobody holds; whole law: expected TV "
+        f"distance; clients: so many bring +-{accuracy:g} with linear.",
+        _answer(smallest, clients, accuracy),
+    ]
+    if rehearsals:
+        blocks += [
+            f"[bold]Rehearsal[/bold]: {clients:,} clients drawn from the example's, 20 times.",
+            _rehearsed(rehearsals),
+        ]
+    if plot is not None:
+        blocks.append(f"Written: {escape(str(plot))}")
+    say(*blocks)
+
+
+def _family(outcomes: int | None, domain: Path | None) -> Simplex:
+    if (outcomes is None) == (domain is None):
+        raise DiscreetError("plan needs either --outcomes K or --domain FILE, and not both")
+    if domain is None:
+        assert outcomes is not None
+        return Simplex(outcomes)
+    from discreet.engines.domains import read_labels
+
+    return Simplex(read_labels(domain))
+
+
+def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> Row:
+    from discreet.estimation import clients_for, outlook
+
+    samplers = {name: kind(family, epsilon=epsilon) for name, kind in KINDS.items()}
+    looks = {
+        name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
+        for name, sampler in samplers.items()
+    }
+    try:
+        needed = clients_for(samplers["linear"], accuracy=accuracy, confidence=confidence)
+    except ImpossibleError:
+        needed = None
+    risk = samplers["optimal"].risk
+    return Row(
+        samplers["optimal"].epsilon, float(risk("tv")), float(risk("kl")), looks["linear"], looks["optimal"], needed
+    )
+
+
+def _smallest(
+    kind: type[FiniteSampler], family: Simplex, clients: int, accuracy: float, confidence: float
+) -> float | None:
+    from discreet.estimation import epsilon_for_accuracy
+
+    try:
+        return epsilon_for_accuracy(kind, family, clients=clients, accuracy=accuracy, confidence=confidence)
+    except ImpossibleError:
+        return None
+
+
+def _example(example: str | None, client: str | None, value: str | None, family: Simplex) -> Any:
+    if example is None:
+        if client is not None or value is not None:
+            raise DiscreetError("--client and --value name columns of --example; give that too")
+        return None
+    if client is None or value is None:
+        raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
+    from discreet.engines.domains import Labels, Numbers
+    from discreet.engines.inputs import file_source
+    from discreet.engines.tallies import client_laws
+
+    domain = Numbers(family.size) if family.labels is None else Labels(family.labels)
+    return client_laws(file_source(example), domain, value=value, client=client)
+
+
+def _rehearsals(
+    family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, confidence: float
+) -> dict[tuple[float, str], "Rehearsal"]:
+    from discreet.estimation.simulation import rehearsed
+
+    return {
+        (budget, name): rehearsed(kind(family, epsilon=budget), laws, clients=clients, seed=seed, confidence=confidence)
+        for budget in budgets
+        for name, kind in KINDS.items()
+    }
+
+
+def _promises(rows: list[Row], accuracy: float) -> Table:
+    made = table("epsilon", "TV", "KL", "linear +-", "rare +-", "whole law", "optimal +-", "clients", texts=0)
+    for row in rows:
+        total = row.linear.total
+        made.add_row(
+            f"{row.epsilon:g}", number(row.tv, 3), number(row.kl, 3), number(row.linear.at_worst, 3), number(row.linear.if_rare, 3),
+            "" if total is None else number(total, 3), number(row.optimal.at_worst, 3),
+            "" if row.clients is None else f"{row.clients:,}",
+        )  # fmt: skip
+    return made
+
+
+def _answer(smallest: dict[str, float | None], clients: int, accuracy: float) -> str:
+    linear, optimal = smallest["linear"], smallest["optimal"]
+    if linear is None:
+        return f"[bold]{clients:,} clients are too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
+    said = f"[bold]For +-{accuracy:g} with {clients:,} clients[/bold]: linear from epsilon = {linear:.3g} on"
+    said += "" if optimal is None else f"; optimal, whose samples leave the population open, from {optimal:.3g} on"
+    return (
+        f"{said}. Choose linear to learn the population; optimal where each sample is to look like its own client: the worst case "
+        "is the same, and no client fares worse."
+    )
+
+
+def _rehearsed(rehearsals: dict[tuple[float, str], "Rehearsal"]) -> Table:
+    made = table(
+        "epsilon", "mechanism", "TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=2
+    )
+    for (budget, name), each in rehearsals.items():
+        made.add_row(
+            f"{budget:g}" if name == "linear" else "", name, number(each.client_tv, 3), number(each.largest, 3),
+            number(each.total, 3), number(each.width, 3), f"{100 * each.covered:.1f} %",
+            end_section=name == "optimal",
+        )  # fmt: skip
+    return made
+
+
+def _record(
+    rows: list[Row],
+    smallest: dict[str, float | None],
+    rehearsals: dict[tuple[float, str], "Rehearsal"],
+    accuracy: float,
+    confidence: float,
+) -> dict[str, Any]:
+    return {
+        "accuracy": accuracy,
+        "confidence": confidence,
+        "rows": [
+            {
+                "epsilon": row.epsilon,
+                "worst_case": {"tv": row.tv, "kl": json_number(row.kl)},
+                "linear": asdict(row.linear),
+                "optimal": asdict(row.optimal),
+                "clients_for_accuracy": row.clients,
+            }
+            for row in rows
+        ],
+        "smallest_epsilon": smallest,
+        "rehearsals": [
+            {"epsilon": budget, "mechanism": name, **asdict(each)} for (budget, name), each in rehearsals.items()
+        ],
+    }
+
+
+def _draw(family: Simplex, clients: int, accuracy: float, confidence: float, budgets: list[float], path: Path) -> None:
+    import numpy as np
+
+    from discreet.estimation import outlook
+    from discreet.plots.plan import Plan, plan_figure
+    from discreet.plots.style import save
+
+    grid = np.geomspace(min(budgets[0], 0.1), max(budgets[-1], 10.0), 60)
+    risks = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
+    sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
+    errors = {
+        (budget, name): np.array(
+            [
+                outlook(kind(family, epsilon=budget), mechanism=name, clients=int(size), confidence=confidence).at_worst
+                for size in sizes
+            ]
+        )
+        for budget in budgets
+        for name, kind in KINDS.items()
+    }
+    drawn = Plan(
+        epsilon=grid,
+        risk={f: np.array([float(sampler.risk(f)) for sampler in risks]) for f in ("tv", "kl")},
+        clients=sizes,
+        errors=errors,
+        planned=clients,
+        accuracy=accuracy,
+    )
+    save(plan_figure(drawn, title=f"A plan for {clients:,} clients and {family.size:,} outcomes"), path)

@@ -1,0 +1,41 @@
+"""Synthetic tables on disk: released samples with weights, batch by batch, or rows drawn from the estimated law."""
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from discreet.engines.domains import Cells, Domain
+from discreet.engines.inputs import Source
+from discreet.engines.outputs import format_of, writer_to
+from discreet.estimation.population import Population
+from discreet.estimation.synthesis import outcome_weights, synthetic_counts
+
+_ROWS = 1 << 20
+
+
+def write_weighted(found: Population, source: Source, domain: Domain, output: str, *, sample: str = "sample") -> int:
+    """Every sample of the source with its weight; how many there are."""
+    weights = outcome_weights(found)
+    schema = pa.schema([("sample", domain.sample_type), ("weight", pa.float64())])
+    kind = pl.Float64 if isinstance(domain, Cells) else pl.Int64 if domain.sample_type == pa.int64() else pl.String
+    written = 0
+    with writer_to(output, schema, format_of(output)) as writer:
+        for frame in source.frames(lambda rows: rows.select(pl.col(sample).cast(kind).alias("sample"))):
+            numbers = frame.select(domain.outcomes("sample")).to_series().to_numpy()
+            columns = [frame["sample"].to_arrow().cast(domain.sample_type), pa.array(weights[numbers])]
+            writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+            written += frame.height
+    return written
+
+
+def write_rows(found: Population, domain: Domain, output: str, rows: int) -> int:
+    """So many rows with the shares of the estimated law, in random order."""
+    rng = np.random.default_rng()
+    numbers = rng.permutation(np.repeat(np.arange(len(found.counts)), synthetic_counts(found, rows)))
+    schema = pa.schema([("sample", domain.sample_type)])
+    with writer_to(output, schema, format_of(output)) as writer:
+        for start in range(0, rows, _ROWS):
+            part = numbers[start : start + _ROWS]
+            column = domain.samples(part, rng.random(len(part)))
+            writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
+    return rows

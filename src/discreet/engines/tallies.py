@@ -1,0 +1,169 @@
+"""How often each outcome was released, from files of any size in one streaming pass.
+
+Counts of outcomes are all that an estimate needs. Every record is held against the agreement on the way: one made under another, or
+a sample that the agreement does not know, is refused by name before anything is estimated.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from discreet.agreement import Agreement
+from discreet.engines.domains import MISSING, OUTSIDE, Cells, Domain, Labels, Numbers
+from discreet.engines.inputs import Source
+from discreet.engines.jobs import FEW, few
+from discreet.engines.terms import agreed_domain
+from discreet.errors import DiscreetError
+from discreet.estimation.population import LARGEST
+from discreet.mechanisms.sampler import FiniteSampler
+
+_LARGEST_TABLE = 10**8  # clients times outcomes
+_KEY, _OTHERS = "key", "made under another agreement"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts by outcome number. `named`: whether the records say under which agreement they were made."""
+
+    counts: NDArray[np.int64]
+    domain: Domain
+    named: bool
+
+
+def agreed_outcomes(agreement: Agreement, labels: tuple[Any, ...] | None = None) -> tuple[Domain, FiniteSampler]:
+    """The outcomes of an agreement and its sampler. `labels`: needed where it holds but their digest; checked against it."""
+    terms = agreement.family
+    if terms.kind == "simplex":
+        domain = agreed_domain(agreement, labels)
+    else:
+        names = terms.names if labels is None else labels
+        domain = Numbers(terms.size) if names is None else Labels(names)
+    names = domain.labels if isinstance(domain, Labels) else None
+    return domain, agreement.sampler(replace(terms, names=names).family())
+
+
+def tally(
+    source: Source,
+    agreement: Agreement,
+    domain: Domain,
+    *,
+    sample: str = "sample",
+    agreement_column: str = "agreement",
+) -> Tally:
+    """Count the samples of a source."""
+    if sample not in source.schema:
+        raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
+    if domain.family.size > LARGEST:
+        raise DiscreetError(f"the agreement has {domain.family.size:,} outcomes; at most {LARGEST:,} can be estimated")
+    key, fitted = _typed(source, sample, domain)
+    named = agreement_column in source.schema
+    others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
+
+    def counted(frame: Any) -> Any:
+        keys = fitted.outcomes(_KEY) if isinstance(fitted, Cells) else pl.col(_KEY)
+        return (
+            frame.select(key.alias(_KEY), others.alias(_OTHERS))
+            .with_columns(keys.alias(_KEY))
+            .group_by(_KEY)
+            .agg(pl.len().alias("samples"), pl.col(_OTHERS).sum())
+        )
+
+    counts = np.zeros(fitted.family.size, dtype=np.int64)
+    strange: list[Any] = []
+    for frame in source.frames(counted):
+        if frame[_OTHERS].sum():
+            _refuse_records(source, agreement, agreement_column)
+        outcomes = frame[_KEY] if isinstance(fitted, Cells) else frame.select(fitted.outcomes(_KEY)).to_series()
+        numbers = outcomes.to_numpy().astype(np.int64)
+        unknown = (numbers == OUTSIDE) | (numbers == MISSING)
+        if unknown.any():
+            strange += frame.filter(pl.Series(unknown))[_KEY].to_list()
+            if isinstance(fitted, Cells):
+                _refuse_points(source, fitted, key, sample)
+            if len(strange) > FEW:
+                break
+        else:
+            np.add.at(counts, numbers, frame["samples"].to_numpy().astype(np.int64))
+    if strange:
+        raise DiscreetError(
+            f"column {sample!r} holds samples that the agreement does not know: {few(strange)}; "
+            "they were not made under it, or the domain given is not the one agreed on"
+        )
+    return Tally(counts, fitted, named)
+
+
+def average_law(source: Source, domain: Domain, *, value: str, client: str | None = None) -> NDArray[np.float64]:
+    """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
+    held, size = _records(source, domain, value, client)
+    share = held.select(pl.col("len") / pl.col("len").sum().over("who")).to_series().to_numpy()
+    return np.bincount(held[_KEY].to_numpy(), weights=share, minlength=size) / held["who"].n_unique()
+
+
+def client_laws(source: Source, domain: Domain, *, value: str, client: str) -> NDArray[np.float64]:
+    """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
+    held, size = _records(source, domain, value, client)
+    rows = held["who"].rank("dense").to_numpy().astype(np.int64) - 1
+    if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
+        raise DiscreetError(f"{rows.max() + 1:,} clients on {size:,} outcomes are too many for an example; give fewer")
+    counts = np.zeros((int(rows.max()) + 1, size))
+    counts[rows, held[_KEY].to_numpy()] = held["len"].to_numpy()
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _records(source: Source, domain: Domain, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
+    """(who, outcome number, how often) of raw records, and how many outcomes there are."""
+    for name in (value, client):
+        if name is not None and name not in source.schema:
+            raise DiscreetError(
+                f"column {name!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}"
+            )
+    key, fitted = _typed(source, value, domain)
+    who = pl.lit(0) if client is None else pl.col(client)
+
+    def counted(frame: Any) -> Any:
+        outcome = fitted.outcomes(_KEY).alias(_KEY)
+        return frame.select(key.alias(_KEY), who.alias("who")).with_columns(outcome).group_by("who", _KEY).len()
+
+    parts = list(source.frames(counted))
+    held = pl.concat(parts).group_by("who", _KEY).agg(pl.col("len").sum()) if parts else pl.DataFrame()
+    if not held.height:
+        raise DiscreetError(f"{source.name} holds no records")
+    if (held[_KEY] >= int(OUTSIDE)).any():
+        raise DiscreetError(
+            f"column {value!r} of {source.name} holds nulls or values outside the domain; filter them out"
+        )
+    return held, fitted.family.size
+
+
+def _typed(source: Source, column: str, domain: Domain) -> tuple[pl.Expr, Domain]:
+    """A column with the type its domain needs (one of CSV has none of its own), and the domain for it."""
+    if not source.untyped:
+        return pl.col(column), domain.fitted(column, source.schema[column], agreed=True)
+    integers = isinstance(domain, Numbers) or (isinstance(domain, Labels) and isinstance(domain.labels[0], int))
+    kind = pl.Int64() if integers else pl.Float64() if isinstance(domain, Cells) else pl.String()
+    return pl.col(column).cast(kind), domain.fitted(column, kind, agreed=True)
+
+
+def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:
+    """Name an agreement that some of the records were made under instead."""
+
+    def elsewhere(frame: Any) -> Any:
+        return frame.filter(pl.col(column).ne_missing(agreement.id)).with_columns(pl.col(column).cast(pl.String))
+
+    found = source.examples(elsewhere, column, 1)
+    agreement.check_record(found[0] if found else None)
+
+
+def _refuse_points(source: Source, cells: Cells, key: pl.Expr, sample: str) -> None:
+    """Name points that lie in no cell."""
+
+    def outside(frame: Any) -> Any:
+        return frame.select(key.alias(sample)).filter(cells.outcomes(sample) >= int(OUTSIDE))
+
+    raise DiscreetError(
+        f"column {sample!r} holds samples that the agreement does not know: {few(source.examples(outside, sample, FEW + 1))}; "
+        f"it is on [{cells.low:g}, {cells.high:g}]"
+    )

@@ -1,0 +1,76 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.pictures import assert_picture
+
+Run = Callable[..., Any]
+
+
+def test_json_holds_what_to_expect_at_each_epsilon(run: Run) -> None:
+    result = run("plan", "--outcomes", "10", "--clients", "10000", "--epsilon", "1", "--epsilon", "4", "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    first, second = record["rows"]
+    assert first["epsilon"] == 1.0
+    gamma = np.expm1(1.0) / (np.expm1(1.0) + 10)
+    floor = 1 / (np.e + 9)
+    assert first["worst_case"]["tv"] == pytest.approx(1 - np.e * floor)
+    assert first["linear"]["if_rare"] == pytest.approx(
+        1.959964 * np.sqrt(floor * (1 - floor) / 10000) / gamma, rel=1e-6
+    )
+    assert first["linear"]["at_worst"] > second["linear"]["at_worst"]
+    assert first["linear"]["band"] == 0.0 < first["optimal"]["band"]
+    assert record["smallest_epsilon"]["linear"] < record["smallest_epsilon"]["optimal"]
+    assert first["clients_for_accuracy"] > 10000 * (first["linear"]["at_worst"] / 0.05) ** 2 * 0.99
+
+
+def test_people_see_a_table_and_a_picture(run: Run, tmp_path: Path) -> None:
+    result = run("plan", "--outcomes", "10", "--clients", "10000", "--plot", str(tmp_path / "plan.png"))
+    assert result.exit_code == 0, result.output
+    for word in ("10,000 clients, 10 outcomes", "linear +-", "For +-0.05", "Written"):
+        assert word in result.stdout.replace("\n", " ") or word.split()[0] in result.stdout
+    assert_picture(tmp_path / "plan.png", least_width=1200)
+
+
+def test_too_few_clients_are_told(run: Run) -> None:
+    result = run("plan", "--outcomes", "10", "--clients", "10")
+    assert result.exit_code == 0, result.output
+    assert "10 clients are too few" in result.stdout
+
+
+def test_a_rehearsal_on_example_records(run: Run, tmp_path: Path) -> None:
+    example = tmp_path / "example.csv"
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"who": rng.integers(0, 50, 900), "what": rng.integers(0, 4, 900)}).write_csv(example)
+    options = ("--example", str(example), "--client", "who", "--value", "what", "--epsilon", "1", "--json")
+    result = run("plan", "--outcomes", "4", "--clients", "5000", *options)
+    assert result.exit_code == 0, result.output
+    linear, optimal = json.loads(result.stdout)["rehearsals"]
+    assert (linear["mechanism"], optimal["mechanism"]) == ("linear", "optimal")
+    assert 0.8 <= linear["covered"] <= 1.0
+    assert optimal["covered"] == 1.0
+    again = run("plan", "--outcomes", "4", "--clients", "5000", *options)
+    assert again.stdout == result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--clients", "10"), "either --outcomes K or --domain FILE"),
+        (("--clients", "0", "--outcomes", "3"), "clients = 0"),
+        (("--clients", "10", "--outcomes", "0"), "outcomes = 0"),
+        (("--clients", "10", "--outcomes", "3", "--epsilon", "-1"), "epsilon = -1"),
+        (("--clients", "10", "--outcomes", "3", "--accuracy", "0"), "accuracy = 0"),
+        (("--clients", "10", "--outcomes", "3", "--confidence", "nan"), "confidence = nan"),
+        (("--clients", "10", "--outcomes", "3", "--client", "who"), "give that too"),
+        (("--clients", "10", "--outcomes", "3", "--example", "x"), "--example needs"),
+    ],
+)
+def test_bad_options_are_refused_by_name(refusal: Callable[..., str], options: tuple[str, ...], message: str) -> None:
+    assert message in refusal("plan", *options)

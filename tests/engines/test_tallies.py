@@ -1,0 +1,155 @@
+"""Counting released samples: every format, one pass, and records that do not belong are named."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.engines import sample
+from discreet.engines.domains import Cells, Labels, Numbers
+from discreet.engines.inputs import file_source, source_of
+from discreet.engines.synthetic import write_rows, write_weighted
+from discreet.engines.tallies import agreed_outcomes, average_law, client_laws, tally
+from discreet.estimation import population
+from discreet.estimation.synthesis import unreached
+
+LABELS = ("a", "b", "c", "d")
+RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})
+
+
+def released(tmp_path: Path, name: str = "out.parquet", **terms: Any) -> tuple[Path, dc.Agreement]:
+    terms = {"domain": LABELS, "epsilon": 2.0, "mechanism": "linear", **terms}
+    table = sample(RAW, client="client", value="value", **terms)
+    path = tmp_path / name
+    frame = pl.DataFrame(table)
+    match path.suffix:
+        case ".parquet":
+            frame.write_parquet(path)
+        case ".csv":
+            frame.with_columns(pl.col("agreement").cast(pl.String)).write_csv(path)
+        case ".arrow":
+            frame.write_ipc(path)
+    kind = dc.LinearSampler if terms["mechanism"] == "linear" else dc.OptimalSampler
+    return path, dc.Agreement.of(kind(dc.Simplex(terms["domain"]), epsilon=terms["epsilon"]))
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.arrow"])
+def test_counts_are_those_of_the_table_in_every_format(tmp_path: Path, name: str) -> None:
+    path, agreement = released(tmp_path, name)
+    domain, sampler = agreed_outcomes(agreement)
+    found = tally(file_source(str(path)), agreement, domain)
+    assert found.named
+    assert sampler == dc.LinearSampler(dc.Simplex(LABELS), epsilon=2.0)
+    plain = (
+        pl.read_csv(path)
+        if path.suffix == ".csv"
+        else pl.read_ipc(path)
+        if path.suffix == ".arrow"
+        else pl.read_parquet(path)
+    )
+    assert found.counts.tolist() == [int((plain["sample"] == label).sum()) for label in LABELS]
+
+
+def test_streams_are_counted_batch_by_batch(tmp_path: Path) -> None:
+    path, agreement = released(tmp_path)
+    table = pl.read_parquet(path).to_arrow()
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=37))
+    whole = tally(file_source(str(path)), agreement, agreed_outcomes(agreement)[0])
+    parts = tally(source_of(reader), agreement, agreed_outcomes(agreement)[0])
+    assert parts.counts.tolist() == whole.counts.tolist()
+
+
+def test_cells_are_found_again() -> None:
+    values = pl.DataFrame({"client": range(2000), "value": np.linspace(-1.0, 3.0, 2000)})
+    cells = Cells(-1.0, 3.0, 8)
+    table = sample(values, client="client", value="value", domain=cells, epsilon=3.0, mechanism="linear")
+    agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(8), epsilon=3.0), interval=(-1.0, 3.0))
+    domain, _ = agreed_outcomes(agreement)
+    assert domain == cells
+    found = tally(source_of(table), agreement, domain)
+    points = pl.DataFrame(table)["sample"].to_numpy()
+    assert found.counts.tolist() == np.histogram(points, np.linspace(-1.0, 3.0, 9))[0].tolist()
+    moved = pl.DataFrame(table).with_columns(pl.col("sample") + 1.0)
+    with pytest.raises(dc.DiscreetError, match=r"does not know: 3\.\d+.*it is on \[-1, 3\]"):
+        tally(source_of(moved), agreement, domain)
+
+
+def test_records_of_another_agreement_are_refused_with_both_ids(tmp_path: Path) -> None:
+    path, agreement = released(tmp_path)
+    other = dc.Agreement.of(dc.LinearSampler(dc.Simplex(LABELS), epsilon=1.0))
+    with pytest.raises(dc.DiscreetError, match=f"{agreement.id}.*{other.id}"):
+        tally(file_source(str(path)), other, agreed_outcomes(other)[0])
+    mixed = pl.read_parquet(path).with_columns(pl.col("agreement").cast(pl.String))
+    mixed = pl.concat([mixed, mixed.head(1).with_columns(pl.lit(None, pl.String).alias("agreement"))])
+    with pytest.raises(dc.DiscreetError, match=f"made under agreement None, not under {agreement.id}"):
+        tally(source_of(mixed), agreement, agreed_outcomes(agreement)[0])
+
+
+def test_samples_outside_the_domain_and_nulls_are_named(tmp_path: Path) -> None:
+    _, agreement = released(tmp_path)
+    domain, _ = agreed_outcomes(agreement)
+    for strange in (["a", "z"], ["a", None]):
+        with pytest.raises(dc.DiscreetError, match=f"does not know: {strange[1]!r}"):
+            tally(source_of(pl.DataFrame({"sample": strange})), agreement, domain)
+    with pytest.raises(dc.DiscreetError, match="column 'sample' is not in the frame; it has 'x'"):
+        tally(source_of(pl.DataFrame({"x": [1]})), agreement, domain)
+    unnamed = tally(source_of(pl.DataFrame({"sample": ["a", "b"]})), agreement, domain)
+    assert not unnamed.named
+    assert unnamed.counts.tolist() == [1, 1, 0, 0]
+    huge = dc.Agreement.of(dc.LinearSampler(dc.Simplex(10**8), epsilon=1.0))
+    with pytest.raises(dc.DiscreetError, match="at most 10,000,000"):
+        tally(source_of(pl.DataFrame({"sample": [1]})), huge, agreed_outcomes(huge)[0])
+
+
+def test_labels_known_by_their_digest_are_given_and_checked(tmp_path: Path) -> None:
+    _, agreement = released(tmp_path)
+    digest = dc.Agreement.from_json(agreement.canonical)
+    with pytest.raises(dc.DiscreetError, match="digest"):
+        agreed_outcomes(digest)
+    assert agreed_outcomes(digest, LABELS)[0] == Labels(LABELS)
+    with pytest.raises(dc.DiscreetError, match="labels"):
+        agreed_outcomes(digest, ("a", "b", "c", "e"))
+
+
+def test_a_band_is_estimated_too() -> None:
+    sampler = dc.LinearSampler(dc.Band(np.ones(3), lower=0.5, upper=2.0), epsilon=1.0)
+    domain, found = agreed_outcomes(dc.Agreement.of(sampler))
+    assert found == sampler
+    assert domain == Numbers(3)
+
+
+def test_the_truth_of_raw_records_counts_every_client_the_same() -> None:
+    records = pl.DataFrame({"who": ["x"] * 9 + ["y"], "what": ["a"] * 8 + ["b", "b"]})
+    domain = Labels(("a", "b"))
+    by_client = average_law(source_of(records), domain, value="what", client="who")
+    assert by_client == pytest.approx([4 / 9, 5 / 9])
+    assert average_law(source_of(records), domain, value="what") == pytest.approx([0.8, 0.2])
+    laws = client_laws(source_of(records), domain, value="what", client="who")
+    assert sorted(laws.tolist()) == [[0.0, 1.0], pytest.approx([8 / 9, 1 / 9])]
+    with pytest.raises(dc.DiscreetError, match="outside the domain"):
+        average_law(source_of(records), Labels(("a", "c")), value="what")
+    with pytest.raises(dc.DiscreetError, match="holds no records"):
+        average_law(source_of(records.head(0)), domain, value="what")
+
+
+def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Path) -> None:
+    path, agreement = released(tmp_path)
+    domain, sampler = agreed_outcomes(agreement)
+    found = population(sampler, counts=tally(file_source(str(path)), agreement, domain).counts)
+    weighted, drawn = tmp_path / "weighted.parquet", tmp_path / "rows.csv"
+    assert write_weighted(found, file_source(str(path)), domain, str(weighted)) == 500
+    assert unreached(found) == 0.0
+    table = pl.read_parquet(weighted)
+    assert table["weight"].sum() == pytest.approx(500.0)
+    shares = {
+        row["sample"]: row["weight"] / 500 for row in table.group_by("sample").agg(pl.col("weight").sum()).to_dicts()
+    }
+    assert [shares[label] for label in LABELS] == pytest.approx(found.nearest.tolist(), abs=1e-12)
+    assert write_rows(found, domain, str(drawn), 1000) == 1000
+    counts = pl.read_csv(drawn)["sample"].value_counts()
+    share = {row["sample"]: row["count"] / 1000 for row in counts.to_dicts()}
+    assert [share.get(label, 0.0) for label in LABELS] == pytest.approx(found.nearest.tolist(), abs=1e-3)
