@@ -1,5 +1,6 @@
 """Agreements: one canonical form, an id that never changes, errors that name the field, samplers that come back."""
 
+import errno
 import hashlib
 import json
 import math
@@ -94,9 +95,11 @@ def test_a_record_of_another_agreement_is_refused_with_both_ids() -> None:
 
 
 def test_a_family_that_was_not_agreed_on_is_refused_by_field() -> None:
-    agreed = Agreement.of(OptimalSampler(COLOURS, epsilon=1.0))
-    with pytest.raises(DiscreetError, match="pass the family"):
+    agreed = Agreement.from_json(Agreement.of(OptimalSampler(COLOURS, epsilon=1.0)).canonical)
+    with pytest.raises(DiscreetError, match="digest of its labels; pass the family"):
         agreed.sampler()
+    with pytest.raises(DiscreetError, match="digest of its weights; pass the family"):
+        Agreement.of(OptimalSampler(SKEWED, epsilon=1.0)).sampler()
     wrong: list[tuple[Simplex | Band, str]] = [
         (Simplex(4), "family.labels = None"),
         (Simplex(5), "family.size = 5"),
@@ -140,6 +143,15 @@ VALID: dict[str, Any] = json.loads((GOLDEN / "band.json").read_text())
         ("family.weights", "sha256:xyz", "family.weights"),
         ("family.weights", None, "family.weights is missing"),
         ("family.labels", "sha256:" + "g" * 64, "family.labels"),
+        ("family.labels", [], "family.labels lists 0 labels for family.size = 4"),
+        ("family.labels", ["a", "b", "c", None], "family.labels[3] = None"),
+        ("family.labels", ["a", "b", "c", ["d"]], "family.labels[3] = ['d']"),
+        ("family.labels", [1, 2, 3, math.nan], "family.labels[3] = nan"),
+        ("family.labels", [1, 2, 3, math.inf], "finite numbers only"),
+        ("family.labels", ["a", "b", "c", "\ud800"], "UTF-8"),
+        ("family.labels", ["a", "b", "c", "a"], "family.labels lists 'a' twice"),
+        ("family.labels", [1, 2, 3, 1.0], "family.labels lists 1.0 twice"),
+        ("family.labels", 4, "family.labels = 4"),
         ("family.interval", [1, 0], "family.interval"),
         ("family.interval", [None, 1], "family.interval[0] = None"),
         ("family.interval", [0, math.nan], "family.interval[1] = nan"),
@@ -176,10 +188,72 @@ def test_files(tmp_path: Path) -> None:
     agreed = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="été")
     agreed.write(tmp_path / "a.json")
     assert Agreement.read(tmp_path / "a.json") == agreed
-    with pytest.raises(DiscreetError, match="exists already"):
-        agreed.write(tmp_path / "a.json")
+    before = (tmp_path / "a.json").read_bytes()
+    agreed.write(tmp_path / "a.json")  # it is there already
+    other = Agreement.of(OptimalSampler(Simplex(3), epsilon=2.0))
+    with pytest.raises(DiscreetError, match=f"exists already and holds agreement {agreed.id}, not {other.id}"):
+        other.write(tmp_path / "a.json")
+    assert (tmp_path / "a.json").read_bytes() == before
+    (tmp_path / "c.json").write_text("something else")
+    with pytest.raises(DiscreetError, match="exists already and holds no agreement"):
+        agreed.write(tmp_path / "c.json")
+    assert (tmp_path / "c.json").read_text() == "something else"
+    with pytest.raises(DiscreetError, match="No such file or directory"):
+        agreed.write(tmp_path / "nowhere" / "a.json")
     (tmp_path / "b.json").write_bytes(b"\xff\xfe")
     with pytest.raises(DiscreetError, match="UTF-8"):
         Agreement.read(tmp_path / "b.json")
     with pytest.raises(DiscreetError, match="UTF-8"):
         _ = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="\ud800").id
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        COLOURS,
+        Simplex([1, 2.5, "x"]),
+        Simplex([np.str_("p"), np.int64(2)]),
+        Band(np.ones(3), lower=0.5, upper=2, labels=["a", "b", "c"]),
+    ],
+)
+def test_a_file_that_lists_its_labels_is_all_that_is_needed(family: Simplex | Band, tmp_path: Path) -> None:
+    sampler = OptimalSampler(family, epsilon=0.5)
+    agreed = Agreement.of(sampler, rounds=2)
+    agreed.write(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert family.labels is not None
+    document_labels = document["family"]["labels"]
+    assert document_labels == list(family.labels)
+    read = Agreement.read(tmp_path / "a.json")
+    assert read.family.names == tuple(family.labels)
+    assert read.sampler() == sampler
+    document["family"]["labels"] = agreed.family.labels  # the digest, as in the canonical form
+    short = Agreement.from_json(json.dumps(document))
+    assert short.family.names is None
+    assert read == short == agreed
+    assert hash(read) == hash(short)
+    assert read.id == short.id == agreed.id
+    assert read.canonical == short.canonical == short.text
+    document["family"]["labels"] = document_labels[::-1]
+    assert Agreement.from_json(json.dumps(document)).id != agreed.id
+    assert pickle.loads(pickle.dumps(read)).family.names == read.family.names
+
+
+def test_half_an_agreement_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    agreed = Agreement.of(OptimalSampler(COLOURS, epsilon=1.0))
+    with monkeypatch.context() as full:
+        full.setattr(Agreement, "text", property(failing))
+        with pytest.raises(DiscreetError, match="No space left"):
+            agreed.write(tmp_path / "a.json")
+    assert not (tmp_path / "a.json").exists()
+    agreed.write(tmp_path / "a.json")
+
+
+def test_a_band_of_absurd_size_is_refused_without_trying() -> None:
+    document = json.loads(json.dumps(VALID))
+    document["family"]["size"] = 10**17
+    with pytest.raises(DiscreetError, match="pass the family"):
+        Agreement.from_json(json.dumps(document)).sampler()

@@ -4,7 +4,7 @@
 epsilon, how many rounds, drawn with integers of how many bits, and for what purpose. The id is the SHA-256 of the canonical
 form: UTF-8 JSON with sorted keys and no spaces, where every number is the shortest that reads back as itself and lists as
 long as the domain stand as digests. A field at its default is not written, so fields can be added later without changing
-the id of any agreement made before.
+the id of any agreement made before. A file may list the labels in place of their digest: the id is the same.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,19 @@ MECHANISMS: dict[str, type[FiniteSampler]] = {
     "linear": LinearSampler,
     "mollifier": MollifierSampler,
 }
+_LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"}
-_FAMILY_FIELDS = {"kind", "size", "labels", "interval", "lower", "upper", "weights"}
+_FAMILY_FIELDS = ("kind", "size", "labels", "interval", "lower", "upper", "weights")
 
 
 @dataclass(frozen=True)
 class FamilyTerms:
-    """A family in an agreement. `labels` and `weights` are digests; `interval` (low, high) is cut into `size` equal cells."""
+    """A family in an agreement. `labels` and `weights` are digests; `interval` (low, high) is cut into `size` equal cells.
+
+    `names` are the labels themselves where they are known. The digest stands for them: they are not part of the id.
+    """
 
     kind: str
     size: int
@@ -50,18 +54,22 @@ class FamilyTerms:
     lower: float | None = None
     upper: float | None = None
     weights: str | None = None
+    names: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, family: FiniteFamily, interval: tuple[float, float] | None = None) -> "FamilyTerms":
         """The terms of a finite family; `interval` where its outcomes are the cells of one."""
-        labels = None if family.labels is None else labels_digest(family.labels)
+        names = None if family.labels is None else _plain(family.labels)
+        labels = None if names is None else labels_digest(names)
         match family:
             case Simplex():
-                return cls("simplex", family.size, labels, interval)
+                return cls("simplex", family.size, labels, interval, names=names)
             case Band():
                 weights = np.broadcast_to(family.reference, family.size).astype("<f8").tobytes()
                 bounds = family.bounds
-                return cls("band", family.size, labels, interval, bounds.lower, bounds.upper, _digest(weights))
+                return cls(
+                    "band", family.size, labels, interval, bounds.lower, bounds.upper, _digest(weights), names=names
+                )
         raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
 
     @property
@@ -77,6 +85,28 @@ class FamilyTerms:
             "weights": self.weights,
         }
         return {name: value for name, value in terms.items() if value is not None}
+
+    def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
+        """(field, here, in the other) of the first term that differs; None where none does."""
+        here, there = self.document, other.document
+        for name in _FAMILY_FIELDS:
+            if here.get(name) != there.get(name):
+                return f"family.{name}", here.get(name), there.get(name)
+        return None
+
+    def family(self) -> FiniteFamily:
+        """The family itself, where the terms hold all of it: labels that are listed or none, and a uniform reference."""
+        if self.labels is not None and self.names is None:
+            raise DiscreetError("the agreement holds a digest of its labels; pass the family it was made with")
+        if self.kind == "simplex":
+            return Simplex(self.size if self.names is None else self.names)
+        assert self.lower is not None
+        assert self.upper is not None
+        if self.size <= _LARGEST_TRIED:
+            uniform = Band(np.ones(self.size), lower=self.lower, upper=self.upper, labels=self.names)
+            if FamilyTerms.of(uniform).weights == self.weights:
+                return uniform
+        raise DiscreetError("the agreement holds a digest of its weights; pass the family it was made with")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +164,13 @@ class Agreement:
         """The one JSON text that the id is taken of."""
         return _canonical(self.document)
 
+    @property
+    def text(self) -> str:
+        """What a file holds: the canonical form, but with the labels themselves where they are known."""
+        if self.family.names is None:
+            return self.canonical
+        return _canonical({**self.document, "family": {**self.family.document, "labels": list(self.family.names)}})
+
     @cached_property
     def id(self) -> str:
         """SHA-256 of the canonical form, 64 hexadecimal digits."""
@@ -157,18 +194,13 @@ class Agreement:
             )
 
     def sampler(self, family: FiniteFamily | None = None) -> FiniteSampler:
-        """The sampler agreed on. `family`: needed where the agreement holds digests of labels or weights; checked against them."""
+        """The sampler agreed on. `family`: needed where the agreement does not hold all of it; checked against what it holds."""
         if family is None:
-            if self.family.kind != "simplex" or self.family.labels is not None:
-                raise DiscreetError(
-                    "the agreement holds digests of labels or weights; pass the family it was made with, to be checked against them"
-                )
-            family = Simplex(self.family.size)
-        found = FamilyTerms.of(family, self.family.interval)
-        for field in fields(FamilyTerms):
-            given, agreed = getattr(found, field.name), getattr(self.family, field.name)
-            if given != agreed:
-                raise DiscreetError(f"family.{field.name} = {given!r} is not the {agreed!r} that was agreed on")
+            family = self.family.family()
+        different = FamilyTerms.of(family, self.family.interval).difference(self.family)
+        if different is not None:
+            name, given, agreed = different
+            raise DiscreetError(f"{name} = {given!r} is not the {agreed!r} that was agreed on")
         return MECHANISMS[self.mechanism](family, epsilon=self.epsilon)
 
     def check_sampler(self, sampler: FiniteSampler) -> None:
@@ -180,12 +212,36 @@ class Agreement:
             )
 
     def write(self, path: str | Path) -> None:
-        """Write the canonical form, and a line end, to a new file. An existing file is never replaced."""
+        """Write the agreement, with its labels where they are known, to a new file.
+
+        An existing file is never replaced; one that holds this agreement already is left as it is.
+        """
         try:
-            with open(path, "x", encoding="utf-8", newline="\n") as file:
-                file.write(self.canonical + "\n")
+            file = open(path, "x", encoding="utf-8", newline="\n")  # noqa: SIM115
         except FileExistsError:
-            raise DiscreetError(f"{path} exists already, and records may name it; choose another name") from None
+            self.check_file(path)
+            return
+        except OSError as error:
+            raise DiscreetError(f"agreement {path} cannot be written: {error.strerror}") from None
+        try:
+            with file:
+                file.write(self.text + "\n")
+        except OSError as error:
+            Path(path).unlink()  # half an agreement is none
+            raise DiscreetError(f"agreement {path} could not be written: {error.strerror}") from None
+
+    def check_file(self, path: str | Path) -> None:
+        """Refuse a file that is there and holds anything but this agreement, and name both."""
+        if not Path(path).exists():
+            return
+        try:
+            found = Agreement.read(path).id
+        except DiscreetError:
+            raise DiscreetError(f"{path} exists already and holds no agreement; choose another name") from None
+        if found != self.id:
+            raise DiscreetError(
+                f"{path} exists already and holds agreement {found}, not {self.id}; records may name it: choose another name"
+            )
 
     @classmethod
     def read(cls, path: str | Path) -> "Agreement":
@@ -212,7 +268,7 @@ class Agreement:
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
         return cls(
-            family=_family_terms(_object("family", terms["family"], _FAMILY_FIELDS, {"kind", "size"})),
+            family=_family_terms(_object("family", terms["family"], set(_FAMILY_FIELDS), {"kind", "size"})),
             mechanism=terms["mechanism"],
             epsilon=terms["epsilon"],
             rounds=terms.get("rounds", 1),
@@ -222,11 +278,16 @@ class Agreement:
 
 def labels_digest(labels: Sequence[Any]) -> str:
     """The digest of a list of labels (texts, numbers), in order; 1 and "1" differ."""
-    plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    return _digest(_canonical(list(_plain(labels))).encode())
+
+
+def _plain(labels: Sequence[Any]) -> tuple[Any, ...]:
+    """Labels as JSON can hold them."""
+    plain = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     for label in plain:
         if not isinstance(label, (str, int, float)):
             raise DiscreetError(f"label {label!r} cannot stand in an agreement; use texts or numbers")
-    return _digest(_canonical(plain).encode())
+    return plain
 
 
 def _digest(content: bytes) -> str:
@@ -256,11 +317,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _object(name: str, value: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DiscreetError(f"{name} = {value!r} is not a JSON object")
-    for field in sorted(needed - value.keys()):
-        raise DiscreetError(f"{name} has no field {field!r}")
-    for field in sorted(value.keys() - known):
+    for absent in sorted(needed - value.keys()):
+        raise DiscreetError(f"{name} has no field {absent!r}")
+    for unknown in sorted(value.keys() - known):
         raise DiscreetError(
-            f"{name} has a field {field!r} that this version does not know; upgrade discreet to read it"
+            f"{name} has a field {unknown!r} that this version does not know; upgrade discreet to read it"
         )
     return value
 
@@ -275,10 +336,14 @@ def _family_terms(fields: dict[str, Any]) -> FamilyTerms:
         interval = (_FINITE.check("family.interval[0]", interval[0]), _FINITE.check("family.interval[1]", interval[1]))
         if not interval[0] < interval[1]:
             raise DiscreetError(f"family.interval = {list(interval)!r} is not [low, high] with low < high")
-    for field in ("labels", "weights"):
-        digest = fields.get(field)
+    size = check_count("family.size", fields["size"])
+    labels, names = fields.get("labels"), None
+    if isinstance(labels, list):
+        names = _names(labels, size)
+        labels = labels_digest(names)
+    for name, digest in (("labels", labels), ("weights", fields.get("weights"))):
         if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-            raise DiscreetError(f"family.{field} = {digest!r} is not 'sha256:' and 64 hexadecimal digits")
+            raise DiscreetError(f"family.{name} = {digest!r} is not 'sha256:' and 64 hexadecimal digits")
     lower, upper = fields.get("lower"), fields.get("upper")
     if fields["kind"] == "band":
         lower = NON_NEGATIVE.check("family.lower", lower)
@@ -288,15 +353,24 @@ def _family_terms(fields: dict[str, Any]) -> FamilyTerms:
         if fields.get("weights") is None:
             raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
     else:
-        for field in ("lower", "upper", "weights"):
-            if fields.get(field) is not None:
-                raise DiscreetError(f"family.{field} = {fields[field]!r} has no meaning for a simplex; leave it out")
-    return FamilyTerms(
-        fields["kind"],
-        check_count("family.size", fields["size"]),
-        fields.get("labels"),
-        interval,
-        lower,
-        upper,
-        fields.get("weights"),
-    )
+        for name in ("lower", "upper", "weights"):
+            if fields.get(name) is not None:
+                raise DiscreetError(f"family.{name} = {fields[name]!r} has no meaning for a simplex; leave it out")
+    return FamilyTerms(fields["kind"], size, labels, interval, lower, upper, fields.get("weights"), names)
+
+
+def _names(labels: list[Any], size: int) -> tuple[Any, ...]:
+    """The labels that a file lists."""
+    for place, label in enumerate(labels):
+        if not isinstance(label, (str, int, float)) or label != label:
+            raise DiscreetError(f"family.labels[{place}] = {label!r} is neither a text nor a number")
+    if len(labels) != size:
+        raise DiscreetError(
+            f"family.labels lists {len(labels)} labels for family.size = {size}; list each outcome once"
+        )
+    seen: set[Any] = set()
+    for label in labels:
+        if label in seen:
+            raise DiscreetError(f"family.labels lists {label!r} twice; list each outcome once")
+        seen.add(label)
+    return tuple(labels)

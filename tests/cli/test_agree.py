@@ -19,6 +19,13 @@ def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) 
     expected = Agreement.of(OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=0.5), rounds=3, purpose="colours")
     assert expected.id in made.stdout.replace("\n", "")
     assert Agreement.read(path) == expected
+    assert Agreement.read(path).family.names == ("red", "green", "blue")
+    assert (
+        run(
+            "agree", path, "--epsilon", "0.5", "--domain", str(labels), "--rounds", "3", "--purpose", "colours"
+        ).exit_code
+        == 0
+    )
     record = json.loads(run("agree", path, "--check", "--json").stdout)
     assert record == {"id": expected.id, "agreement": expected.document}
     assert "exists already" in refusal("agree", path, "--epsilon", "0.5", "--outcomes", "3")
@@ -56,3 +63,18 @@ def test_mistakes_get_one_line(
     monkeypatch.chdir(tmp_path)
     assert says in refusal("agree", "new.json", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cells_of_an_interval(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
+    path = str(tmp_path / "cells.json")
+    made = run("agree", path, "--epsilon", "1", "--bounds", "-1", "4", "--cells", "10")
+    assert made.exit_code == 0, made.output
+    assert Agreement.read(path) == Agreement.of(OptimalSampler(Simplex(10), epsilon=1.0), interval=(-1.0, 4.0))
+    for arguments, says in (
+        (("--bounds", "0", "1"), "go together"),
+        (("--outcomes", "3", "--cells", "3"), "go together"),
+        (("--outcomes", "3", "--bounds", "0", "1", "--cells", "3"), "only one"),
+        (("--bounds", "1", "0", "--cells", "3"), "do not enclose an interval"),
+        (("--bounds", "0", "1", "--cells", "0"), "cells = 0"),
+    ):
+        assert says in refusal("agree", str(tmp_path / "new.json"), "--epsilon", "1", *arguments)

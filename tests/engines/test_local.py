@@ -1,6 +1,7 @@
 """Tables of rows on one machine: every form of table gives the same release, and nothing about it depends on their order."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +367,35 @@ def test_nothing_private_is_printed_or_kept(capfd: pytest.CaptureFixture[str], t
     os.environ.pop("POLARS_VERBOSE", None)
     released(pa.table(rows()))
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_agreement_stands_for_its_terms() -> None:
+    """`agreement=` gives the same release as its terms one by one; a contradiction and a stranger are refused."""
+    table = pa.table(rows())
+    agreed = dc.Agreement.of(dc.LinearSampler(dc.Simplex(40), epsilon=3.0), rounds=3, purpose="why")
+    columns: dict[str, Any] = {"client": "client", "value": "value", "secret": SECRET}
+    by_terms = sample(table, domain=40, epsilon=3.0, mechanism="linear", rounds=3, purpose="why", **columns)
+    by_agreement = sample(table, agreement=agreed, **columns)
+    assert by_agreement.equals(by_terms)
+    for wrong, says in (
+        ({"epsilon": 1.0}, "epsilon = 1.0 is not the epsilon = 3.0"),
+        ({"domain": 41}, "family.size = 41, not 40"),
+        ({"domain": [*range(40)]}, "family.labels"),
+        ({"agreement": agreed.id}, "read one with Agreement.read"),
+    ):
+        with pytest.raises(dc.DiscreetError) as caught:
+            sample(table, **{"agreement": agreed, **columns, **wrong})
+        assert says in str(caught.value)
+    with pytest.raises(dc.DiscreetError, match="epsilon is not given"):
+        sample(table, domain=40, **columns)
+    with pytest.raises(dc.DiscreetError, match="domain is not given"):
+        sample(table, epsilon=1.0, **columns)
+
+
+def test_a_request_that_does_not_fit_its_agreement_is_refused_with_both_ids() -> None:
+    agreed, other = (dc.Agreement.of(dc.OptimalSampler(dc.Simplex(4), epsilon=e)) for e in (1.0, 2.0))
+    request = replace(Request.of(client="c", value="v", agreement=agreed), agreement=other)
+    with pytest.raises(dc.DiscreetError) as caught:
+        request.job(pl.Schema({"c": pl.Int64(), "v": pl.Int64()}), untyped=False, where="the table")
+    assert agreed.id in str(caught.value)
+    assert other.id in str(caught.value)

@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from discreet.engines import Cells, sample
+import discreet as dc
+from discreet.engines import Cells, read_secret, sample
 from discreet.errors import DiscreetError
 from tests.engines.tables import SECRET, by_client, rows
 
@@ -202,6 +203,7 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from discreet.cli.app import app
+    from discreet.engines.spark import sample as spark_sample
 
     monkeypatch.chdir(tmp_path)
     frame = pl.DataFrame(rows(clients=60, number=500)).with_columns(pl.col("client").cast(pl.String))
@@ -228,7 +230,8 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
         ("spark", "in.parquet", "b.parquet"),
         ("spark", "in.csv", "c.csv"),
     ):
-        result = CliRunner().invoke(app, ["sample", source, "-o", output, "--engine", engine, *base])
+        written = ["--write-agreement", "agreement.json"]  # the same each time, so all but the first find it there
+        result = CliRunner().invoke(app, ["sample", source, "-o", output, "--engine", engine, *base, *written])
         assert result.exit_code == 0, result.output
         assert f"70 samples to {output}, 1-LDP each" in result.stderr
         assert "read 500 rows of 60 clients" in result.stderr
@@ -237,6 +240,15 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
     c = pl.read_csv("c.csv/*.csv", schema_overrides={"client": pl.String}).select("client", "sample").sort("client")
     assert a.equals(b)
     assert a.equals(c)
+    agreed = dc.Agreement.read("agreement.json")
+    assert pl.read_parquet("b.parquet/*.parquet")["agreement"].unique().to_list() == [agreed.id]
+    named: dict[str, Any] = {"client": "client", "value": "value", "secret": read_secret("s"), "agreement": agreed}
+    by_agreement = collected(spark_sample(spark.read.parquet(str(tmp_path / "in.parquet")), **named))
+    assert by_agreement.items() <= dict(a.iter_rows()).items()
+    other = ["--epsilon", "2", "--write-agreement", "agreement.json", "--engine", "spark"]
+    refused = CliRunner().invoke(app, ["sample", "in.parquet", "-o", "d.parquet", *base, *other])
+    assert f"holds agreement {agreed.id}" in refused.stderr
+    assert not Path("d.parquet").exists()
     assert not list(tmp_path.glob(".*partial"))
 
 

@@ -22,6 +22,11 @@ def agree(
     domain: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Instead: the public labels, one on each line.")
     ] = None,
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LO HI", help="Instead: numbers in [LO, HI], cut into --cells."),
+    ] = None,
+    cells: Annotated[int | None, typer.Option(metavar="N", help="Number of equal cells between --bounds.")] = None,
     lower: Annotated[
         float | None, typer.Option(metavar="C1", help="Laws are at least this multiple of uniform.")
     ] = None,
@@ -34,7 +39,10 @@ def agree(
     check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write what client and curator agree on. Its id is the digest that every record carries."""
+    """Write what client and curator agree on. Its id is the digest that every record carries.
+
+    `discreet sample --agreement FILE` releases under it.
+    """
     if check:
         found = Agreement.read(file)
     else:
@@ -42,8 +50,9 @@ def agree(
             raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
         if mechanism not in MECHANISMS:
             raise DiscreetError(f"mechanism = {mechanism!r} is not one of {', '.join(MECHANISMS)}")
-        sampler = MECHANISMS[mechanism](_family(outcomes, domain, lower, upper), epsilon=epsilon)
-        found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
+        whole, interval = _whole(outcomes, domain, bounds, cells)
+        sampler = MECHANISMS[mechanism](_banded(whole, lower, upper), epsilon=epsilon)
+        found = Agreement.of(sampler, interval=interval, rounds=rounds, purpose=purpose)
         found.write(file)
     if json:
         write_json({"id": found.id, "agreement": found.document})
@@ -55,16 +64,29 @@ def agree(
     say("\n".join([*lines, f"id {found.id}"]))
 
 
-def _family(outcomes: int | None, domain: Path | None, lower: float | None, upper: float | None) -> Simplex | Band:
-    if (outcomes is None) == (domain is None):
-        raise DiscreetError("agree needs either --outcomes K or --domain FILE, and not both")
-    if domain is not None:
-        from discreet.engines.domains import read_labels
+def _whole(
+    outcomes: int | None, domain: Path | None, bounds: tuple[float, float] | None, cells: int | None
+) -> tuple[Simplex, tuple[float, float] | None]:
+    """Every law on the outcomes that options state, and the interval they are cells of, if they are."""
+    from discreet.engines.domains import Cells, read_labels
 
-        whole = Simplex(read_labels(domain))
-    else:
-        assert outcomes is not None
-        whole = Simplex(outcomes)
+    if [outcomes is not None, domain is not None, bounds is not None].count(True) != 1:
+        raise DiscreetError(
+            "agree needs either --outcomes K or --domain FILE or --bounds LO HI --cells N, and only one"
+        )
+    if (cells is None) != (bounds is None):
+        raise DiscreetError("--bounds LO HI and --cells N go together")
+    if domain is not None:
+        return Simplex(read_labels(domain)), None
+    if outcomes is not None:
+        return Simplex(outcomes), None
+    assert bounds is not None
+    assert cells is not None
+    cut = Cells(bounds[0], bounds[1], cells)
+    return cut.family, cut.interval
+
+
+def _banded(whole: Simplex, lower: float | None, upper: float | None) -> Simplex | Band:
     if lower is None and upper is None:
         return whole
     least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.release.keyed import read_secret
 
@@ -28,11 +29,11 @@ def sample(
     ],
     client: Annotated[str, typer.Option(metavar="COLUMN", help="Who: texts or integers.")],
     value: Annotated[str, typer.Option(metavar="COLUMN", help="What: labels, integers or numbers, or lists of them.")],
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
     output: Annotated[
         str,
         typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
     ],
+    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
     domain: Annotated[Path | None, typer.Option(metavar="FILE", help="The public labels, one on each line.")] = None,
     domain_size: Annotated[
         int | None, typer.Option(metavar="K", help="Instead: values are the numbers 0 to K - 1.")
@@ -71,11 +72,12 @@ def sample(
         ),
     ] = None,
     mechanism: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="optimal|linear", help="optimal: closest to each client. linear: the average is estimable."
+            metavar="optimal|linear",
+            help="optimal (the default): closest to each client. linear: the average is estimable.",
         ),
-    ] = "optimal",
+    ] = None,
     drop_client: Annotated[bool, typer.Option("--drop-client", help="Write samples alone, in random order.")] = False,
     secret: Annotated[
         Path | None,
@@ -86,8 +88,23 @@ def sample(
         ),
     ] = None,
     round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
-    rounds: Annotated[int, typer.Option(metavar="N", help="How many rounds are agreed; each spends epsilon.")] = 1,
-    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for; part of the agreement.")] = "",
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="How many rounds are agreed (default 1); each spends epsilon.")
+    ] = None,
+    purpose: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the samples are for; part of the agreement.")
+    ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Made by `discreet agree`: epsilon, domain, mechanism, rounds and purpose come from it. An option that "
+            "says otherwise is refused.",
+        ),
+    ] = None,
+    write_agreement: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the agreement that the samples were released under.")
+    ] = None,
     memory: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Records to hold before they go to disk, such as 2G. Default: a quarter."),
@@ -110,11 +127,13 @@ def sample(
     """
     from discreet.engines.jobs import Request
 
+    given = _domain(domain, domain_size, bounds, cells, other, needed=agreement is None)
     request = Request.of(
         client=client,
         value=value,
-        domain=_domain(domain, domain_size, bounds, cells, other),
+        domain=given,
         epsilon=epsilon,
+        other=other if given is None else None,
         count=count,
         weight=weight,
         nulls=nulls,
@@ -123,19 +142,27 @@ def sample(
         round=round_number,
         purpose=purpose,
         secret=None if secret is None else read_secret(secret),
+        agreement=None if agreement is None else Agreement.read(agreement),
     )
     match engine:
         case "local":
             summary = _local(
-                source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, quiet=quiet
-            )
+                source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, write_agreement,
+                quiet=quiet,
+            )  # fmt: skip
         case "spark":
             from discreet.engines.spark import sample_files
 
             _only_local(scratch=scratch, memory=memory)
             listed = None if clients is None else str(clients)
             summary = sample_files(
-                source, output, request, clients=listed, drop_client=drop_client, output_format=output_format
+                source,
+                output,
+                request,
+                clients=listed,
+                drop_client=drop_client,
+                output_format=output_format,
+                agreement_file=write_agreement,
             )
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
@@ -152,6 +179,7 @@ def _local(
     memory: int | None,
     scratch: Path | None,
     output_format: str | None,
+    agreement_file: Path | None,
     *,
     quiet: bool,
 ) -> "Summary":
@@ -167,23 +195,36 @@ def _local(
             memory=memory,
             folder=scratch,
             output_format=output_format,
+            agreement_file=agreement_file,
             progress=progress,
         )
 
 
 def _domain(
-    file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None, other: str | None
-) -> "Domain":
+    file: Path | None,
+    size: int | None,
+    bounds: tuple[float, float] | None,
+    cells: int | None,
+    other: str | None,
+    *,
+    needed: bool,
+) -> "Domain | None":
+    """The domain that options state; None where none does and an agreement will."""
     from discreet.engines.domains import Cells, Labels, Numbers, read_labels
 
-    if [file is not None, size is not None, bounds is not None].count(True) != 1:
-        raise DiscreetError("give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N")
+    given = [file is not None, size is not None, bounds is not None].count(True)
+    if given > 1 or (given == 0 and needed):
+        raise DiscreetError(
+            "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N (or --agreement FILE)"
+        )
     if (cells is None) != (bounds is None):
         raise DiscreetError("--bounds LO HI and --cells N go together")
+    if not given:
+        return None
     if file is not None:
         return Labels(read_labels(file), other)
     if size is not None:
-        if other is not None and not re.fullmatch(r"\d+", other):
+        if other is not None and not re.fullmatch(r"[0-9]{1,18}", other):
             raise DiscreetError(f"--other {other} is not one of the outcomes 0 to {size - 1}")
         return Numbers(size, None if other is None else int(other))
     assert bounds is not None

@@ -41,12 +41,15 @@ class Labels:
             raise DiscreetError("labels are neither all texts nor all integers; write them all the same way")
         Simplex(self.labels)  # refuses an empty list and duplicates by name
 
-    def fitted(self, column: str, kind: pl.DataType) -> "Labels":
-        """These labels for a column of that type: texts that are whole numbers become integers for an integer column."""
+    def fitted(self, column: str, kind: pl.DataType, *, agreed: bool) -> "Labels":
+        """These labels for a column of that type: texts that are whole numbers become integers for an integer column.
+
+        Labels that are `agreed` stay texts, and the integers are read as texts.
+        """
         if isinstance(self.labels[0], int) and kind.is_integer():
             return self
         if isinstance(self.labels[0], str):
-            if kind in (pl.String, pl.Categorical, pl.Enum):
+            if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
                 return self
             if kind.is_integer():
                 other = None if self.other is None else _whole(self.other, column)
@@ -105,7 +108,7 @@ class Numbers:
                 f"make the domain one larger and use {self.size}"
             )
 
-    def fitted(self, column: str, kind: pl.DataType) -> "Numbers":
+    def fitted(self, column: str, kind: pl.DataType, *, agreed: bool) -> "Numbers":
         """The same, if the column holds integers."""
         if not kind.is_integer():
             raise DiscreetError(
@@ -170,7 +173,7 @@ class Cells:
                 f"other = {self.other!r} is no cell; with bounds use {NEAREST!r}: a value outside goes to the cell at that end"
             )
 
-    def fitted(self, column: str, kind: pl.DataType) -> "Cells":
+    def fitted(self, column: str, kind: pl.DataType, *, agreed: bool) -> "Cells":
         """The same, if the column holds numbers."""
         if not kind.is_numeric():
             raise DiscreetError(f"column {column!r} holds {kind} values, but bounds need numbers; cast the column")
@@ -230,8 +233,8 @@ def as_domain(domain: Any, other: Any = None) -> Domain:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is an integer, written the usual way (so that no two texts mean the same one)."""
-    return re.fullmatch(r"0|-?[1-9]\d*", text) is not None
+    """Whether a text is an integer of 64 bits, written the usual way (so that no two texts mean the same one)."""
+    return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 
 def read_labels(path: str | Path) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import polars as pl
 
 from discreet.agreement import MECHANISMS, Agreement
 from discreet.engines.domains import OUTSIDE, Cells, Domain, Labels, Numbers, as_domain
+from discreet.engines.terms import agreed, agreed_domain
 from discreet.errors import DiscreetError
 from discreet.mechanisms.sampler import FiniteSampler
 from discreet.release.keyed import RunKey, Secret, fresh_secret
@@ -44,7 +45,7 @@ class Columns:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the user asked for. `Request.job` checks it against the columns there are."""
+    """What the user asked for. `Request.job` checks it against the columns there are, and the agreement where there is one."""
 
     columns: Columns
     domain: Domain
@@ -55,6 +56,7 @@ class Request:
     round_number: int = 1
     purpose: str = ""
     secret: Secret | None = field(default=None, repr=False)
+    agreement: Agreement | None = None
 
     def __post_init__(self) -> None:
         if self.mechanism not in ENGINE_MECHANISMS:
@@ -73,29 +75,50 @@ class Request:
         *,
         client: str,
         value: str,
-        domain: Any,
-        epsilon: float,
+        domain: Any = None,
+        epsilon: float | None = None,
         count: str | None = None,
         weight: str | None = None,
         other: Any = None,
-        mechanism: str = "optimal",
+        mechanism: str | None = None,
         nulls: str = "error",
-        rounds: int = 1,
+        rounds: int | None = None,
         round: int = 1,
-        purpose: str = "",
+        purpose: str | None = None,
         secret: Secret | None = None,
+        agreement: Agreement | None = None,
     ) -> "Request":
-        """The request in the words of the public functions."""
+        """The request in the words of the public functions. Terms that are None come from the agreement, if there is one."""
+        columns = Columns(client=client, value=value, count=count, weight=weight)
+        if agreement is None:
+            for name, needed in (("domain", domain), ("epsilon", epsilon)):
+                if needed is None:
+                    raise DiscreetError(f"{name} is not given; say {name}= (--{name}), or agreement= (--agreement)")
+            assert epsilon is not None
+            return cls(
+                columns=columns,
+                domain=as_domain(domain, other),
+                epsilon=epsilon,
+                mechanism="optimal" if mechanism is None else mechanism,
+                nulls=nulls,
+                rounds=1 if rounds is None else rounds,
+                round_number=round,
+                purpose="" if purpose is None else purpose,
+                secret=secret,
+            )
+        if not isinstance(agreement, Agreement):
+            raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
         return cls(
-            columns=Columns(client=client, value=value, count=count, weight=weight),
-            domain=as_domain(domain, other),
-            epsilon=epsilon,
-            mechanism=mechanism,
+            columns=columns,
+            domain=agreed_domain(agreement, domain, other),
+            epsilon=agreed("epsilon", epsilon, agreement),
+            mechanism=agreed("mechanism", mechanism, agreement),
             nulls=nulls,
-            rounds=rounds,
+            rounds=agreed("rounds", rounds, agreement),
             round_number=round,
-            purpose=purpose,
+            purpose=agreed("purpose", purpose, agreement),
             secret=secret,
+            agreement=agreement,
         )
 
     def job(self, schema: pl.Schema, *, untyped: bool, where: str) -> "Job":
@@ -116,9 +139,14 @@ class Request:
             raise DiscreetError(
                 f"column {columns.client!r} holds {kinds['client']} values; clients are texts or integers, cast it to text"
             )
-        domain = self.domain.fitted(columns.value, value_kind)
+        domain = self.domain.fitted(columns.value, value_kind, agreed=self.agreement is not None)
         sampler = MECHANISMS[self.mechanism](domain.family, epsilon=self.epsilon)
         agreement = Agreement.of(sampler, interval=domain.interval, rounds=self.rounds, purpose=self.purpose)
+        if self.agreement is not None and agreement.id != self.agreement.id:
+            raise DiscreetError(
+                f"the release would be made under agreement {agreement.id}, not under {self.agreement.id}; take its terms from "
+                "the agreement"
+            )
         secret = fresh_secret() if self.secret is None else self.secret
         return Job(
             columns=columns,

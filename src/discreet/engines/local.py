@@ -199,19 +199,20 @@ def sample(
     *,
     client: str,
     value: str,
-    domain: Any,
-    epsilon: float,
+    domain: Any = None,
+    epsilon: float | None = None,
     count: str | None = None,
     weight: str | None = None,
     other: Any = None,
     nulls: str = "error",
-    mechanism: str = "optimal",
+    mechanism: str | None = None,
     clients: Any = None,
     drop_client: bool = False,
     secret: Secret | None = None,
     round: int = 1,
-    rounds: int = 1,
-    purpose: str = "",
+    rounds: int | None = None,
+    purpose: str | None = None,
+    agreement: Agreement | None = None,
     memory: int | None = None,
 ) -> pa.Table:
     """One private sample for each client of a table of (client, value) rows: a table (client, sample, agreement).
@@ -224,10 +225,11 @@ def sample(
     `secret`: from `read_secret`; then calling again returns the same samples. Without one every call is a new release,
     and spends epsilon again. `round` 1 to `rounds` tells repeated releases apart; they spend rounds * epsilon together.
     `drop_client`: samples alone, in random order. `memory`: bytes of records to hold before they go to disk.
+    `agreement`: domain, epsilon, mechanism, rounds and purpose come from it; any that is given too must be the same.
     """
     request = Request.of(
         client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
-        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose,
+        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose, agreement=agreement,
     )  # fmt: skip
     release = LocalRelease(
         source_of(table),
@@ -249,9 +251,10 @@ def sample_file(
     memory: int | None = None,
     folder: Path | None = None,
     output_format: str | None = None,
+    agreement_file: Path | None = None,
     progress: Callable[[Source], Progress] | None = None,
 ) -> Summary:
-    """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole."""
+    """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole, and its agreement beside it."""
     kind = format_of(output, output_format)
 
     def run(source: Source) -> Summary:
@@ -264,9 +267,14 @@ def sample_file(
             folder=folder,
             progress=None if progress is None else progress(source),
         )
+        agreement = release.job.agreement
+        if agreement_file is not None:
+            agreement.check_file(agreement_file)
         with writer_to(output, release.schema, kind) as writer:
             for batch in release.batches():
                 writer.write(batch)
+            if agreement_file is not None:
+                agreement.write(agreement_file)
         return release.summary
 
     if path == STANDARD:

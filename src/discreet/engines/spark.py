@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from discreet.agreement import Agreement
 from discreet.engines.domains import LISTED
 from discreet.engines.jobs import Job, Request
 from discreet.engines.kernel import Kernel, client_arrays
@@ -54,19 +55,20 @@ def sample(
     *,
     client: str,
     value: str,
-    domain: Any,
-    epsilon: float,
+    domain: Any = None,
+    epsilon: float | None = None,
     count: str | None = None,
     weight: str | None = None,
     other: Any = None,
     nulls: str = "error",
-    mechanism: str = "optimal",
+    mechanism: str | None = None,
     clients: DataFrame | None = None,
     drop_client: bool = False,
     secret: Secret | None = None,
     round: int = 1,
-    rounds: int = 1,
-    purpose: str = "",
+    rounds: int | None = None,
+    purpose: str | None = None,
+    agreement: Agreement | None = None,
 ) -> DataFrame:
     """One private sample for each client of a Spark data frame, as a data frame (client, sample, agreement).
 
@@ -75,7 +77,7 @@ def sample(
     """
     request = Request.of(
         client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
-        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose,
+        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose, agreement=agreement,
     )  # fmt: skip
     job = request.job(_polars_schema(frame), untyped=False, where="the data frame")
     return _released(frame, job, clients, drop_client=drop_client, tallies=None)
@@ -89,6 +91,7 @@ def sample_files(
     clients: str | None = None,
     drop_client: bool = False,
     output_format: str | None = None,
+    agreement_file: Path | None = None,
 ) -> Summary:
     """As `discreet.engines.sample_file`, by the Spark session there is (or a local one), to a folder of files."""
     kind = format_of(output, output_format)
@@ -104,11 +107,15 @@ def sample_files(
         untyped = path.lower().endswith(".csv")
         frame = _read(session, path)
         job = request.job(_polars_schema(frame), untyped=untyped, where=path)
+        if agreement_file is not None:
+            job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _located(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(4)]  # a task that is run twice counts twice
         released = _released(frame, job, listed, drop_client=drop_client, tallies=tallies)
         _write(released, output, kind)
+        if agreement_file is not None:
+            job.agreement.write(agreement_file)
     except PySparkException as error:
         raise DiscreetError(_told(error)) from None
     rows, missing, outside, without_records = (int(tally.value) for tally in tallies)

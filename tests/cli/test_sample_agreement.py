@@ -1,0 +1,169 @@
+"""`discreet sample` under an agreement: the document is all it takes, and nobody can say otherwise."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from discreet.agreement import Agreement
+
+Run = Callable[..., Any]
+
+ANIMALS = ["ant", "bee", "cow", "dog"]
+BASE = ("sample", "in.parquet", "--client", "who", "--value", "what", "--secret", "s", "-q", "-o", "out.parquet")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
+    """Rows with texts, integers and numbers; an agreement with labels, and one with their digest."""
+    monkeypatch.chdir(tmp_path)
+    numbers = [(7 * row) % 4 for row in range(60)]
+    pl.DataFrame(
+        {
+            "who": [f"c{row % 20}" for row in range(60)],
+            "what": [ANIMALS[number] for number in numbers],
+            "number": numbers,
+            "level": [number / 4 for number in numbers],
+        }
+    ).write_parquet("in.parquet")
+    Path("animals.txt").write_text("\n".join(ANIMALS) + "\n")
+    Path("numbers.txt").write_text("0\n1\n2\n3\n")
+    assert run("secret", "s").exit_code == 0
+    made = run(
+        "agree", "a.json", "--epsilon", "2", "--domain", "animals.txt", "--mechanism", "linear", "--rounds", "2",
+        "--purpose", "zoo",
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    Path("digest.json").write_text(Agreement.read("a.json").canonical)
+    return tmp_path
+
+
+def test_the_agreement_says_it_all(folder: Path, run: Run) -> None:
+    by_file = run(*BASE, "--agreement", "a.json")
+    assert by_file.exit_code == 0, by_file.output
+    found = pl.read_parquet("out.parquet")
+    assert found["agreement"].unique().to_list() == [Agreement.read("a.json").id]
+    options = (
+        "--epsilon",
+        "2",
+        "--domain",
+        "animals.txt",
+        "--mechanism",
+        "linear",
+        "--rounds",
+        "2",
+        "--purpose",
+        "zoo",
+    )
+    assert run(*BASE, *options).exit_code == 0
+    assert pl.read_parquet("out.parquet").equals(found)  # same id, same key, same samples
+    assert run(*BASE, *options, "--agreement", "a.json").exit_code == 0  # saying the same twice is no contradiction
+    assert pl.read_parquet("out.parquet").equals(found)
+    assert run(*BASE, "--agreement", "digest.json", "--domain", "animals.txt").exit_code == 0
+    assert pl.read_parquet("out.parquet").equals(found)
+    assert run(*BASE, "--agreement", "a.json", "--round", "2", "--other", "cow").exit_code == 0
+    assert not pl.read_parquet("out.parquet").equals(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--epsilon", "3"), ("epsilon = 3.0", "epsilon = 2.0", "ID")),
+        (("--mechanism", "optimal"), ("mechanism = 'optimal'", "mechanism = 'linear'", "ID")),
+        (("--rounds", "1"), ("rounds = 1", "rounds = 2", "ID")),
+        (("--purpose", "circus"), ("purpose = 'circus'", "purpose = 'zoo'", "ID")),
+        (("--round", "3"), ("round = 3 is more than the 2 agreed on",)),
+        (("--domain-size", "4"), ("family.labels = None", "sha256:", "ID")),
+        (("--domain-size", "5"), ("family.size = 5", "not 4", "ID")),
+        (("--bounds", "0", "1", "--cells", "4"), ("family.labels = None", "ID")),
+        (("--domain", "turned.txt"), ("family.labels = 'sha256:", "ID")),
+        (("--other", "yeti"), ("family.size = 5", "not 4", "ID")),
+        (("--domain", "animals.txt", "--domain-size", "4"), ("give the public domain once",)),
+        (("--cells", "4"), ("go together",)),
+    ],
+)
+def test_whoever_contradicts_it_is_refused_with_both_named(
+    folder: Path, refusal: Callable[..., str], arguments: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    Path("turned.txt").write_text("\n".join(ANIMALS[::-1]) + "\n")
+    line = refusal(*BASE, "--agreement", "a.json", *arguments)
+    for part in says:
+        assert part.replace("ID", Agreement.read("a.json").id) in line
+    assert not Path("out.parquet").exists()
+
+
+def test_what_no_engine_can_carry_out_is_refused(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    assert "give the labels too: domain= (--domain)" in refusal(*BASE, "--agreement", "digest.json")
+    assert "nowhere.json" in refusal(*BASE, "--agreement", "nowhere.json")
+    Path("broken.json").write_text("{}")
+    assert "no field" in refusal(*BASE, "--agreement", "broken.json")
+    assert run("agree", "band.json", "--epsilon", "1", "--outcomes", "4", "--lower", "0.5").exit_code == 0
+    assert "family.kind = 'band'" in refusal(*BASE, "--agreement", "band.json")
+    assert run("agree", "m.json", "--epsilon", "1", "--outcomes", "4", "--mechanism", "mollifier").exit_code == 0
+    assert "mechanism = 'mollifier'" in refusal(*BASE, "--agreement", "m.json")
+    assert "epsilon is not given" in refusal(*BASE, "--domain", "animals.txt")
+
+
+def test_numbers_cells_and_labels_that_are_numbers(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    def sampled(value: str, agreement: str, *more: str) -> pl.Series:
+        arguments = ["--client", "who", "--value", value, "--agreement", agreement, *more, "-q", "-o", "out.parquet"]
+        done = run("sample", "in.parquet", *arguments)
+        assert done.exit_code == 0, done.output
+        return pl.read_parquet("out.parquet")["sample"]
+
+    for name, options in {
+        "numbers": ("--outcomes", "4"),
+        "texts": ("--domain", "numbers.txt"),
+        "cells": ("--bounds", "0", "1", "--cells", "8"),
+    }.items():
+        assert run("agree", f"{name}.json", "--epsilon", "9", *options).exit_code == 0
+    assert sampled("number", "numbers.json").is_in(range(4)).all()
+    assert sampled("number", "numbers.json", "--other", "2").is_in(range(4)).all()
+    assert sampled("level", "cells.json", "--other", "nearest").is_between(0, 1).all()
+    assert sampled("number", "texts.json").is_in(["0", "1", "2", "3"]).all()  # texts were agreed on, texts are released
+    assert "family.interval" in refusal(
+        "sample", "in.parquet", "--client", "who", "--value", "level", "--agreement", "cells.json", "--bounds", "0", "2",
+        "--cells", "8", "-o", "new.parquet",
+    )  # fmt: skip
+    # Labels read for a column of integers are integers, and the agreement made of them says so.
+    integers = ("--client", "who", "--value", "number", "--domain", "numbers.txt", "-q")
+    arguments = (*integers, "--epsilon", "9", "--write-agreement", "integers.json", "-o", "out.parquet")
+    assert run("sample", "in.parquet", *arguments).exit_code == 0
+    assert Agreement.read("integers.json").family.names == (0, 1, 2, 3)
+    assert sampled("number", "integers.json", "--other", "3").is_in(range(4)).all()
+    assert sampled("number", "integers.json", "--domain", "numbers.txt", "--other", "3").is_in(range(4)).all()
+    pl.read_parquet("in.parquet").write_csv("in.csv")
+    for agreement in ("integers.json", "texts.json"):
+        assert run("sample", "in.csv", *integers, "--agreement", agreement, "-o", "out.csv").exit_code == 0
+        assert pl.read_csv("out.csv")["agreement"].unique().to_list() == [Agreement.read(agreement).id]
+
+
+def test_the_agreement_of_a_release_is_written_beside_it(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    options = (*BASE, "--epsilon", "1", "--domain", "animals.txt")
+    assert run(*options, "--write-agreement", "used.json").exit_code == 0
+    used = Agreement.read("used.json")
+    assert used.family.names == tuple(ANIMALS)
+    released = pl.read_parquet("out.parquet")
+    assert released["agreement"].unique().to_list() == [used.id]
+    before = Path("used.json").read_bytes()
+    assert run(*options, "--write-agreement", "used.json").exit_code == 0
+    Path("out.parquet").unlink()
+    line = refusal(*options, "--purpose", "another", "--write-agreement", "used.json")
+    assert f"used.json exists already and holds agreement {used.id}" in line
+    assert "holds no agreement" in refusal(*options, "--write-agreement", "animals.txt")
+    assert "nowhere" in refusal(*options, "--write-agreement", "nowhere/used.json")
+    assert not Path("out.parquet").exists()
+    assert Path("used.json").read_bytes() == before
+    assert run(*BASE, "--agreement", "used.json").exit_code == 0
+    assert pl.read_parquet("out.parquet").equals(released)
+    assert json.loads(run("agree", "used.json", "--check", "--json").stdout)["id"] == used.id
+
+
+def test_a_release_that_fails_leaves_no_agreement(folder: Path, refusal: Callable[..., str]) -> None:
+    Path("few.txt").write_text("ant\nbee\n")
+    line = refusal(*BASE, "--epsilon", "1", "--domain", "few.txt", "--write-agreement", "used.json")
+    assert "outside the domain" in line
+    assert not Path("used.json").exists()
