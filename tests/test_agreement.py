@@ -82,6 +82,7 @@ def test_every_term_changes_the_id() -> None:
         Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="x"),
         Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), interval=(0.0, 1.0)),
     ]
+    assert Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), rounds=np.int8(2)).id == others[-3].id  # type: ignore[arg-type]
     assert len({base.id, *(other.id for other in others)}) == len(others) + 1
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_LARGEST_LOG = 500.0
 _BETWEEN_NODES = 0.02  # by how much p/h may pass its extremes on the nodes
 
 
@@ -87,7 +88,7 @@ class Blend:
 
     def log_density(self, x: Floats) -> Floats:
         with np.errstate(divide="ignore"):
-            own = math.log1p(-self.share) + self._p.log_density(x) - self._log_mass
+            own = np.log1p(-self.share) + self._p.log_density(x) - self._log_mass
             return np.asarray(np.logaddexp(own, np.log(self.share) + self._family.log_reference(x)))
 
 
@@ -178,8 +179,11 @@ def in_band(family: "ContinuousFamily", p: LogDensity) -> LogDensity:
         return p
     with np.errstate(invalid="ignore"):
         log_ratio = p.log_density(from_nodes.x.reshape(-1, family.dim)) - from_nodes.log_reference.ravel()
-    ratio = np.exp(log_ratio[np.isfinite(from_nodes.log_reference.ravel())])
-    masses = from_nodes.masses.ravel()[np.isfinite(from_nodes.log_reference.ravel())]
+    held = np.isfinite(from_nodes.log_reference.ravel())
+    ratio = np.exp(
+        np.minimum(log_ratio[held], _LARGEST_LOG)
+    )  # larger ones mean the same: as much of the reference as there is
+    masses = from_nodes.masses.ravel()[held]
     mass = float(ratio @ masses)
     if mass <= 0.0:
         raise DiscreetError(f"the records leave no mass in the space of {family!r}")

@@ -57,7 +57,8 @@ class OutputLaw:
     @property
     def mass(self) -> float | Floats:
         """The integral of the density as it was given; the law is of p divided by it."""
-        return self._each(np.exp(self.log_mass))
+        with np.errstate(over="ignore"):  # inf where it is more than a float can hold; the law does not depend on it
+            return self._each(np.exp(self.log_mass))
 
     @property
     def mass_error(self) -> float | Floats:
