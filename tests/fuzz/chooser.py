@@ -122,14 +122,18 @@ class Chooser:
 
     def continuous_family(self) -> Any:
         """A family on the line, the plane or in a few dimensions, or an error."""
-        box = self.among([None, None, (-2.0, 2.0), (0.0, self.number()), [(-1.0, 1.0)] * 2, self.number(), "ab"])
+        box = self.among(
+            [None, None, None, None, None, (-2.0, 2.0), (0.0, self.number()), [(-1.0, 1.0)] * 2, self.number(), "ab"]
+        )
         what = self.below(4)
         if what == 3:
             bounds = {"lower": self.among([0.0, 0.3, self.number()]), "upper": self.among([1.5, 4.0, self.number()])}
             return dc.DensityBand(self.density(), box if self.below(2) else (-1.0, 1.5), **bounds)
         kind = dc.LaplaceMixtures if what == 2 else dc.GaussianMixtures
         dim = self.among([1, 1, 1, 1, 1, 2, 5, self.number()])
-        return kind(dim, radius=self.among([1.0, self.number()]), scale=self.among([1.0, 0.3, self.number()]), box=box)
+        return kind(
+            dim, radius=self.among([1.0, 1.0, self.number()]), scale=self.among([1.0, 1.0, 0.3, self.number()]), box=box
+        )
 
     def json(self, depth: int = 0) -> Any:
         kind = self.below(5 if depth < 3 else 3)

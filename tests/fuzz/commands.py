@@ -20,6 +20,10 @@ SAMPLING = [
     "--drop-client", "--secret", "--round", "--rounds", "--purpose", "--agreement", "--write-agreement", "--memory", "--scratch",
     "--format", "--engine", "--quiet", "--client", "--value",
 ]  # fmt: skip
+NEEDED = {
+    "tradeoff": ["--outcomes", "--epsilon"], "account": ["--epsilon", "--outcomes"], "certify": ["--outcomes", "--epsilon"],
+    "agree": ["--epsilon", "--outcomes"], "ledger create": ["--epsilon"], "audit": ["--epsilon", "--input", "--input"],
+}  # fmt: skip
 FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet")
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
@@ -42,7 +46,7 @@ def commands(c: Chooser) -> None:
 
 def _arguments(c: Chooser, folder: Path) -> list[str]:
     command: str = c.among(QUICK)
-    if c.below(64) == 0:  # these take seconds where they succeed
+    if c.below(64) == 63:  # these take seconds where they succeed
         command = c.among(["demo", "reproduce"])
     arguments = command.split()
     options = SAMPLING if command == "sample" else OPTIONS
@@ -50,7 +54,9 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
         case "agree" | "ledger show" | "ledger create" | "secret":
             arguments.append(str(folder / c.among(["file", "nowhere/file", "\x00"])))
         case "audit":
-            arguments.append(c.among(["os:listdir", "nowhere:f", "x", "json:loads", ":"]))
+            arguments.append(
+                c.among(["os:listdir", "nowhere:f", "x", "json:loads", ":", "random:choices", "numpy.random:binomial"])
+            )
         case "certify":
             arguments += ["-o", str(folder / "out.json")]
         case "demo":
@@ -59,7 +65,9 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
             arguments += [c.among(["fig2", "fig3", "fig9", "", "all fig"]), "--quick", "--out", str(folder)]
         case "sample":
             arguments += _sampling(c, folder)
-    for _ in range(c.below(6)):
+    for option in NEEDED.get(command, ()) if c.below(8) else ():
+        arguments += [option, c.among(["1", "2", "3", "0.5", "8"]) if c.below(4) else c.text()]
+    for _ in range(c.below(4)):
         option = c.among(options)
         named = c.below(3) == 0 and option in (
             "--domain",

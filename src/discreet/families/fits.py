@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import POSITIVE, DiscreetError, check_count
+from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families.densities import LogDensity, spelled
 from discreet.families.kernels import Kernel, Mixture
 
@@ -98,9 +98,13 @@ class HistogramFit:
 
     bins: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.bins is not None:
+            check_count("bins", self.bins, 2, most=10**6)
+
     def law(self, family: "ContinuousFamily", records: Floats) -> HistogramLaw:
         wanted = math.ceil(2.0 * len(records) ** (family.dim / (family.dim + 2)))
-        partition = family.cells(wanted if self.bins is None else check_count("bins", self.bins, 2))
+        partition = family.cells(wanted if self.bins is None else self.bins)
         cell = partition.numbers(records)
         if (cell < 0).any():
             first = int(np.argmax(cell < 0))
@@ -116,15 +120,19 @@ class KernelFit:
 
     bandwidth: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.bandwidth is not None:
+            LENGTH.check("bandwidth", POSITIVE.check("bandwidth", self.bandwidth))
+
     def law(self, family: "ContinuousFamily", records: Floats) -> LogDensity:
         weights = np.ones(len(records))
         mixtures = as_mixture_family(family)
         if mixtures is not None:
-            width = mixtures.scale if self.bandwidth is None else POSITIVE.check("bandwidth", self.bandwidth)
+            width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
             return Mixture(weights, pulled_inside(mixtures, records), width, kernel=mixtures.kernel)
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
-        width = scott if self.bandwidth is None else POSITIVE.check("bandwidth", self.bandwidth)
+        width = scott if self.bandwidth is None else float(self.bandwidth)
         return in_band(family, Mixture(weights, records, width))
 
 
@@ -135,13 +143,17 @@ class MixtureFit:
     components: int = 64
     steps: int = 200
 
+    def __post_init__(self) -> None:
+        check_count("components", self.components)
+        check_count("steps", self.steps, 0)
+
     def law(self, family: "ContinuousFamily", records: Floats) -> Mixture:
         mixtures = as_mixture_family(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
         inside = pulled_inside(mixtures, records)
         apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
-        places = np.linspace(0, len(apart) - 1, min(len(apart), check_count("components", self.components)))
+        places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
         centres = np.unique(apart[np.round(places).astype(int)], axis=0)
         scales = np.full(len(centres), mixtures.scale)
         exponents = mixtures.kernel.exponents(records, centres, scales)

@@ -52,7 +52,8 @@ class OutputLaw:
         """The paper's r_P: q = clip(p/r_P, b h, B h). 0 where p sits on too small a set for any to serve."""
         if self.mixing is not None:
             raise DiscreetError("the linear mechanism has no scale: its law is gamma p + (1 - gamma) h")
-        return self._each(1.0 / self.slope)
+        with np.errstate(divide="ignore"):  # inf where the reference has none of p's mass that a float can hold
+            return self._each(1.0 / self.slope)
 
     @property
     def mass(self) -> float | Floats:

@@ -17,7 +17,7 @@ from discreet.families.continuous import ORDER, ContinuousFamily, Nodes, worst
 from discreet.families.densities import LogDensity, Tabulated
 from discreet.families.fits import HistogramLaw
 from discreet.families.kernels import LAPLACE, Mixture
-from discreet.mechanisms.clients import largest_log_ratios, log_ratios
+from discreet.mechanisms.clients import check_masses, largest_log_ratios, log_ratios
 from discreet.mechanisms.kinks import CutLines, at_ends, cut_lines
 from discreet.mechanisms.outputs import OutputLaw, affine_clip, ratio_of
 from discreet.projection import Affine, Box
@@ -177,6 +177,7 @@ class Refiner:
     def _solution(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
         mass = float(client.sum())
+        check_masses(mass)
         client /= mass
         if self.mixing is not None:
             return Solution(masses, _normalised(ratio, mass), mass, self.mixing.slope, self.mixing.lift)
