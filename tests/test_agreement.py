@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, FamilyTerms
 from discreet.mechanisms.sampler import FiniteSampler
 from tests.strategies import bands, epsilons, sizes
 
@@ -247,6 +248,13 @@ def test_a_file_that_lists_its_labels_is_all_that_is_needed(family: Simplex | Ba
     document["family"]["labels"] = document_labels[::-1]
     assert Agreement.from_json(json.dumps(document)).id != agreed.id
     assert pickle.loads(pickle.dumps(read)).family.names == read.family.names
+
+
+def test_names_that_are_not_the_labels_are_refused() -> None:
+    terms = FamilyTerms.of(COLOURS)
+    with pytest.raises(DiscreetError, match="names are not the labels"):
+        replace(terms, names=("red", "green", "blue", 4))
+    assert replace(terms, names=None) == terms
 
 
 def test_half_an_agreement_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

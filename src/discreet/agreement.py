@@ -56,6 +56,10 @@ class FamilyTerms:
     weights: str | None = None
     names: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.names is not None and labels_digest(self.names) != self.labels:
+            raise DiscreetError(f"names are not the labels whose digest is {self.labels}; leave out one of the two")
+
     @classmethod
     def of(cls, family: FiniteFamily, interval: tuple[float, float] | None = None) -> "FamilyTerms":
         """The terms of a finite family; `interval` where its outcomes are the cells of one."""
