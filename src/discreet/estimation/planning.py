@@ -23,8 +23,8 @@ from discreet.mechanisms.sampler import FiniteSampler
 
 Floats = NDArray[np.float64]
 _PLACES = 129
-_MOST_CLIENTS = 10**15
-_EPSILONS = (1e-6, 200.0)
+MOST_CLIENTS = 10**15
+LEAST_EPSILON, _MOST_EPSILON = 1e-6, 200.0
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,12 @@ def clients_for(sampler: FiniteSampler, *, accuracy: float, confidence: float = 
     def missing(log_clients: float) -> float:
         return half_width(inversion, sampler, largest, Noise(math.exp(log_clients), confidence)) - accuracy
 
-    most = math.log(_MOST_CLIENTS)
+    most = math.log(MOST_CLIENTS)
     if missing(most) > 0.0:
         left = half_width(inversion, sampler, largest, Noise(math.inf, confidence))
         if left < accuracy:
             raise ImpossibleError(
-                f"more than {_MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
+                f"more than {MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
             )
         raise ImpossibleError(
             f"no number of clients brings {sampler!r} within {accuracy:g}: its samples leave a share open by +-{left:.3g}; "
@@ -150,7 +150,10 @@ def epsilon_for_accuracy(
     accuracy: float,
     confidence: float = 0.95,
 ) -> float:
-    """The smallest epsilon at which that many clients bring every share within `accuracy`, whatever the population."""
+    """The smallest epsilon at which that many clients bring every share within `accuracy`, whatever the population.
+
+    Never less than `LEAST_EPSILON`: an accuracy that this reaches is one that takes nothing.
+    """
     POSITIVE.check("accuracy", accuracy)
     check_count("clients", clients)
     noise = Noise(clients, OPEN_UNIT.check("confidence", confidence))
@@ -159,13 +162,13 @@ def epsilon_for_accuracy(
         sampler = mechanism(family, epsilon=math.exp(log_epsilon))
         return half_width(inversion_of(sampler), sampler, _largest_mass(sampler), noise) - accuracy
 
-    low, high = (math.log(end) for end in _EPSILONS)
+    low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
     if missing(high) > 0.0:
         raise ImpossibleError(
             f"{clients:,} clients do not bring every share within {accuracy:g} even without privacy; ask more of them, or for less"
         )
     if missing(low) <= 0.0:
-        return _EPSILONS[0]
+        return LEAST_EPSILON
     return math.exp(float(scipy.optimize.brentq(missing, low, high, xtol=1e-9)))
 
 
