@@ -31,7 +31,8 @@ soak: $(READY) $(COMPILED)
 
 fuzz: $(READY) $(COMPILED)
 	$(BIN)/python -m pip install --quiet atheris
-	PYTHONPATH=. $(BIN)/python tools/fuzz/entry_points.py -max_total_time=600
+	mkdir -p out/fuzz
+	PYTHONPATH=. $(BIN)/python tools/fuzz/entry_points.py -max_total_time=600 -rss_limit_mb=4096 -artifact_prefix=$(CURDIR)/out/fuzz/
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

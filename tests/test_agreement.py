@@ -48,6 +48,15 @@ def test_agreements_made_before_read_the_same_for_ever(name: str) -> None:
     assert made.sampler(sampler.family) == sampler
 
 
+def test_a_file_with_labels_made_before_reads_the_same_for_ever() -> None:
+    """As `labels.json`, but with the labels themselves: the same agreement."""
+    sampler, options = MADE["labels"]
+    read = Agreement.read(GOLDEN / "listed.json")
+    assert read.id == IDS["labels"]
+    assert read.sampler() == sampler
+    assert (GOLDEN / "listed.json").read_text(encoding="utf-8") == Agreement.of(sampler, **options).text + "\n"  # type: ignore[arg-type]
+
+
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=100)
 def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[FiniteSampler]) -> None:
@@ -82,6 +91,7 @@ def test_every_term_changes_the_id() -> None:
         Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="x"),
         Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), interval=(0.0, 1.0)),
     ]
+    assert Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), rounds=np.int8(2)).id == others[-3].id  # type: ignore[arg-type]
     assert len({base.id, *(other.id for other in others)}) == len(others) + 1
 
 

@@ -51,7 +51,9 @@ def speed(source: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         released = spark.sample(rows, **TERMS)
         times = [_timed(lambda: released.write.mode("overwrite").parquet(f"{folder}/out")) for _ in range(5)]
-        plain = [_timed(lambda: _not_private(rows).write.mode("overwrite").parquet(f"{folder}/plain")) for _ in range(3)]
+        plain = [
+            _timed(lambda: _not_private(rows).write.mode("overwrite").parquet(f"{folder}/plain")) for _ in range(3)
+        ]
         passed = [_timed(lambda: rows.mapInArrow(_counted, "n long").collect()) for _ in range(3)]
         found = pl.read_parquet(f"{folder}/out/*.parquet").select("client", "sample").sort("client")
     made.stop()

@@ -59,6 +59,7 @@ class FamilyTerms:
     @classmethod
     def of(cls, family: FiniteFamily, interval: tuple[float, float] | None = None) -> "FamilyTerms":
         """The terms of a finite family; `interval` where its outcomes are the cells of one."""
+        interval = _interval(interval)
         names = None if family.labels is None else _plain(family.labels)
         labels = None if names is None else labels_digest(names)
         match family:
@@ -123,7 +124,8 @@ class Agreement:
         if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
             raise DiscreetError(f"mechanism = {self.mechanism!r} is not one of {', '.join(MECHANISMS)}")
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_count("rounds", self.rounds, fix="it is how many samples each client releases")
+        rounds = check_count("rounds", self.rounds, fix="it is how many samples each client releases")
+        object.__setattr__(self, "rounds", rounds)
         if not isinstance(self.purpose, str):
             raise DiscreetError(f"purpose = {self.purpose!r} is not a text")
 
@@ -221,8 +223,8 @@ class Agreement:
         except FileExistsError:
             self.check_file(path)
             return
-        except OSError as error:
-            raise DiscreetError(f"agreement {path} cannot be written: {error.strerror}") from None
+        except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+            raise DiscreetError(f"agreement {path} cannot be written: {getattr(error, 'strerror', error)}") from None
         try:
             with file:
                 file.write(self.text + "\n")
@@ -250,6 +252,10 @@ class Agreement:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except UnicodeDecodeError:
             raise DiscreetError(f"{path} is not a text in UTF-8, so not an agreement") from None
+        except DiscreetError:
+            raise
+        except (OSError, ValueError) as error:
+            raise DiscreetError(f"agreement {path} cannot be read: {getattr(error, 'strerror', error)}") from None
 
     @classmethod
     def from_json(cls, text: str) -> "Agreement":
@@ -329,13 +335,7 @@ def _object(name: str, value: Any, known: set[str], needed: set[str]) -> dict[st
 def _family_terms(fields: dict[str, Any]) -> FamilyTerms:
     if fields["kind"] not in ("simplex", "band"):
         raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of simplex, band")
-    interval = fields.get("interval")
-    if interval is not None:
-        if not (isinstance(interval, list) and len(interval) == 2):
-            raise DiscreetError(f"family.interval = {interval!r} is not [low, high] with low < high")
-        interval = (_FINITE.check("family.interval[0]", interval[0]), _FINITE.check("family.interval[1]", interval[1]))
-        if not interval[0] < interval[1]:
-            raise DiscreetError(f"family.interval = {list(interval)!r} is not [low, high] with low < high")
+    interval = _interval(fields.get("interval"))
     size = check_count("family.size", fields["size"])
     labels, names = fields.get("labels"), None
     if isinstance(labels, list):
@@ -357,6 +357,18 @@ def _family_terms(fields: dict[str, Any]) -> FamilyTerms:
             if fields.get(name) is not None:
                 raise DiscreetError(f"family.{name} = {fields[name]!r} has no meaning for a simplex; leave it out")
     return FamilyTerms(fields["kind"], size, labels, interval, lower, upper, fields.get("weights"), names)
+
+
+def _interval(interval: Any) -> tuple[float, float] | None:
+    """(low, high), checked."""
+    if interval is None:
+        return None
+    if not (isinstance(interval, (list, tuple)) and len(interval) == 2):
+        raise DiscreetError(f"family.interval = {interval!r} is not [low, high] with low < high")
+    low, high = (_FINITE.check(f"family.interval[{place}]", end) for place, end in enumerate(interval))
+    if not low < high:
+        raise DiscreetError(f"family.interval = [{low:g}, {high:g}] is not [low, high] with low < high")
+    return low, high
 
 
 def _names(labels: list[Any], size: int) -> tuple[Any, ...]:

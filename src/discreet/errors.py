@@ -99,6 +99,7 @@ def _fix(fix: str) -> str:
 
 POSITIVE = Range(0.0, math.inf, low_open=True, high_open=True)
 NON_NEGATIVE = Range(0.0, math.inf, high_open=True)
+LENGTH = Range(1e-100, 1e100)  # of lengths whose squares and ratios neither overflow nor vanish
 PROBABILITY = Range(0.0, 1.0)
 OPEN_UNIT = Range(0.0, 1.0, low_open=True, high_open=True)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _NARROWEST = 1e-14
+_SQUARES = 1e150
 _FAST = 0.1  # past this rho they fall like a power of the degree
 
 
@@ -110,6 +111,13 @@ def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAS
     total = np.zeros(len(values))
     if not len(values):
         return total
+    peak = float(np.abs(values).max())
+    if not peak < _SQUARES:  # so large that squares overflow
+        return (
+            errors_on_unit_cube(values / peak, order, dim, fast) * peak
+            if peak < np.inf
+            else np.full(len(values), np.inf)
+        )
     cube = values.reshape((len(values),) + (order,) * dim)
     few = max(2, order // 3)
     by_power = np.log(2.0) / np.log((order - 0.5) / (order - 0.5 - few))

@@ -32,11 +32,11 @@ HALVES = [[0.375, 0.375, 0.125, 0.125], [0.125, 0.125, 0.375, 0.375]]
 
 
 def test_a_million_draws_are_tight() -> None:
-    found = audited(
-        released(OptimalSampler(Simplex(10), epsilon=1.0), 0), POINTS, epsilon=1.0, draws=10**6, confidence=0.95
-    )
-    assert not found.refuted
-    assert 0.975 < found.empirical_epsilon_lower_bound < 1.0
+    """About 0.99 at 99 % (0.988 on average); counts that are exactly what is expected would give 0.9863."""
+    sampler = OptimalSampler(Simplex(10), epsilon=1.0)
+    found = [audited(released(sampler, seed), POINTS, epsilon=1.0, draws=10**6) for seed in range(4)]
+    assert not any(audit.refuted for audit in found)
+    assert 0.983 < np.mean([audit.empirical_epsilon_lower_bound for audit in found]) < 0.995
 
 
 def test_our_own_mechanism_at_a_larger_epsilon() -> None:

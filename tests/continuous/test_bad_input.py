@@ -100,6 +100,19 @@ BAD_FAMILIES: dict[str, tuple[Any, str]] = {
     "empty records": (lambda: INTERVAL.law(records=[]), "records is empty"),
     "record outside": (lambda: INTERVAL.law(records=[0.0, 5.0]), r"records\[1\] = 5 is outside"),
     "record NaN": (lambda: INTERVAL.law(records=[math.nan]), r"records\[0\] = nan is outside"),
+    "record far away": (lambda: PLANE.law(records=[[0.0, 1e300]]), r"records\[0\] = \[0, 1e\+300\] is outside"),
+    "no fit": (lambda: INTERVAL.law(records=[0.0], fit=80.0), "fit = 80.0 is not a fit"),  # type: ignore[arg-type]
+    "bins": (lambda: dc.HistogramFit(math.nan), "bins = nan"),  # type: ignore[arg-type]
+    "bandwidth": (lambda: dc.KernelFit(-1.0), "bandwidth = -1"),
+    "components": (lambda: dc.MixtureFit(0), "components = 0"),
+    "radius too long": (lambda: dc.GaussianMixtures(radius=1e300), "radius = 1e\\+300 is not in .*other units"),
+    "scale too short": (lambda: dc.Mixture([1.0], [0.0], 1e-300), "other units"),
+    "box too long": (lambda: dc.GaussianMixtures(box=(0.0, 1e300)), "other units"),
+    "box of almost nothing": (lambda: dc.LaplaceMixtures(3, radius=700.0, box=(0.0, 700.0)), "c2 = e.* would overflow"),
+    "cells": (lambda: INTERVAL.cells(0), "cells = 0"),
+    "too many cells": (lambda: INTERVAL.cells(1e300), "cells = 1e\\+300 is not a whole number"),  # type: ignore[arg-type]
+    "table without axes": (lambda: dc.Tabulated([], [1.0]), "axes"),
+    "point": (lambda: INTERVAL.pdf([0.0, math.nan]), "x holds nan"),
 }
 
 
@@ -184,3 +197,31 @@ def test_the_warning_points_at_the_callers_line() -> None:
     with pytest.warns(dc.OutsideFamilyWarning) as caught:
         dc.OptimalSampler(INTERVAL, epsilon=1.0).release(stats.norm(3.0, 0.3))
     assert caught[0].filename == __file__
+
+
+def test_points_of_a_small_box_are_drawn_from_it() -> None:
+    """One try in ten million on R^3 would lie in this box."""
+    family = dc.GaussianMixtures(3, radius=17.0, scale=3.0, box=(0.0, 0.1))
+    x = family.draw(2000, np.random.default_rng(0))
+    assert ((x >= 0.0) & (x <= 0.1)).all()
+    assert np.abs(x.mean(axis=0) - 0.05).max() < 0.004  # the reference is flat there
+    wide = dc.GaussianMixtures(2, box=[(0.0, 3.0), (-1.0, 2.0)])  # both ways of drawing, one law
+    free = wide._drawn_freely(200_000, np.random.default_rng(1))
+    free = free[wide._inside(free)]
+    boxed = wide.draw(60_000, np.random.default_rng(2))
+    assert np.abs(free.mean(axis=0) - boxed.mean(axis=0)).max() < 0.02
+    assert np.abs(free.std(axis=0) - boxed.std(axis=0)).max() < 0.02
+
+
+@pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler])
+def test_clients_on_the_whole_line_need_no_warnings(kind: Any) -> None:
+    """Far out the reference is 0 in floating point, and so is the client."""
+    family = dc.DensityBand(stats.norm(), lower=0.0, upper=1.5)
+    law = kind(family, epsilon=1.0).output([stats.norm(0.0, 0.8), stats.norm()])
+    assert np.isfinite(law.divergence("kl")).all()
+
+
+def test_a_client_that_sits_where_the_reference_does_not_is_told() -> None:
+    family = dc.DensityBand(lambda x: np.exp(-x), (0.0, 1400.0), lower=0.0, upper=4.0)
+    with pytest.raises(dc.DiscreetError, match="where the reference has next to none"):
+        dc.OptimalSampler(family, epsilon=1.0).output(lambda x: np.ones(len(x)))

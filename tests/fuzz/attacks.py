@@ -13,132 +13,27 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typer.testing import CliRunner
 
 import discreet as dc
 from discreet import accounting, audit
 from discreet.agreement import Agreement
-from discreet.cli.app import app
+from discreet.audit import verify
 from discreet.ledger import Budget, Ledger
-from discreet.mechanisms.sampler import FiniteSampler
+from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
+from tests.fuzz.commands import commands
+from tests.fuzz.continuous import continuous_families, continuous_samplers
+from tests.fuzz.tables import kernels, table_files, tables
 
 SECONDS = 120
-NUMBERS: list[Any] = [
-    0, 1, -1, 2, 3, 10, 0.5, 1.0, -0.0, 1e-300, 5e-324, 1e-9, 0.999999, 1e9, 1e300, 1e308, math.inf, -math.inf, math.nan,
-    10**400, True, None, "1", "", b"1", [], {}, (1,), 1j, Fraction(1, 3), np.float32(0.5), np.int8(3), np.array(1.0),
-    np.array([1.0]),
+FUNCTIONS: list[Any] = [  # convex with f(1) = 0, and others
+    lambda x: (x - 1) ** 2, lambda x: (x - 1) ** 4, lambda x: np.abs(x - 1), lambda x: x, lambda x: x - 1, lambda x: -((x - 1) ** 2),
+    lambda x: np.full(np.shape(x), math.nan), lambda x: np.full(np.shape(x), math.inf), lambda x: None, lambda x: "x", lambda: 0, 3,
 ]  # fmt: skip
-WORDS = [
-    "kl",
-    "tv",
-    "hellinger",
-    "chi2",
-    "alpha:0.5",
-    "alpha:nan",
-    "alpha:",
-    "hockey_stick:2",
-    "hockey_stick:-1",
-    "x",
-    "",
-    "kl ",
-    "\x00",
-    "é",
-]
-
-
-class Chooser:
-    """Choices read off bytes, one byte each; zeros after the end."""
-
-    def __init__(self, data: bytes) -> None:
-        self._bytes = iter(data)
-
-    def below(self, count: int) -> int:
-        return next(self._bytes, 0) % count
-
-    def among(self, options: Any) -> Any:
-        return options[self.below(len(options))]
-
-    def number(self) -> Any:
-        """Mostly an ordinary number, otherwise anything."""
-        kind = self.below(4)
-        if kind == 0:
-            return self.among(NUMBERS)
-        if kind == 1:
-            return self.below(20)
-        return self.among([0.01, 0.1, 0.3, 1.0, 2.5, 8.0, 40.0, 700.0]) * (1 + self.below(3))
-
-    def law(self, size: int) -> Any:
-        """A law, or something that is nearly one."""
-        kind = self.below(6)
-        if kind == 0:
-            return self.among(NUMBERS)
-        if kind == 1:
-            return [self.number() for _ in range(self.below(6))]
-        masses = np.array([float(self.below(256)) for _ in range(size)]) + (0.0 if kind < 4 else 1e-9)
-        if kind == 5:
-            masses[self.below(size)] = self.among([math.nan, -1.0, math.inf, 5e-324, 1e308])
-            return masses
-        law = masses / masses.sum() if masses.sum() > 0 else np.eye(1, size)[0]
-        return law if self.below(2) else np.stack([law, law[::-1]])
-
-    def family(self) -> dc.Simplex | dc.Band:
-        size = 1 + self.below(12)
-        if self.below(2):
-            return dc.Simplex(
-                self.among([size, [f"label {x}" for x in range(size)], self.number(), ["a", "a"], "ab", [[]]])
-            )
-        weights = (
-            [self.number() for _ in range(size)] if self.below(3) == 0 else [1.0 + self.below(5) for _ in range(size)]
-        )
-        return dc.Band(
-            weights, lower=self.among([0.0, 0.25, 0.9, self.number()]), upper=self.among([1.1, 2.0, self.number()])
-        )
-
-    def sampler(self) -> FiniteSampler:
-        kind = self.among([dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
-        return kind(self.family(), epsilon=self.number())  # type: ignore[no-any-return]
-
-    def profile(self) -> accounting.BoxProfile:
-        return accounting.BoxProfile(epsilon=self.number(), alpha=self.among([0.01, 0.3, 0.5, 0.9, 1.0, self.number()]))
-
-    def text(self) -> str:
-        parts = [
-            "0",
-            "1",
-            "-1",
-            "nan",
-            "inf",
-            "1e400",
-            "0.5",
-            "1:2:3",
-            "",
-            "x",
-            "--json",
-            "\x00",
-            "é",
-            "10",
-            "kl",
-            "1" * 50,
-        ]
-        return str(self.among(parts))
-
-    def json(self, depth: int = 0) -> Any:
-        kind = self.below(5 if depth < 3 else 3)
-        if kind == 3:
-            return [self.json(depth + 1) for _ in range(self.below(4))]
-        if kind == 4:
-            return {
-                self.among(["kind", "size", "epsilon", "x", "lower"]): self.json(depth + 1)
-                for _ in range(self.below(4))
-            }
-        return self.among(
-            [None, True, 0, 1, -1, 1.5, 1e400, "simplex", "band", "sha256:" + "0" * 64, "optimal", "", math.nan]
-        )
+SHARE = 20  # one in so many inputs of a soak goes to what is slow
 
 
 def _families(c: Chooser) -> Any:
@@ -172,17 +67,24 @@ def _samplers(c: Chooser) -> Any:
 
 def _tradeoff(c: Chooser) -> Any:
     family, name = c.family(), c.among(WORDS)
-    what = c.below(3)
+    what = c.below(4)
     if what == 0:
         return dc.minimax_risk(family, epsilon=c.number(), divergence=name)
     if what == 1:
         return dc.epsilon_for(family, divergence=name, risk=c.number())
+    if what == 2:
+        own = dc.FDivergence(c.among(FUNCTIONS), name=c.among([*WORDS, None, 1]))
+        return [own.at_zero, own.slope_at_infinity, own.maximum, own(c.law(4), c.law(4))]
     return dc.divergence(name)(c.law(4), c.law(4))
 
 
 def _accounting(c: Chooser) -> Any:
     profile = c.profile()
-    what = c.below(6)
+    what = c.below(8)
+    if what == 6:
+        return accounting.shuffled_delta(profile, clients=c.among([1, 2, 50, c.number()]), epsilon=c.number())
+    if what == 7:
+        return accounting.profile_of(c.sampler())
     if what == 0:
         return [profile.delta(c.number()), accounting.renyi(profile, order=c.number())]
     if what == 1:
@@ -204,7 +106,12 @@ def _accounting(c: Chooser) -> Any:
 
 
 def _auditing(c: Chooser) -> Any:
-    what = c.below(3)
+    what = c.below(4)
+    if what == 3:
+        found = audit.certificate(
+            c.sampler(), epsilon=c.among([None, 1.0, c.number()]), most_inputs=c.among([2, 8, 64])
+        )
+        return verify.problems(json.loads(found.to_json()))
     if what == 0:
         counts = (c.among([0, 5, 99, c.number()]), c.among([0, 5, 99, c.number()]))
         return audit.empirical_epsilon_lower_bound(
@@ -222,8 +129,26 @@ def _auditing(c: Chooser) -> Any:
 
 
 def _agreements(c: Chooser) -> Any:
-    if c.below(2):
+    what = c.below(4)
+    if what == 0:
         return Agreement.from_json(json.dumps(c.json())).id
+    if what == 1:
+        sampler = c.sampler()
+        made = Agreement.of(
+            sampler,
+            interval=c.among([None, (0.0, 1.0), c.number()]),
+            rounds=c.among([1, c.number()]),
+            purpose=c.among(WORDS),
+        )
+        made.check_round(c.among([1, c.number()]))
+        assert Agreement.from_json(made.text).sampler(sampler.family) == sampler
+        return made.id
+    if what == 2:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / c.among(["a.json", "nowhere/a.json", "\x00", "x" * 300, "."])
+            if c.below(2):
+                Agreement.of(c.sampler()).write(path)
+            return Agreement.read(path).id
     document: dict[str, Any] = {
         "discreet": 1, "bits": 62, "mechanism": "optimal", "epsilon": 1.0, "family": {"kind": "simplex", "size": 3},
     }  # fmt: skip
@@ -247,32 +172,6 @@ def _ledgers(c: Chooser) -> Any:
         return ledger.spent().epsilon
 
 
-def _commands(c: Chooser) -> Any:
-    options = [
-        "--epsilon", "--outcomes", "--alpha", "--samples", "--delta", "--total", "--clients", "--risk", "--divergence", "--lower",
-        "--upper", "--rounds", "--mechanism", "--purpose", "--input", "--draws", "--json", "--check", "--help",
-    ]  # fmt: skip
-    command = c.among(
-        ["tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "nonsense", ""]
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = [*command.split()]
-        if command in ("agree", "ledger show", "ledger create"):
-            arguments.append(str(Path(folder) / "file"))
-        if command == "audit":
-            arguments.append(c.among(["os:listdir", "nowhere:f", "x", "json:loads", ":"]))
-        if command == "certify":
-            arguments += ["-o", str(Path(folder) / "out.json")]
-        for _ in range(c.below(6)):
-            option = c.among(options)
-            arguments += [option] if option in ("--json", "--check", "--help") else [option, c.text()]
-        result = CliRunner().invoke(app, arguments)
-    assert result.exit_code in (0, 1, 2), (arguments, result.output)
-    assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, result.exception)
-    assert "Traceback" not in result.output
-    return None
-
-
 ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "families": _families,
     "samplers": _samplers,
@@ -281,14 +180,21 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "auditing": _auditing,
     "agreements": _agreements,
     "ledgers": _ledgers,
-    "commands": _commands,
+    "commands": commands,
+    "continuous families": continuous_families,
+    "continuous samplers": continuous_samplers,
+    "tables": tables,
+    "kernels": kernels,
+    "table files": table_files,
 }
+SLOW = ("accounting", "commands", "continuous families", "continuous samplers", "ledgers", "table files", "tables")
 
 
 def attack(name: str, data: bytes) -> None:
     """Make the call that the bytes describe, and hold it to the contract."""
     with warnings.catch_warnings(), _alarm():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", dc.OutsideFamilyWarning)
         try:
             result = ATTACKS[name](Chooser(data))
         except dc.DiscreetError:
@@ -331,19 +237,22 @@ def _alarm() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def soak(count: int, seed: int) -> None:
-    """So many random attacks, spread over all entry points."""
+def soak(count: int, seed: int) -> int:
+    """So many random attacks, spread over all entry points; returns how many broke the contract, and tells which."""
     rng = np.random.default_rng(seed)
-    names = [name for name in sorted(ATTACKS) if name not in ("ledgers", "commands")]
+    names = [name for name in sorted(ATTACKS) if name not in SLOW]
+    broken = 0
     for number in range(count):
-        slow = number % 200 == 0  # files and commands cost a thousand times as much as a call
-        name = ("ledgers", "commands")[number // 200 % 2] if slow else names[number % len(names)]
+        slow = number % SHARE == 0  # files, commands and integrals cost a thousand times as much as a call
+        name = SLOW[number // SHARE % len(SLOW)] if slow else names[number % len(names)]
         data = rng.bytes(48)
         try:
             attack(name, data)
-        except BaseException:
-            os.write(2, f"attack({name!r}, {data!r})\n".encode())
-            raise
+        except Exception as problem:
+            broken += 1
+            told = f"attack({name!r}, {data!r}): {type(problem).__name__}: {problem}\n"
+            os.write(2, told.encode(errors="replace"))
+    return broken
 
 
 def main() -> None:
@@ -351,7 +260,9 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    soak(options.inputs, options.seed)
+    broken = soak(options.inputs, options.seed)
+    if broken:
+        raise SystemExit(f"{broken:,} of {options.inputs:,} inputs broke the contract")
     print(f"{options.inputs:,} inputs: each a defined result or one of our errors")  # noqa: T201
 
 

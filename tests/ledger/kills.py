@@ -12,14 +12,15 @@ import signal
 import sqlite3
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.errors import BudgetError
 from discreet.ledger import Budget, Ledger
 from tests.ledger.charging import ONE, PROFILE
 
-AFFORDED = 15  # so few that a ledger is soon exhausted, and then asked on
-KILLS_OF_ONE_LEDGER = 25
+AFFORDED = 90  # so few that a ledger is exhausted before its last kills, and then asked on
+KILLS_OF_ONE_LEDGER = 50
 LONGEST_LIFE = 0.03
 
 
@@ -76,10 +77,20 @@ def charges(path: Path, ledger: Ledger) -> dict[tuple[bytes, int], int]:
     return {(data, number): sample for data, number, sample in rows}
 
 
-def run(kills: int, seed: int, careless: bool = False) -> tuple[int, int]:
-    """Kill so many writers; returns how many answers were published and how many charges made. Raises on any violation."""
+@dataclass
+class Seen:
+    """What happened: answers published, charges made, ledgers exhausted, and kills that fell into a transaction (a journal is there)."""
+
+    published: int = 0
+    charged: int = 0
+    cut_short: int = 0
+    exhausted: int = 0
+
+
+def run(kills: int, seed: int, careless: bool = False) -> Seen:
+    """Kill so many writers. Raises on any violation."""
     chosen = random.Random(seed)
-    published = charged = killed = 0
+    seen, killed = Seen(), 0
     while killed < kills:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ledger"
@@ -87,25 +98,27 @@ def run(kills: int, seed: int, careless: bool = False) -> tuple[int, int]:
             known: dict[tuple[bytes, int], int] = {}
             for _ in range(0, min(KILLS_OF_ONE_LEDGER, kills - killed), 2):
                 writers = [forked_writer(path, chosen.randrange(2**32), careless) for _ in range(2)]
-                for child, _ in writers:
+                for child, _ in writers:  # the other one goes on meanwhile, and has to clear up
                     time.sleep(chosen.uniform(0.0, LONGEST_LIFE))
                     os.kill(child, signal.SIGKILL)
                     _, status = os.waitpid(child, 0)
                     assert os.WTERMSIG(status) == signal.SIGKILL, f"a writer failed by itself: {status}"
                     killed += 1
+                    seen.cut_short += Path(f"{path}-journal").exists()
                 found = charges(path, ledger)
                 assert all(found.get(key) == sample for key, sample in known.items()), "a charge was lost or changed"
                 known = found
                 for _, pipe in writers:
                     for data, number, sample in answers(pipe):
-                        published += 1
+                        seen.published += 1
                         assert found.get((ledger._digest(bytes([data])), number)) == sample, (
                             "a sample left without its charge"
                         )
                 assert len(found) <= AFFORDED, "overspent"
                 assert ledger.spent().basic <= PROFILE.epsilon * AFFORDED
-            charged += len(known)
-    return published, charged
+            seen.charged += len(known)
+            seen.exhausted += len(known) == AFFORDED
+    return seen
 
 
 def main() -> None:
@@ -114,8 +127,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--careless", action="store_true", help="a wrong writer, which must be found")
     options = parser.parse_args()
-    published, charged = run(options.kills, options.seed, options.careless)
-    print(f"{options.kills} kills, {published} samples published, {charged} charges: nothing lost, nothing overspent")  # noqa: T201
+    seen = run(options.kills, options.seed, options.careless)
+    print(  # noqa: T201
+        f"{options.kills} kills, {seen.cut_short} of them within a transaction, {seen.published} samples published, "
+        f"{seen.charged} charges, {seen.exhausted} ledgers exhausted: nothing lost, nothing overspent"
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,51 @@ def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> 
             ledger.release(sampler, law, agreement=agreement, round=number)
         assert says in str(caught.value)
     assert ledger.entries() == []
+
+
+def test_a_charge_is_flushed_all_the_way_before_it_counts(ledger: Ledger) -> None:
+    """What a power cut needs, which no kill can test: synchronous = EXTRA (3) and a rollback journal, in every writing transaction."""
+    with ledger._writing() as database:
+        assert database.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        assert database.in_transaction
+        with (
+            pytest.raises(LedgerError, match="another process"),
+            file._opened(ledger.path, "rw", 0.01) as other,
+            ledger._errors(),
+        ):
+            other.execute("BEGIN IMMEDIATE")  # the lock is taken already, before anything was read
+
+
+def test_a_sample_is_not_returned_before_its_charge_is_committed(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the commit fails, whatever the reason, there is an error in place of the sample."""
+    real = file._opened
+
+    @contextmanager
+    def failing(*arguments: Any) -> Iterator[Any]:
+        with real(*arguments) as database:
+            yield Uncommitted(database)
+
+    class Uncommitted:
+        def __init__(self, database: sqlite3.Connection) -> None:
+            self._database = database
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._database, name)
+
+        def execute(self, statement: str, *values: Any) -> Any:
+            if statement == "COMMIT":
+                raise sqlite3.OperationalError("the power is gone")
+            return self._database.execute(statement, *values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "_opened", failing)
+        with pytest.raises(LedgerError, match="no sample was released"):
+            charge(ledger, 1, sample=3)
+    assert ledger.entries() == []
+    assert charge(ledger, 1, sample=4) == 4
 
 
 def test_a_failed_draw_is_not_charged(ledger: Ledger) -> None:

@@ -30,7 +30,7 @@ class Columns:
     def __post_init__(self) -> None:
         if self.count is not None and self.weight is not None:
             raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
-        names = [name for name in (self.client, self.value, self.counts) if name is not None]
+        names = [self.client, self.value, *([] if self.counts is None else [self.counts])]
         for name in names:
             if not isinstance(name, str) or not name:
                 raise DiscreetError(f"{name!r} is not the name of a column")

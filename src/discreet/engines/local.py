@@ -284,7 +284,12 @@ def sample_file(
 
 
 def _client_array(clients: Any) -> pa.Array:
-    column = clients.to_arrow() if isinstance(clients, pl.Series) else pa.array(clients)
+    try:
+        column = clients.to_arrow() if isinstance(clients, pl.Series) else pa.array(clients)
+    except (TypeError, ValueError, OverflowError):
+        raise DiscreetError(
+            "clients is not a list of texts or of integers of 64 bits; list every client once"
+        ) from None
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 

@@ -86,8 +86,8 @@ def writer_to(path: str, schema: pa.Schema, kind: str) -> Iterator[Writer]:
         raise DiscreetError(f"output {path} is a folder; name a file")
     try:
         handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
-    except OSError as error:
-        raise DiscreetError(f"output {path} cannot be written: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        raise DiscreetError(f"output {path} cannot be written: {getattr(error, 'strerror', error)}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             writer = _writer(file, schema, kind, streaming=False)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError, ImpossibleError
+from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
 from discreet.families.band import Bounds
 from discreet.families.charts import Chart
 from discreet.families.densities import LogDensity, as_points, shape_of_points, spelled
@@ -26,6 +26,7 @@ from discreet.quadrature import Panels
 
 Floats = NDArray[np.float64]
 
+MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
 ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel
 _CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
@@ -97,10 +98,10 @@ class ContinuousFamily(abc.ABC):
 
     def law(self, *, records: ArrayLike, fit: Fit | None = None) -> LogDensity:
         """A member of the family fitted to records (n,) or (n, dim); see `discreet.families.fits` for what each fit costs."""
-        points = as_points(records, self.dim, "records")
+        points = as_points(records, self.dim, "records", finite=False)
         if not len(points):
             raise DiscreetError("records is empty: a client without records has no law; leave it out")
-        outside = np.asarray(~np.isfinite(points).all(axis=1))
+        outside = np.asarray(~(np.abs(points) <= LENGTH.high).all(axis=1))
         outside[~outside] = ~np.isfinite(self.log_reference(points[~outside]))
         if outside.any():
             first = int(np.argmax(outside))
@@ -108,6 +109,8 @@ class ContinuousFamily(abc.ABC):
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
+        if not callable(getattr(fit, "law", None)):
+            raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
     def pdf(self, x: ArrayLike) -> Floats:
@@ -135,6 +138,7 @@ class ContinuousFamily(abc.ABC):
 
     def cells(self, count: int) -> "Partition":
         """A partition into at least `count` cells of about equal reference mass; the same for everybody."""
+        count = check_count("cells", count, most=MOST_CELLS)
         if count not in self._partitions:
             self._partitions[count] = Partition.of(self, count)
         return self._partitions[count]
@@ -163,12 +167,14 @@ def resolved(panels: Panels, element: Element, tolerance: float, fast: float) ->
 
     def values_of(some: Panels) -> tuple[Floats, Floats]:
         t, weights = some.nodes(order)
-        values = element(t)
-        return np.sum(values * weights, axis=1), some.errors(values, order, fast)
+        with np.errstate(over="ignore", invalid="ignore"):  # then the integral is infinite or none, and refused
+            values = element(t)
+            return np.sum(values * weights, axis=1), some.errors(values, order, fast)
 
     integrals, errors = values_of(panels)
     while True:
-        total, error = float(integrals.sum()), float(errors.sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
             return panels, total, error
         bad = worst(errors, 0.5 * tolerance * total) & panels.divisible
@@ -294,7 +300,7 @@ def as_box(box: Any, dim: int, name: str = "box") -> list[tuple[float, float]]:
     """One (low, high) for each axis, from such a list or from one pair for all axes; infinite ends are allowed."""
     try:
         pairs = np.asarray(box, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DiscreetError(f"{name} = {box!r} is not a list of (low, high) pairs") from None
     if pairs.shape == (2,):
         pairs = np.tile(pairs, (dim, 1))
@@ -302,4 +308,10 @@ def as_box(box: Any, dim: int, name: str = "box") -> list[tuple[float, float]]:
         raise DiscreetError(f"{name} has shape {pairs.shape}; give one (low, high) for each of the {dim} axes")
     if not (pairs[:, 0] < pairs[:, 1]).all():
         raise DiscreetError(f"{name} = {pairs.tolist()}: every low must be less than its high")
+    ends = pairs[np.isfinite(pairs)]
+    with np.errstate(over="ignore"):
+        if (np.abs(ends) > LENGTH.high).any() or (pairs[:, 1] - pairs[:, 0] < LENGTH.low).any():
+            raise DiscreetError(
+                f"{name} = {pairs.tolist()}: ends and sides are not in {LENGTH}; measure in other units"
+            )
     return [(float(low), float(high)) for low, high in pairs]

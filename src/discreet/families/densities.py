@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError
+from discreet.errors import LENGTH, DiscreetError
 from discreet.families.laws import as_floats
 
 Floats = NDArray[np.float64]
@@ -143,24 +143,36 @@ class Tabulated:
 
     def __init__(self, axes: Sequence[Any] | NDArray[Any], values: ArrayLike) -> None:
         self.values = as_floats(values, "values")
-        given: list[Any] = [axes] if self.values.ndim == 1 and np.ndim(axes[0]) == 0 else list(axes)
+        try:
+            axes = list(axes)
+        except TypeError:
+            raise DiscreetError(f"axes = {axes!r} is not a list of grid positions for each axis") from None
+        given: list[Any] = [axes] if self.values.ndim == 1 and not any(np.ndim(axis) for axis in axes) else axes
         self.axes = tuple(as_floats(axis, f"axes[{i}]") for i, axis in enumerate(given))
         self.dim = len(self.axes)
         if self.values.ndim != self.dim:
             raise DiscreetError(f"values has {self.values.ndim} axes for {self.dim} lists of grid positions")
         extra = set()
         for i, axis in enumerate(self.axes):
-            if axis.ndim != 1 or axis.size < 2 or not (np.diff(axis) > 0).all() or not np.isfinite(axis).all():
-                raise DiscreetError(f"axes[{i}] is not an increasing list of at least two finite numbers")
+            if (
+                axis.ndim != 1
+                or axis.size < 2
+                or not (np.abs(axis) <= LENGTH.high).all()
+                or not (np.diff(axis) > LENGTH.low).all()
+            ):
+                raise DiscreetError(
+                    f"axes[{i}] is not an increasing list of at least two numbers up to {LENGTH.high:g}"
+                )
             extra.add(axis.size - self.values.shape[i])
         if extra not in ({0}, {1}):
             raise DiscreetError(
                 f"values has shape {self.values.shape} for axes of lengths {tuple(axis.size for axis in self.axes)}; "
                 "give one value for each point, or edges with one entry more than the table has values"
             )
-        if not ((self.values >= 0) & np.isfinite(self.values)).all():
-            bad = np.unravel_index(int(np.argmin((self.values >= 0) & np.isfinite(self.values))), self.values.shape)
-            raise DiscreetError(f"values{[int(i) for i in bad]} = {self.values[bad]:g} is not in [0, inf)")
+        good = (self.values >= 0) & (self.values <= LENGTH.high)
+        if not good.all():
+            bad = np.unravel_index(int(np.argmin(good)), self.values.shape)
+            raise DiscreetError(f"values{[int(i) for i in bad]} = {self.values[bad]:g} is not in [0, {LENGTH.high:g}]")
         self._constant = extra == {1}
 
     @property
@@ -191,9 +203,12 @@ class Tabulated:
             return np.log(np.where(inside, found, 0.0))
 
 
-def as_points(x: ArrayLike, dim: int, name: str = "x") -> Floats:
+def as_points(x: ArrayLike, dim: int, name: str = "x", *, finite: bool = True) -> Floats:
     """Points as (n, dim): from (n, dim), or (n,) numbers in one dimension; a single point is one row."""
     array = as_floats(x, name)
+    if finite and not (np.abs(array) <= LENGTH.high).all():
+        bad = array.ravel()[int(np.argmin(np.abs(array) <= LENGTH.high))]
+        raise DiscreetError(f"{name} holds {bad:g}, which is not in [{-LENGTH.high:g}, {LENGTH.high:g}]; leave it out")
     if dim == 1 and (array.ndim == 0 or array.shape[-1] != 1 or array.ndim == 1):
         return array.reshape(-1, 1)
     if array.ndim == 0 or array.shape[-1] != dim:

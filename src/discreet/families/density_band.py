@@ -21,6 +21,7 @@ from discreet.quadrature import Panels, subdivided
 
 Floats = NDArray[np.float64]
 
+_LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
 _INTEGRABLE = 1e-2  # relative error of the integral past which h is not believed to have one
 _CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
@@ -138,7 +139,7 @@ class DensityBand(ContinuousFamily):
             return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
 
         panels, mass, error = measured(Panels.between(self.chart.edges), element)
-        if mass == 0.0:
+        if mass < _LEAST_MASS:
             raise DiscreetError(
                 f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
             )
@@ -167,9 +168,12 @@ class DensityBand(ContinuousFamily):
 def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:
     """The box given, or the one the density knows."""
     if box is not None:
-        pairs = np.atleast_2d(np.asarray(box, dtype=np.float64)) if np.shape(box) else np.empty((0, 0))
-        dim = getattr(density, "dim", len(pairs))
-        return as_box(box, dim if isinstance(dim, int) else len(pairs))
+        dim = getattr(density, "dim", None)
+        if not isinstance(dim, int):
+            pairs = isinstance(box, (list, tuple)) or (isinstance(box, np.ndarray) and box.ndim > 0)
+            pairs = pairs and len(box) > 0 and np.ndim(box[0]) > 0
+            dim = len(box) if pairs else 1
+        return as_box(box, dim)
     if isinstance(density, Tabulated):
         return density.box
     support = getattr(density, "support", None)

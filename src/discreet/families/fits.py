@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import POSITIVE, DiscreetError, check_count
+from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families.densities import LogDensity, spelled
 from discreet.families.kernels import Kernel, Mixture
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_LARGEST_LOG = 500.0
 _BETWEEN_NODES = 0.02  # by how much p/h may pass its extremes on the nodes
 
 
@@ -87,7 +88,7 @@ class Blend:
 
     def log_density(self, x: Floats) -> Floats:
         with np.errstate(divide="ignore"):
-            own = math.log1p(-self.share) + self._p.log_density(x) - self._log_mass
+            own = np.log1p(-self.share) + self._p.log_density(x) - self._log_mass
             return np.asarray(np.logaddexp(own, np.log(self.share) + self._family.log_reference(x)))
 
 
@@ -97,9 +98,13 @@ class HistogramFit:
 
     bins: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.bins is not None:
+            check_count("bins", self.bins, 2, most=10**6)
+
     def law(self, family: "ContinuousFamily", records: Floats) -> HistogramLaw:
         wanted = math.ceil(2.0 * len(records) ** (family.dim / (family.dim + 2)))
-        partition = family.cells(wanted if self.bins is None else check_count("bins", self.bins, 2))
+        partition = family.cells(wanted if self.bins is None else self.bins)
         cell = partition.numbers(records)
         if (cell < 0).any():
             first = int(np.argmax(cell < 0))
@@ -115,15 +120,19 @@ class KernelFit:
 
     bandwidth: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.bandwidth is not None:
+            LENGTH.check("bandwidth", POSITIVE.check("bandwidth", self.bandwidth))
+
     def law(self, family: "ContinuousFamily", records: Floats) -> LogDensity:
         weights = np.ones(len(records))
         mixtures = as_mixture_family(family)
         if mixtures is not None:
-            width = mixtures.scale if self.bandwidth is None else POSITIVE.check("bandwidth", self.bandwidth)
+            width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
             return Mixture(weights, pulled_inside(mixtures, records), width, kernel=mixtures.kernel)
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
-        width = scott if self.bandwidth is None else POSITIVE.check("bandwidth", self.bandwidth)
+        width = scott if self.bandwidth is None else float(self.bandwidth)
         return in_band(family, Mixture(weights, records, width))
 
 
@@ -134,13 +143,17 @@ class MixtureFit:
     components: int = 64
     steps: int = 200
 
+    def __post_init__(self) -> None:
+        check_count("components", self.components)
+        check_count("steps", self.steps, 0)
+
     def law(self, family: "ContinuousFamily", records: Floats) -> Mixture:
         mixtures = as_mixture_family(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
         inside = pulled_inside(mixtures, records)
         apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
-        places = np.linspace(0, len(apart) - 1, min(len(apart), check_count("components", self.components)))
+        places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
         centres = np.unique(apart[np.round(places).astype(int)], axis=0)
         scales = np.full(len(centres), mixtures.scale)
         exponents = mixtures.kernel.exponents(records, centres, scales)
@@ -178,8 +191,11 @@ def in_band(family: "ContinuousFamily", p: LogDensity) -> LogDensity:
         return p
     with np.errstate(invalid="ignore"):
         log_ratio = p.log_density(from_nodes.x.reshape(-1, family.dim)) - from_nodes.log_reference.ravel()
-    ratio = np.exp(log_ratio[np.isfinite(from_nodes.log_reference.ravel())])
-    masses = from_nodes.masses.ravel()[np.isfinite(from_nodes.log_reference.ravel())]
+    held = np.isfinite(from_nodes.log_reference.ravel())
+    ratio = np.exp(
+        np.minimum(log_ratio[held], _LARGEST_LOG)
+    )  # larger ones mean the same: as much of the reference as there is
+    masses = from_nodes.masses.ravel()[held]
     mass = float(ratio @ masses)
     if mass <= 0.0:
         raise DiscreetError(f"the records leave no mass in the space of {family!r}")

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError
+from discreet.errors import LENGTH, DiscreetError
 from discreet.families.densities import as_points, shape_of_points
 from discreet.families.laws import as_floats, refuse_bad_entries
 
@@ -122,13 +122,15 @@ class Mixture:
         self.means = means.reshape(-1, 1) if means.ndim <= 1 else means
         if self.means.ndim != 2 or len(self.means) != len(self.weights):
             raise DiscreetError(f"means has shape {means.shape} for {len(self.weights)} weights; give one row for each")
-        if not np.isfinite(self.means).all():
-            raise DiscreetError("means holds an entry that is not finite")
+        if not (np.abs(self.means) <= LENGTH.high).all():
+            raise DiscreetError(f"means holds an entry that is not in [{-LENGTH.high:g}, {LENGTH.high:g}]")
         scales = as_floats(scales, "scales")
         if scales.shape not in ((), (len(self.weights),)):
             raise DiscreetError(f"scales has shape {scales.shape}; give one number, or one for each component")
         if not (scales > 0).all() or not np.isfinite(scales).all():
             raise DiscreetError(f"scales = {scales} is not in (0, inf)")
+        if not ((scales >= LENGTH.low) & (scales <= LENGTH.high)).all():
+            raise DiscreetError(f"scales = {scales} is not in {LENGTH}; measure in other units")
         self.scales = np.broadcast_to(scales, self.weights.shape)
         self.kernel = kernel_named(kernel)
 

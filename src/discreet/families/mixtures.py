@@ -22,8 +22,8 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import POSITIVE, DiscreetError, ImpossibleError, check_count
-from discreet.families.band import Bounds, normalised_bounds
+from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
+from discreet.families.band import normalised_bounds
 from discreet.families.charts import Cartesian, Chart, Identity, Polar, Spherical
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, as_box, measured, refuse_singular
 from discreet.families.kernels import GAUSSIAN, LAPLACE, Kernel, Mixture
@@ -49,6 +49,8 @@ class _Mixtures(ContinuousFamily):
                 raise refuse_singular(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
         self.radius = POSITIVE.check("radius", radius, "it bounds the distance of a centre from the origin")
         self.scale = POSITIVE.check("scale", scale, "it is the width of one component")
+        for name, length in (("radius", self.radius), ("scale", self.scale)):
+            LENGTH.check(name, length, "measure in other units")
         self.box = None if box is None else as_box(box, self.dim)
         reach = self.radius + self.scale * self._tail
         if self.box is not None and any(low >= reach or high <= -reach for low, high in self.box):
@@ -127,8 +129,12 @@ class GaussianMixtures(_Mixtures):
     def _log_envelope(self, x: Floats) -> Floats:
         """log h~, not cut off at the box."""
         beyond = np.maximum(0.0, GAUSSIAN.size(x) - self.radius) / self.scale
-        height = GAUSSIAN.log_scale_factor(self.dim) - self.dim * math.log(self.scale) - self._log_least_mass
-        return np.asarray(height - 0.5 * np.square(beyond))
+        return np.asarray(self._log_height - 0.5 * np.square(beyond))
+
+    @property
+    def _log_height(self) -> float:
+        """log of the largest value of h~, its value within the radius."""
+        return GAUSSIAN.log_scale_factor(self.dim) - self.dim * math.log(self.scale) - self._log_least_mass
 
     @cached_property
     def _log_least_mass(self) -> float:
@@ -154,18 +160,16 @@ class GaussianMixtures(_Mixtures):
 
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
-            height = GAUSSIAN.log_scale_factor(self.dim) - self.dim * math.log(self.scale)
-            return height + float(scipy.special.logsumexp(self._log_radial_terms))
+            return self._log_height + float(scipy.special.logsumexp(self._log_radial_terms))
         if self.dim == 1:
-            height = GAUSSIAN.log_scale_factor(1) - math.log(self.scale) - self._log_least_mass
-            return height + math.log(self._lengths.sum())
+            return self._log_height + math.log(self._lengths.sum())
         start = Panels.between(self.chart.edges)
 
-        def element(t: Floats) -> Floats:
-            return np.exp(self._log_envelope(t.reshape(-1, self.dim))).reshape(t.shape[:-1])
+        def element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
+            return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_height).reshape(t.shape[:-1])
 
         self.panels, total, _ = measured(start, element)
-        return math.log(total)
+        return self._log_height + math.log(total)
 
     @cached_property
     def _log_radial_terms(self) -> Floats:
@@ -201,13 +205,23 @@ class GaussianMixtures(_Mixtures):
         kept: list[Floats] = []
         missing, tried = count, 0
         while missing > 0:
-            x = self._drawn_freely(max(2 * missing, 1024), rng)
+            x = self._proposed(max(2 * missing, 1024), rng)
             tried += len(x)
-            kept.append(x[self._inside(x)][:missing])
+            kept.append(x[:missing])
             missing -= len(kept[-1])
-            if tried > 10**7 and missing == count:
+            if tried > 10**7 and tried > 10**5 * (count - missing):
                 raise DiscreetError(f"box = {self.box} holds almost nothing of {self!r}; move it nearer to the origin")
         return np.concatenate(kept)
+
+    def _proposed(self, tries: int, rng: np.random.Generator) -> Floats:
+        """Points of the reference out of so many tries: drawn on R^dim, or on the box where that is the smaller of the two."""
+        assert self.box is not None
+        low, high = np.array(self.box).T
+        if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
+            x = self._drawn_freely(tries, rng)
+            return x[self._inside(x)]
+        x = low + (high - low) * rng.random((tries, self.dim))
+        return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_height])
 
     def _drawn_freely(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
@@ -271,7 +285,7 @@ class LaplaceMixtures(_Mixtures):
         if ratio > 700.0:
             raise DiscreetError(f"radius/scale = {ratio:g} is not in (0, 700]: c2 = e^(radius/scale) would overflow")
         if self.box is None:
-            self.bounds = Bounds(math.exp(-ratio), math.exp(ratio))
+            least, most = -ratio, ratio
         else:
             low, high = np.array(self.box).T
             at_zero = _log_laplace_mass(low / self.scale, high / self.scale)
@@ -283,9 +297,14 @@ class LaplaceMixtures(_Mixtures):
                 ]
             )
             middle = np.clip(np.nan_to_num(0.5 * (low + high), nan=0.0), -self.radius, self.radius)
-            most = _log_laplace_mass((low - middle) / self.scale, (high - middle) / self.scale)
-            least = float((ends - at_zero).min())
-            self.bounds = Bounds(math.exp(-ratio - float((most - at_zero).sum())), math.exp(ratio - least))
+            at_best = _log_laplace_mass((low - middle) / self.scale, (high - middle) / self.scale)
+            least = -ratio - float((at_best - at_zero).sum())
+            most = ratio - float((ends - at_zero).min())
+        if not most <= 700.0:
+            raise DiscreetError(
+                f"c2 = e^{most:g} would overflow: the box holds next to nothing of some members; widen it"
+            )
+        self.bounds = normalised_bounds(math.exp(least), math.exp(most))
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._height - LAPLACE.size(x) / self.scale
@@ -363,6 +382,6 @@ def _log_laplace_mass(low: Floats, high: Floats) -> Floats:
     """log of the mass of [low, high] under the unit Laplace law, along each axis."""
     flip = low + high > 0  # then take the mirror image, whose masses are small numbers without cancellation
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
-    one_sided = np.minimum(high, 0.0) + np.log(-np.expm1(low - np.minimum(high, 0.0))) - math.log(2.0)
     with np.errstate(divide="ignore"):
+        one_sided = np.minimum(high, 0.0) + np.log(-np.expm1(low - np.minimum(high, 0.0))) - math.log(2.0)
         return np.where(high <= 0.0, one_sided, np.log(_laplace_cdf(high) - _laplace_cdf(low)))

@@ -15,6 +15,7 @@ from discreet.quadrature import errors_on_unit_cube, rule
 
 Floats = NDArray[np.float64]
 
+_LARGEST_LOG = 690.0
 _SMALLEST = 1e-300
 _BEYOND_NODES = 0.2
 
@@ -65,4 +66,4 @@ def _filled_in(values: Floats, inner: Floats) -> Floats:
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
     found = interpolated(logarithm @ to_coefficients(values.shape[1]), inner)
-    return np.exp(np.clip(found, (low - beyond)[:, None], (high + beyond)[:, None]))
+    return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))

@@ -14,6 +14,8 @@ from discreet.mechanisms.outputs import OutputLaw
 
 Floats = NDArray[np.float64]
 
+_LEAST_MASS = 1e-290
+
 
 def is_many(p: Any) -> bool:
     """Whether p is a list of clients."""
@@ -53,6 +55,17 @@ def largest_log_ratios(log_ratio: Floats) -> Floats:
             f"{which} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
         )
     return np.asarray(largest)
+
+
+def check_masses(masses: Floats | float) -> None:
+    """Refuse clients whose mass, relative to their largest p/h, is lost in rounding."""
+    smallest = np.atleast_1d(masses)
+    if not (smallest > _LEAST_MASS).all():
+        which = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > _LEAST_MASS))}]"
+        raise DiscreetError(
+            f"{which} has nearly all of its mass where the reference has next to none (less than {_LEAST_MASS:g} of it), which "
+            "cannot be resolved; take a smaller box, or a reference with heavier tails"
+        )
 
 
 def tell_outside(

@@ -52,12 +52,14 @@ class OutputLaw:
         """The paper's r_P: q = clip(p/r_P, b h, B h). 0 where p sits on too small a set for any to serve."""
         if self.mixing is not None:
             raise DiscreetError("the linear mechanism has no scale: its law is gamma p + (1 - gamma) h")
-        return self._each(1.0 / self.slope)
+        with np.errstate(divide="ignore"):  # inf where the reference has none of p's mass that a float can hold
+            return self._each(1.0 / self.slope)
 
     @property
     def mass(self) -> float | Floats:
         """The integral of the density as it was given; the law is of p divided by it."""
-        return self._each(np.exp(self.log_mass))
+        with np.errstate(over="ignore"):  # inf where it is more than a float can hold; the law does not depend on it
+            return self._each(np.exp(self.log_mass))
 
     @property
     def mass_error(self) -> float | Floats:

@@ -17,7 +17,7 @@ from discreet.families.continuous import ORDER, ContinuousFamily, Nodes, worst
 from discreet.families.densities import LogDensity, Tabulated
 from discreet.families.fits import HistogramLaw
 from discreet.families.kernels import LAPLACE, Mixture
-from discreet.mechanisms.clients import largest_log_ratios, log_ratios
+from discreet.mechanisms.clients import check_masses, largest_log_ratios, log_ratios
 from discreet.mechanisms.kinks import CutLines, at_ends, cut_lines
 from discreet.mechanisms.outputs import OutputLaw, affine_clip, ratio_of
 from discreet.projection import Affine, Box
@@ -30,6 +30,7 @@ RatioAt = Callable[[Floats, Floats], Floats]
 TOLERANCE = {1: 1e-10, 2: 5e-7, 3: 2e-4}  # sum of the estimated errors at which the panels are fine enough
 MOST_NODES = {1: 1 << 14, 2: 1 << 18, 3: 1 << 19}
 _SPLIT = {1: 4, 2: 2, 3: 2}
+_LARGEST_RATIO = 1e300
 _ROUNDS = 60
 _MOVED = 1e-6  # relative change of the slope past which kinks are no longer where they were cut
 _BEYOND_NODES = 0.2  # share of its range on the nodes by which a function may pass it on the rest of a panel
@@ -170,22 +171,29 @@ class Refiner:
 
     def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
         """p/h normalised and q/h, from p/h as it is on the nodes."""
-        p = ratio / at.mass
+        p = _normalised(ratio, at.mass)
         return p, affine_clip(p, at.slope, at.lift, self.constants)
 
     def _solution(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
         mass = float(client.sum())
+        check_masses(mass)
         client /= mass
         if self.mixing is not None:
-            return Solution(masses, ratio / mass, mass, self.mixing.slope, self.mixing.lift)
+            return Solution(masses, _normalised(ratio, mass), mass, self.mixing.slope, self.mixing.lift)
         box = Box.around(masses, masses.size, self.constants, self.epsilon)
-        return Solution(masses, ratio / mass, mass, *box.slope_and_lift(client))
+        return Solution(masses, _normalised(ratio, mass), mass, *box.slope_and_lift(client))
 
     def _levels(self, at: Solution) -> list[float]:
         """Where p/h (not normalised) meets a bound of the clip, and where p meets q."""
         found = levels(self.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
         return [level * at.mass for level in found if 0.0 < level < math.inf]
+
+
+def _normalised(ratio: Floats, mass: float) -> Floats:
+    """ratio/mass, but never infinite: where a client is that far above the reference, it is clipped whatever it is."""
+    with np.errstate(over="ignore"):
+        return np.minimum(ratio / mass, _LARGEST_RATIO)
 
 
 def levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:

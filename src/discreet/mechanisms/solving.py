@@ -19,7 +19,7 @@ from discreet.errors import OutsideFamilyWarning
 from discreet.families.continuous import LARGEST_CHARTED, ORDER, ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity
 from discreet.mechanisms.batches import cut_clients
-from discreet.mechanisms.clients import as_clients, is_many, largest_log_ratios, log_ratios, tell_outside
+from discreet.mechanisms.clients import as_clients, check_masses, is_many, largest_log_ratios, log_ratios, tell_outside
 from discreet.mechanisms.outputs import OutputLaw, blocks
 from discreet.mechanisms.refining import Refiner, levels
 from discreet.projection import Affine, Box
@@ -100,13 +100,16 @@ class OutputSolver:
         for rows in blocks(len(log_ratio), nodes.weights.size):
             density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
             mass = np.sum(density * nodes.weights, axis=(1, 2))
+            check_masses(mass)
             errors[rows] = nodes.panels.errors(density, ORDER[self.family.dim]) / mass[:, None]
         return errors
 
     def _cut_along_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
         """Clients on an interval, once more on nodes of their own that end at their kinks."""
         constants = self.constants
-        ratio = (law.client_masses / law.node_masses).reshape(-1, *nodes.weights.shape)
+        shape, held = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
+        ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=held)
+        ratio = ratio.reshape(-1, *nodes.weights.shape)
         slope, cut_mass = law.slope, np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
             places = levels(constants, slope, law.lift) * cut_mass

@@ -65,7 +65,8 @@ class Box:
     @classmethod
     def around(cls, reference: Bound, size: int, constants: Constants, epsilon: float) -> "Box":
         """The box b mu <= Q <= B mu, rounded so that upper <= e^epsilon lower holds between the floats themselves."""
-        upper = np.minimum(constants.B * np.asarray(reference), 1.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # B may be infinite, but not times nothing
+            upper = np.minimum(np.where(np.asarray(reference) > 0.0, constants.B * np.asarray(reference), 0.0), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
         if epsilon < _LARGEST_EXPONENT:
             lower = np.maximum(lower, np.nextafter(upper / _exp_below(epsilon), 1.0))

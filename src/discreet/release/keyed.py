@@ -76,8 +76,8 @@ def write_secret(path: str | Path) -> None:
         raise DiscreetError(
             f"{path} exists already, and replacing a secret would release every client anew; choose another name"
         ) from None
-    except OSError as error:
-        raise DiscreetError(f"{path} cannot be written: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        raise DiscreetError(f"{path} cannot be written: {getattr(error, 'strerror', error)}") from None
     with os.fdopen(handle, "wb") as file:
         os.fchmod(file.fileno(), 0o600)  # whatever the umask
         file.write(b"discreet-secret-1 " + fresh_secret().value.hex().encode() + b"\n")
@@ -98,9 +98,11 @@ def read_secret(path: str | Path) -> Secret:
                     f"run: chmod 600 {path} (and make a new one if they may have)"
                 )
             content = file.read(_LARGEST_FILE)
-    except OSError as error:
+    except DiscreetError:
+        raise
+    except (OSError, ValueError) as error:
         raise DiscreetError(
-            f"secret file {path} cannot be read: {error.strerror}; make one with: discreet secret FILE"
+            f"secret file {path} cannot be read: {getattr(error, 'strerror', error)}; make one with: discreet secret FILE"
         ) from None
     found = _SECRET_LINE.match(content)
     if found is None:
