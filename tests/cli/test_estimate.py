@@ -44,10 +44,10 @@ def test_json_holds_every_share_and_intervals_hold_the_truth(run: Run, files: Pa
     assert sum(row["law"]["estimate"] for row in record["shares"]) == pytest.approx(1.0)
     covered = [row["law"]["all_low"] <= row["truth"] <= row["law"]["all_high"] for row in record["shares"]]
     assert sum(covered) >= 103  # all at once with probability 0.95, and then all but one
-    assert record["fidelity"]["the samples as they are"]["tv"] > 0.2
+    assert record["fidelity"]["the samples"]["tv"] > 0.2
     if mechanism == "linear":
-        debiased = record["fidelity"]["the nearest law (debiased)"]["tv"]
-        assert debiased < record["fidelity"]["the samples as they are"]["tv"]
+        debiased = record["fidelity"]["the nearest law"]["tv"]
+        assert debiased < record["fidelity"]["the samples"]["tv"]
 
 
 def test_people_see_a_table_the_choice_of_mechanism_and_a_picture(run: Run, files: Path) -> None:
@@ -110,6 +110,8 @@ def test_standard_input_and_synthetic_tables(run: Run, files: Path) -> None:
         (("--plot", "p.xyz"), "does not end in"),
         (("--synthetic", "s.xyz"), "ends in none of"),
         (("--sample", "who"), "column 'who' is not in"),
+        (("--client", "tailnum"), "--client names a column of --truth"),
+        (("--synthetic", "-"), "name a file"),
     ],
 )
 def test_bad_options_are_refused_by_name(
@@ -123,3 +125,62 @@ def test_records_of_another_agreement_and_broken_ones_are_refused(refusal: Calla
     assert "was made under agreement" in mixed
     assert "does not exist" in refusal("estimate", str(files / "no.parquet"), "--agreement", str(files / "linear.json"))
     assert refusal("estimate", str(files / "linear.parquet"), "--agreement", str(files / "no.json"))
+
+
+def test_what_is_read_is_never_replaced(refusal: Callable[..., str], files: Path) -> None:
+    samples, raw = files / "linear.parquet", files / "flights.parquet"
+    (files / "link.parquet").symlink_to(samples)
+    before = samples.read_bytes(), raw.read_bytes()
+    truth = ("--truth", str(raw), "--value", "dest")
+    for target, more in ((samples, ()), (files / "link.parquet", ()), (raw, truth)):
+        said = refusal(*arguments(files, "linear", *more, "--synthetic", str(target)))
+        assert "would replace what" in said
+    folder = refusal(
+        "estimate", str(files / "lin*.parquet"), "--agreement", str(files / "linear.json"), "--synthetic", str(samples)
+    )
+    assert "would replace what" in folder
+    assert (samples.read_bytes(), raw.read_bytes()) == before
+
+
+def test_nothing_is_written_if_anything_cannot_be(refusal: Callable[..., str], files: Path) -> None:
+    picture, table = files / "p.png", files / "s.parquet"
+    nowhere = str(files / "nowhere" / "s.parquet")
+    assert "cannot be written" in refusal(*arguments(files, "linear", "--plot", str(picture), "--synthetic", nowhere))
+    assert "does not end in" in refusal(*arguments(files, "linear", "--plot", "p.xyz", "--synthetic", str(table)))
+    assert "is a folder" in refusal(
+        *arguments(files, "linear", "--plot", str(_folder(files)), "--synthetic", str(table))
+    )
+    assert not picture.exists()
+    assert not table.exists()
+
+
+def _folder(files: Path) -> Path:
+    (files / "folder.png").mkdir()
+    return files / "folder.png"
+
+
+def test_labels_may_hold_anything_a_picture_would_stumble_over(run: Run, tmp_path: Path) -> None:
+    import discreet as dc
+
+    labels = ["$5 a_{", "$\\frac$", "東京", "[bold]", "x" * 200, "1 %"]
+    dc.Agreement.of(dc.LinearSampler(dc.Simplex(labels), epsilon=2.0)).write(tmp_path / "a.json")
+    pl.DataFrame({"sample": labels * 50}).write_parquet(tmp_path / "s.parquet")
+    picture = tmp_path / "p.png"
+    result = run(
+        "estimate", str(tmp_path / "s.parquet"), "--agreement", str(tmp_path / "a.json"), "--plot", str(picture)
+    )
+    assert result.exit_code == 0, result.output
+    assert "[bold]" in result.stdout
+    assert_picture(picture)
+
+
+def test_one_sample_and_several_rounds_are_told(run: Run, tmp_path: Path) -> None:
+    import discreet as dc
+
+    agreed = dc.Agreement.of(dc.LinearSampler(dc.Simplex(3), epsilon=2.0), rounds=2)
+    agreed.write(tmp_path / "a.json")
+    pl.DataFrame({"sample": [1]}).write_parquet(tmp_path / "s.parquet")
+    result = run("estimate", str(tmp_path / "s.parquet"), "--agreement", str(tmp_path / "a.json"))
+    text = " ".join(result.stdout.split())
+    for words in ("1 sample, linear on 3 outcomes", "one client tells a share", "has 2 rounds", "taken on trust"):
+        assert words in text

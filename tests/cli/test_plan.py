@@ -44,6 +44,22 @@ def test_too_few_clients_are_told(run: Run) -> None:
     assert "10 clients are too few" in result.stdout
 
 
+def test_the_largest_plans_fit_on_a_page(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "plan.png"
+    result = run("plan", "--outcomes", str(2**40), "--clients", str(10**15), "--plot", str(picture))
+    assert result.exit_code == 0, result.output
+    assert "…" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert_picture(picture, least_width=1200)
+
+
+def test_what_takes_no_epsilon_at_all_is_said(run: Run) -> None:
+    result = run("plan", "--outcomes", "1", "--clients", "1", "--epsilon", "1e-9", "--epsilon", "1000")
+    assert result.exit_code == 0, result.output
+    assert "1 client, 1 outcome:" in result.stdout
+    assert "linear at any epsilon" in " ".join(result.stdout.split())
+
+
 def test_a_rehearsal_on_example_records(run: Run, tmp_path: Path) -> None:
     example = tmp_path / "example.csv"
     rng = np.random.default_rng(0)
@@ -64,6 +80,8 @@ def test_a_rehearsal_on_example_records(run: Run, tmp_path: Path) -> None:
     [
         (("--clients", "10"), "either --outcomes K or --domain FILE"),
         (("--clients", "0", "--outcomes", "3"), "clients = 0"),
+        (("--clients", str(10**16), "--outcomes", "3"), "clients is more than"),
+        (("--clients", "10", "--outcomes", "3", "--plot", "p.xyz"), "does not end in"),
         (("--clients", "10", "--outcomes", "0"), "outcomes = 0"),
         (("--clients", "10", "--outcomes", "3", "--epsilon", "-1"), "epsilon = -1"),
         (("--clients", "10", "--outcomes", "3", "--accuracy", "0"), "accuracy = 0"),

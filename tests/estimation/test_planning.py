@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.estimation import clients_for, epsilon_for_accuracy, outlook, population
+from discreet.estimation import clients_for, epsilon_for_accuracy, exact_variance, outlook, population
 
 
 @given(st.integers(2, 200), st.floats(0.2, 6.0), st.floats(0.01, 0.3))
@@ -57,6 +57,39 @@ def test_what_projections_leave_open_no_number_of_clients_closes() -> None:
         clients_for(sampler, accuracy=0.01)
     with pytest.raises(dc.ImpossibleError, match="even without privacy"):
         epsilon_for_accuracy(dc.LinearSampler, dc.Simplex(10), clients=10, accuracy=0.01)
+
+
+def test_a_single_outcome_takes_one_client() -> None:
+    for kind in (dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler):
+        assert clients_for(kind(dc.Simplex(1), epsilon=1.0), accuracy=0.01) == 1
+
+
+def test_a_domain_too_large_to_list_is_planned_for() -> None:
+    found = outlook(dc.LinearSampler(dc.Simplex(2**40), epsilon=1.0), mechanism="linear", clients=1000)
+    assert found.total == 1.0
+    assert found.at_worst == 0.5
+
+
+def test_what_takes_too_many_clients_does_not_blame_the_mechanism() -> None:
+    with pytest.raises(dc.ImpossibleError, match=r"clients would be needed.*use a larger epsilon"):
+        clients_for(dc.LinearSampler(dc.Simplex(3), epsilon=1e-9), accuracy=0.1)
+
+
+def test_what_cannot_be_planned_is_named() -> None:
+    sampler = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
+    with pytest.raises(dc.DiscreetError, match="confidence = 2"):
+        clients_for(sampler, accuracy=0.1, confidence=2.0)
+    with pytest.raises(dc.DiscreetError, match="mass = 7"):
+        clients_for(sampler, accuracy=0.1, mass=7.0)
+    line = dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0))
+    with pytest.raises(dc.DiscreetError, match="finitely many outcomes"):
+        outlook(dc.LinearSampler(line, epsilon=1.0), mechanism="linear", clients=10)
+    with pytest.raises(dc.DiscreetError, match="is not a sampler"):
+        outlook(None, mechanism="linear", clients=10)  # type: ignore[arg-type]
+    with pytest.raises(dc.DiscreetError, match="no unbiased estimate"):
+        exact_variance(dc.OptimalSampler(dc.Simplex(2), epsilon=1.0), [[0.5, 0.5]], [0, 1])  # type: ignore[arg-type]
+    with pytest.raises(dc.DiscreetError, match="one finite number for each outcome"):
+        exact_variance(sampler, [[0.2, 0.3, 0.5]], [0.0, 1.0, np.nan])
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,89 @@ def test_clopper_pearson_ends_have_exactly_the_tails_they_promise(case: tuple[in
             assert abs(count - n * end) == pytest.approx(z * math.sqrt(n * end * (1 - end)), rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("clients", [5, 20, 100])
+@pytest.mark.parametrize("epsilon", [4.0, 8.0])
+def test_intervals_of_averages_cover_however_few_the_clients(clients: int, epsilon: float) -> None:
+    """A twentieth of the mass sits far away, where few samples show none of it: everybody may have sent the same."""
+    rng = np.random.default_rng(8)
+    k = 10
+    sampler = dc.LinearSampler(dc.Simplex(k), epsilon=epsilon)
+    truth = np.zeros(k)
+    truth[0], truth[-1] = 0.95, 0.05
+    q, values = np.asarray(sampler.output(truth)), np.arange(k)
+    mean = float(truth @ values)
+    known = {"mean": mean, "variance": float(truth @ values**2) - mean**2, "at-most:0": 0.95}
+    covered = np.zeros(3)
+    for _ in range(500):
+        found = population(sampler, counts=rng.multinomial(clients, q))
+        for place, (name, value) in enumerate(known.items()):
+            estimate = found.statistic(name)
+            covered[place] += estimate.low - 1e-9 <= value <= estimate.high + 1e-9
+    assert (covered / 500 >= 0.92).all(), covered / 500
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=6).filter(any), st.floats(0.5, 1.0 - 2.0**-53), st.data())
+def test_the_interval_of_an_indicator_is_that_of_the_share(
+    counts: list[int], confidence: float, data: st.DataObject
+) -> None:
+    """Wilson's, whichever way it is asked for; also at the largest confidence below 1."""
+    place = data.draw(st.integers(0, len(counts) - 1))
+    found = population(dc.LinearSampler(dc.Simplex(len(counts)), epsilon=1.0), counts=counts, confidence=confidence)
+    asked = found.statistic(lambda outcome: outcome == place)
+    assert asked.low == pytest.approx(found.law.low[place], abs=1e-9)
+    assert asked.high == pytest.approx(found.law.high[place], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler])
+@pytest.mark.parametrize("epsilon", [1e-90, 1e-9, 50.0, 700.0, 1000.0])
+@pytest.mark.parametrize("counts", [[7], [1, 0], [10**14, 0, 10**13], [10**12] * 40])
+@pytest.mark.parametrize("confidence", [1e-12, 1.0 - 2.0**-53])
+def test_everything_is_defined_at_extremes(
+    kind: type[FiniteSampler], epsilon: float, counts: list[int], confidence: float
+) -> None:
+    found = population(kind(dc.Simplex(len(counts)), epsilon=epsilon), counts=counts, confidence=confidence)
+    for shares in (found.law, found.released):
+        assert all(np.isfinite(part).all() for part in vars(shares).values())
+        assert (shares.low <= shares.high).all()
+        assert (shares.all_low <= shares.all_high).all()
+    assert found.nearest.sum() == pytest.approx(1.0, abs=1e-9)
+    assert isinstance(found.doubts, tuple)
+    for name in ("mean", "variance", "median", "quantile:0.999999999999", "quantile:1e-12", "at-most:0"):
+        estimate = found.statistic(name)
+        assert estimate.low <= estimate.high
+        assert np.isfinite([estimate.low, estimate.high, estimate.released, estimate.estimate or 0.0]).all()
+
+
+def test_a_mollifier_around_a_reference_of_its_own_is_judged_by_that_reference() -> None:
+    reference = np.array([0.98, 0.01, 0.01])
+    sampler = dc.MollifierSampler(dc.Simplex(3), epsilon=1.0, reference=reference)
+    found = population(sampler, counts=[980_000, 10_000, 10_000])
+    assert found.reference.tolist() == reference.tolist()
+    assert not any("makes up" in doubt for doubt in found.doubts)
+    strange = population(sampler, counts=[300_000, 350_000, 350_000])
+    assert any("makes up" in doubt for doubt in strange.doubts)
+
+
+def test_the_nearest_law_is_a_law_also_where_entries_are_huge() -> None:
+    assert nearest_law([1e100, 5e99, -1e100], 0.0, [0.3, 0.5, 1.0]) == pytest.approx([0.3, 0.5, 0.2])
+    assert nearest_law([1e20, 1e20, -1e20]) == pytest.approx([0.5, 0.5, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ((["a"],), "vector is not an array of numbers"),
+        (([],), "vector has shape"),
+        (([0.5, math.inf],), "vector = inf is not in"),
+        (([0.5, 0.5], [0.1, 0.1, 0.1]), "lower has shape"),
+        (([0.5, 0.5], [0.9, 0.0], [0.1, 1.0]), "0 <= lower <= upper"),
+    ],
+)
+def test_what_has_no_nearest_law_is_named(wrong: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(dc.DiscreetError, match=message):
+        nearest_law(*wrong)
+
+
 def sampler_for_errors() -> FiniteSampler:
     return dc.LinearSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)
 
@@ -231,6 +314,8 @@ def sampler_for_errors() -> FiniteSampler:
         ({"counts": [1, 2]}, "3 whole numbers"),
         ({"counts": [1, 2, -1]}, "3 whole numbers"),
         ({"counts": [1.5, 2, 1]}, "3 whole numbers"),
+        ({"counts": [[1], [1, 2], 3]}, "3 whole numbers"),
+        ({"counts": [2**62, 2**62, 2**62]}, "counts sums to more than"),
         ({"samples": ["a"], "counts": [1, 0, 0]}, "either samples"),
         ({}, "either samples"),
         ({"samples": ["a"], "confidence": 1.0}, "confidence = 1"),
@@ -239,6 +324,9 @@ def sampler_for_errors() -> FiniteSampler:
         ({"samples": [0.5, 9.0], "edges": [0.0, 1.0, 2.0, 3.0]}, "lies in no cell"),
         ({"samples": [0.5, float("nan")], "edges": [0.0, 1.0, 2.0, 3.0]}, "lies in no cell"),
         ({"samples": [0.5], "edges": [0.0, 1.0, 1.0, 3.0]}, "increasing"),
+        ({"samples": [0.5], "edges": [-1e308, 0.0, 1.0, 1e308]}, "increasing numbers up to"),
+        ({"samples": [0.5], "edges": ["x", "y"]}, "edges is not an array of numbers"),
+        ({"samples": ["x"], "edges": [0.0, 1.0, 2.0, 3.0]}, "samples is not an array of numbers"),
     ],
 )
 def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:
@@ -253,7 +341,10 @@ def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:
         ("mode", "is not one of"),
         ("quantile:2", "quantile = 2"),
         ("quantile:x", "needs a number"),
-        (lambda label: float("inf"), "not finite"),
+        ("at-most:nan", "needs a number"),
+        (5, "statistic = 5 is not one of"),
+        (lambda label: 1e200, "it has to be bounded"),
+        (lambda label: float("inf"), "it has to be bounded"),
         (lambda label: label, "is not a number"),
     ],
 )
@@ -262,11 +353,27 @@ def test_bad_statistics_are_named(wanted: object, message: str) -> None:
         population(sampler_for_errors(), samples=["a", "b"]).statistic(wanted)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("labels", [[1, 10**400], [1.0, math.inf], [0.0, 1e200]])
+def test_labels_that_are_no_usable_numbers_have_no_mean(labels: list[Any]) -> None:
+    found = population(dc.LinearSampler(dc.Simplex(labels), epsilon=1.0), samples=labels)
+    with pytest.raises(dc.DiscreetError, match="mean needs numbers"):
+        found.statistic("mean")
+
+
+def test_texts_that_are_numbers_have_a_mean() -> None:
+    """Labels read from a file are texts."""
+    texts, numbers = (
+        population(dc.LinearSampler(dc.Simplex(labels), epsilon=1.0), counts=[50, 30, 20]).statistic("mean")
+        for labels in (["-1", "2.5", "10"], [-1, 2.5, 10])
+    )
+    assert texts == numbers
+
+
 def test_few_clients_and_clients_all_alike_are_defined_and_said() -> None:
     sampler = dc.LinearSampler(dc.Simplex(4), epsilon=1.0)
     one = population(sampler, samples=[2])
     assert ((one.law.low >= 0) & (one.law.high <= 1) & (one.law.low <= one.law.high)).all()
-    assert any("tell a share to" in doubt and "clients would bring" in doubt for doubt in one.doubts)
+    assert any("one client tells a share to" in doubt and "clients would tell it" in doubt for doubt in one.doubts)
     mean = one.statistic("mean")
     assert mean.low < mean.high
     alike = population(sampler, counts=[0, 0, 100_000, 0])  # more than even a population of certain clients would show

@@ -91,7 +91,7 @@ def _attained(sampler: FiniteSampler, alpha: float) -> bool:
     """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, places = sampler.family, alpha * sampler.family.size
     whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * family.size
-    if not whole or not isinstance(sampler._reference, float):
+    if not whole or not isinstance(sampler.reference, float):
         return False
     own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not is_identity(family.bounds, sampler.epsilon)
     return isinstance(family, Simplex) or own_box

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from discreet.cli.printing import json_number, say, table, write_json
+from discreet.cli.printing import counted, json_number, say, table, write_json
 from discreet.data import logbooks, zone_logbooks
 from discreet.experiments.flights import DIVERGENCES, OPTIMAL, FlightRelease, released_flights
 from discreet.experiments.time_zones import Lesson, learnt_time_zones
@@ -134,15 +134,11 @@ def _draw_lesson(lesson: Lesson, picture: Path) -> None:
 
 def _held(run: FlightRelease) -> str:
     client = run.client
-    kinds = _counted(int((client.held > 0).sum()), "destination")
+    kinds = counted(int((client.held > 0).sum()), "destination")
     return (
-        f"[bold]One client[/bold]: {client.name} holds {_counted(client.records, 'flight')} to {kinds}. "
+        f"[bold]One client[/bold]: {client.name} holds {counted(client.records, 'flight')} to {kinds}. "
         f"It released [bold]{client.released}[/bold]."
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _client(run: FlightRelease) -> Table:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from discreet.agreement import Agreement
-from discreet.cli.printing import json_number, number, say, table, write_json
+from discreet.cli.printing import counted, json_number, number, say, table, write_json
 from discreet.errors import DiscreetError, check_count
 
 if TYPE_CHECKING:
@@ -68,57 +68,108 @@ def estimate(
     from discreet.estimation import population
 
     check_count("top", top)
-    _check_options(source, synthetic, rows, truth, value)
+    _check_options(rows, synthetic, truth, value, client)
+    _check_written(source, agreement, plot, synthetic, rows, truth)
     agreed = Agreement.read(agreement)
     outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
     if source == _STANDARD:
         with standard_input(None) as stream:
-            counted = tally(stream, agreed, outcomes, sample=sample)
+            tallied = tally(stream, agreed, outcomes, sample=sample)
     else:
-        counted = tally(file_source(source), agreed, outcomes, sample=sample)
-    found = population(sampler, counts=counted.counts, edges=_edges(agreed), confidence=confidence)
+        tallied = tally(file_source(source), agreed, outcomes, sample=sample)
+    found = population(sampler, counts=tallied.counts, edges=_edges(agreed), confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
-    known = _truth(truth, counted.domain, value, client)
-    doubts = list(found.doubts)
-    if not counted.named:
-        doubts.insert(0, "the records do not say which agreement they were made under; this one is taken on trust")
+    known = _truth(truth, tallied.domain, value, client)
+    doubts = [*_doubts(agreed, tallied.named), *found.doubts]
+    record = _record(found, agreed, statistics, known, doubts) if json else {}
+    blocks: list[Any] = (
+        [] if json else _told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
+    )
+    if synthetic is not None:  # whole or not at all, so first
+        _write_synthetic(found, tallied.domain, source, synthetic, rows, sample)
     if plot is not None:
         _draw(found, known, plot, top)
-    if synthetic is not None:
-        _write_synthetic(found, counted.domain, source, synthetic, rows, sample)
     if json:
-        write_json(_record(found, agreed, statistics, known, doubts))
+        write_json(record)
         return
-    blocks: list[Any] = [_headline(found, agreed), _shares(found, known, top)]
-    if len(found.counts) > top:
-        blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
-    if statistics:
-        blocks.append(_statistics(statistics, found))
-    blocks.append(_reading(found))
-    if known is not None:
-        blocks += ["[bold]How near[/bold]: from the true average client to", _fidelities(found, known)]
-    blocks.append(_choice(found))
-    blocks += [f"[bold]Note[/bold]: {escape(doubt)}." for doubt in doubts]
     written = [str(path) for path in (plot, synthetic) if path is not None]
     if written:
         blocks.append("Written: " + escape(", ".join(written)))
     say(*blocks)
 
 
-def _check_options(source: str, synthetic: str | None, rows: int | None, truth: str | None, value: str | None) -> None:
-    """What does not go together, before anything is read or written."""
-    from discreet.engines.outputs import format_of
+def _told(
+    found: "Population",
+    agreed: Agreement,
+    statistics: list["Estimate"],
+    known: Any,
+    doubts: list[str],
+    top: int,
+    *,
+    by_client: bool,
+) -> list[Any]:
+    """What people read."""
+    blocks: list[Any] = [_headline(found, agreed), _shares(found, known, top)]
+    if len(found.counts) > top:
+        blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
+    if statistics:
+        blocks.append(_statistics(statistics, found))
+    blocks.append(_reading(found, agreed))
+    if known is not None:
+        truth = "average client" if by_client else "average of all records (with --client: the average client)"
+        blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelities(found, known)]
+    blocks.append(_choice(found))
+    return blocks + [f"[bold]Note[/bold]: {escape(doubt)}." for doubt in doubts]
 
+
+def _doubts(agreed: Agreement, named: bool) -> list[str]:
+    """What the records themselves leave open."""
+    said = []
+    if not named:
+        said.append("the records do not say which agreement they were made under; this one is taken on trust")
+    if agreed.rounds > 1:
+        said.append(
+            f"the agreement has {agreed.rounds:,} rounds, but every record counts as a client of its own; estimate from one round for "
+            "intervals that hold"
+        )
+    return said
+
+
+def _check_options(
+    rows: int | None, synthetic: str | None, truth: str | None, value: str | None, client: str | None
+) -> None:
+    """What does not go together, before anything is read or written."""
     if rows is not None:
         if synthetic is None:
             raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
-        check_count("rows", rows, most=10**9)
+        check_count("rows", rows, most=10**9 - 1)
     if (truth is None) != (value is None):
         raise DiscreetError("--truth FILE and --value COLUMN go together")
-    if synthetic is not None:
-        format_of(synthetic)
-        if source == _STANDARD and rows is None:
-            raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
+    if client is not None and truth is None:
+        raise DiscreetError("--client names a column of --truth FILE; give that too")
+
+
+def _check_written(
+    source: str, agreement: Path, plot: Path | None, synthetic: str | None, rows: int | None, truth: str | None
+) -> None:
+    """What cannot be written, or would replace what is read, before anything is."""
+    from discreet.engines.inputs import reads
+    from discreet.engines.outputs import format_of
+
+    if plot is not None:
+        from discreet.plots.style import check_picture
+
+        check_picture(plot)
+    if synthetic is None:
+        return
+    if synthetic == _STANDARD:
+        raise DiscreetError("--synthetic - would mix with what is printed; name a file")
+    format_of(synthetic)
+    if source == _STANDARD and rows is None:
+        raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
+    for read in (source, str(agreement), truth):
+        if read is not None and read != _STANDARD and reads(read, synthetic):
+            raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
 def _edges(agreed: Agreement) -> Any:
@@ -150,7 +201,7 @@ def _write_synthetic(
 
 def _headline(found: "Population", agreed: Agreement) -> str:
     return (
-        f"[bold]{found.clients:,} samples[/bold], {agreed.mechanism} on {agreed.family.size:,} outcomes, "
+        f"[bold]{counted(found.clients, 'sample')}[/bold], {agreed.mechanism} on {counted(agreed.family.size, 'outcome')}, "
         f"epsilon = {agreed.epsilon:g} (agreement {agreed.id[:12]})."
     )
 
@@ -191,24 +242,27 @@ def _between(low: float, high: float) -> str:
 
 
 def _statistics(statistics: list["Estimate"], found: "Population") -> Table:
-    made = table("statistic", "estimate", f"{_percent(found)} interval", "of it: cells", "among samples")
+    cells = any(each.blur for each in statistics)
+    columns = ["among samples", f"{_percent(found)} interval"]
+    made = table("statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else []))
     for each in statistics:
-        estimate = "not identifiable" if each.estimate is None else number(each.estimate)
-        blur = f"+-{number(each.blur)}" if each.blur else ""
-        made.add_row(
-            escape(each.name), estimate, f"{number(each.low)} to {number(each.high)}", blur, number(each.released)
-        )
+        row = [] if each.estimate is None else [number(each.estimate)]
+        row += [number(each.released), f"{number(each.low)} to {number(each.high)}"]
+        if cells:
+            row.append(f"+-{number(each.blur)}" if each.blur else "")
+        made.add_row(escape(each.name), *row)
     return made
 
 
-def _reading(found: "Population") -> str:
+def _reading(found: "Population", agreed: Agreement) -> str:
     if found.exact:
         return (
             "Shares are unbiased estimates of the average client's law, and may be negative; the nearest law is a law, and biased. "
             "Intervals hold the noise of sampling, and cover the population these clients were drawn from."
         )
+    who = " of clients inside the band agreed on" if agreed.family.kind == "band" else ""
     return (
-        "The average client cannot be told exactly from these samples, however many: an interval holds every population that "
+        f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
         "could have given them. The shares among the samples themselves are one of these."
     )
 
@@ -238,19 +292,20 @@ def _choice(found: "Population") -> str:
 
 
 def _fidelities(found: "Population", known: Any) -> Table:
-    made = table("law", "TV", "KL", "squared Hellinger", "largest share off", "Wasserstein")
+    distance = [] if found.outcomes.values is None else ["Wasserstein"]
+    made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
     for name, each in _compared(found, known).items():
-        distance = "" if each.wasserstein is None else number(each.wasserstein)
-        made.add_row(name, *(number(x) for x in (each.tv, each.kl, each.hellinger, each.largest)), distance)
+        parts = [each.tv, each.kl, each.hellinger, each.largest]
+        made.add_row(name, *map(number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
     return made
 
 
 def _compared(found: "Population", known: Any) -> dict[str, "Fidelity"]:
     from discreet.estimation.fidelity import fidelity
 
-    laws = {"the samples as they are": found.released.estimate}
+    laws = {"the samples": found.released.estimate}
     if found.exact:
-        laws["the nearest law (debiased)"] = found.nearest
+        laws["the nearest law"] = found.nearest
     return {name: fidelity(known, law, found.outcomes) for name, law in laws.items()}
 
 

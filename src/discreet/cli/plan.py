@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from discreet.cli.printing import json_number, number, say, table, write_json
+from discreet.cli.printing import counted, json_number, number, say, table, write_json
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
@@ -63,7 +63,13 @@ def plan(
     What one sample costs a client (the least worst case there is), how well the population's shares will be known, and how many
     clients an accuracy takes. With example records, a rehearsal of it all.
     """
-    check_count("clients", clients)
+    from discreet.estimation.planning import MOST_CLIENTS
+
+    check_count("clients", clients, most=MOST_CLIENTS)
+    if plot is not None:
+        from discreet.plots.style import check_picture
+
+        check_picture(plot)
     family = _family(outcomes, domain)
     budgets = sorted(set(epsilon or USUAL))
     rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
@@ -76,7 +82,7 @@ def plan(
         write_json(_record(rows, smallest, rehearsals, accuracy, confidence))
         return
     blocks: list[Any] = [
-        f"[bold]{clients:,} clients, {family.size:,} outcomes[/bold]: one sample each.",
+        f"[bold]{counted(clients, 'client')}, {counted(family.size, 'outcome')}[/bold]: one sample each.",
         _promises(rows, accuracy),
         "Left: divergence of a client's law from what its sample is drawn from, in the worst case; nobody can do better. "
         f"Right: half-widths of {100 * confidence:g} % intervals of a share; rare: of an outcome that nobody holds; whole law: expected TV "
@@ -85,7 +91,7 @@ def plan(
     ]
     if rehearsals:
         blocks += [
-            f"[bold]Rehearsal[/bold]: {clients:,} clients drawn from the example's, 20 times.",
+            f"[bold]Rehearsal[/bold]: {counted(clients, 'client')} drawn from the example's, 20 times.",
             _rehearsed(rehearsals),
         ]
     if plot is not None:
@@ -167,21 +173,36 @@ def _promises(rows: list[Row], accuracy: float) -> Table:
         made.add_row(
             f"{row.epsilon:g}", number(row.tv, 3), number(row.kl, 3), number(row.linear.at_worst, 3), number(row.linear.if_rare, 3),
             "" if total is None else number(total, 3), number(row.optimal.at_worst, 3),
-            "" if row.clients is None else f"{row.clients:,}",
+            _many(row.clients),
         )  # fmt: skip
     return made
 
 
+def _many(clients: int | None) -> str:
+    """A number of clients that fits its column; nothing where no number is enough."""
+    if clients is None:
+        return ""
+    return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
+
+
 def _answer(smallest: dict[str, float | None], clients: int, accuracy: float) -> str:
     linear, optimal = smallest["linear"], smallest["optimal"]
+    who = counted(clients, "client")
     if linear is None:
-        return f"[bold]{clients:,} clients are too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
-    said = f"[bold]For +-{accuracy:g} with {clients:,} clients[/bold]: linear from epsilon = {linear:.3g} on"
-    said += "" if optimal is None else f"; optimal, whose samples leave the population open, from {optimal:.3g} on"
+        few = "is" if clients == 1 else "are"
+        return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
+    said = f"[bold]For +-{accuracy:g} with {who}[/bold]: linear {_from(linear)}"
+    said += "" if optimal is None else f"; optimal, whose samples leave the population open, {_from(optimal)}"
     return (
         f"{said}. Choose linear to learn the population; optimal where each sample is to look like its own client: the worst case "
         "is the same, and no client fares worse."
     )
+
+
+def _from(epsilon: float) -> str:
+    from discreet.estimation.planning import LEAST_EPSILON
+
+    return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
 
 
 def _rehearsed(rehearsals: dict[tuple[float, str], "Rehearsal"]) -> Table:
@@ -252,4 +273,6 @@ def _draw(family: Simplex, clients: int, accuracy: float, confidence: float, bud
         planned=clients,
         accuracy=accuracy,
     )
-    save(plan_figure(drawn, title=f"A plan for {clients:,} clients and {family.size:,} outcomes"), path)
+    save(
+        plan_figure(drawn, title=f"A plan for {counted(clients, 'client')} and {counted(family.size, 'outcome')}"), path
+    )

@@ -151,6 +151,11 @@ def file_source(path: str) -> Source:
     return _stream(path, pa.OSFile(files[0]))
 
 
+def reads(path: str, other: str) -> bool:
+    """Whether a file of that name is among those that `file_source(path)` reads."""
+    return any(os.path.exists(other) and os.path.samefile(file, other) for file in _files(path))
+
+
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
     """All clients: a Parquet, Arrow or CSV table with that column, or a text file with one client on each line."""
     if _kind(str(path)) == "csv" and path.suffix.lower() != ".csv":

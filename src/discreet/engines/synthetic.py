@@ -29,13 +29,15 @@ def write_weighted(found: Population, source: Source, domain: Domain, output: st
 
 
 def write_rows(found: Population, domain: Domain, output: str, rows: int) -> int:
-    """So many rows with the shares of the estimated law, in random order."""
+    """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
-    numbers = rng.permutation(np.repeat(np.arange(len(found.counts)), synthetic_counts(found, rows)))
+    left = synthetic_counts(found, rows)
     schema = pa.schema([("sample", domain.sample_type)])
     with writer_to(output, schema, format_of(output)) as writer:
         for start in range(0, rows, _ROWS):
-            part = numbers[start : start + _ROWS]
-            column = domain.samples(part, rng.random(len(part)))
+            taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
+            left -= taken
+            numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
+            column = domain.samples(numbers, rng.random(len(numbers)))
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families import Simplex
+from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.sampler import FiniteSampler, ProjectingSampler
 
 Floats = NDArray[np.float64]
-_LEAST_WEIGHT = 1e-150  # of a client's own law in what is drawn from: with less, its inverse squared would overflow
+_LEAST_WEIGHT = 1e-100  # of a client's own law in what is drawn from: with less, estimates would overflow
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,9 @@ class Line:
     def total(self) -> float:
         """Its value on the whole space."""
         return self.reference + self.released
+
+
+_SAME = Line(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,11 @@ class Inversion:
 
 def inversion_of(sampler: FiniteSampler) -> Inversion:
     """The lines of a sampler whose clients are members of its family."""
+    if not isinstance(sampler, FiniteSampler):
+        raise DiscreetError(f"sampler = {sampler!r} is not a sampler; pass the one that released the samples")
     constants = sampler.constants
+    if constants.r1 == constants.r2 or (isinstance(sampler.family, (Simplex, Band)) and sampler.family.size == 1):
+        return Inversion(_SAME, _SAME)  # the identity, or a single outcome
     if constants.gamma < _LEAST_WEIGHT:
         raise DiscreetError(
             f"epsilon = {sampler.epsilon:g}: what is drawn from holds too little of a client for anything to be learnt from any "
@@ -85,7 +92,7 @@ def inversion_of(sampler: FiniteSampler) -> Inversion:
     match sampler:
         case LinearSampler():
             return Inversion(mean, mean)
-        case OptimalSampler(family=Simplex(size=size)) if size > 1:
+        case OptimalSampler(family=Simplex(size=size)):
             floor, ceiling = constants.b / size, constants.B / size
             both = floor + ceiling
             return Inversion(

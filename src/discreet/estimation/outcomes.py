@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
+from discreet.families.laws import as_floats
 
 Floats = NDArray[np.float64]
+LARGEST_VALUE = 1e100  # what can be squared, and divided by a small weight, without overflow
+_DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,8 @@ class Outcomes:
 
     @classmethod
     def of_labels(cls, labels: Sequence[Any]) -> "Outcomes":
-        """Labels; they have values if all of them are numbers."""
-        numeric = all(isinstance(label, (int, float, np.number)) and not isinstance(label, bool) for label in labels)
-        return cls(labels, np.asarray(labels, dtype=np.float64) if numeric else None)
+        """Labels; they have values if all of them are numbers of a reasonable size, or texts that are (a file holds texts)."""
+        return cls(labels, np.array([float(label) for label in labels]) if all(map(_is_value, labels)) else None)
 
     @classmethod
     def of_numbers(cls, size: int) -> "Outcomes":
@@ -36,11 +39,19 @@ class Outcomes:
     @classmethod
     def of_cells(cls, edges: ArrayLike) -> "Outcomes":
         """Cells between increasing edges, each known by its middle."""
-        ends = np.asarray(edges, dtype=np.float64)
-        if ends.ndim != 1 or len(ends) < 2 or not np.isfinite(ends).all() or not (np.diff(ends) > 0).all():
-            raise DiscreetError("edges are not increasing finite numbers, one more than there are cells")
+        ends = as_floats(edges, "edges")
+        if (
+            ends.ndim != 1
+            or len(ends) < 2
+            or not (np.abs(ends) <= LARGEST_VALUE).all()
+            or not (ends[1:] > ends[:-1]).all()
+        ):
+            raise DiscreetError(
+                f"edges are not increasing numbers up to {LARGEST_VALUE:g} in size, one more than there are cells"
+            )
         digits = max(0, 2 - math.floor(math.log10(float(np.diff(ends).min()))))
-        names = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in itertools.pairwise(ends)]
+        spelled = [f"{end:.{digits}f}" if digits < 12 and abs(end) < 1e12 else f"{end:.6g}" for end in ends.tolist()]
+        names = [f"{low} to {high}" for low, high in itertools.pairwise(spelled)]
         return cls(names, 0.5 * (ends[:-1] + ends[1:]), ends)
 
     def __len__(self) -> int:
@@ -50,7 +61,14 @@ class Outcomes:
         """The values, or an error that says what needs them."""
         if self.values is None:
             raise DiscreetError(
-                f"{what} needs numbers, but the outcomes are labels such as {self.names[0]!r}; "
-                "pass a function that gives each label a number"
+                f"{what} needs numbers, but the outcomes are labels such as "
+                f"{next(name for name in self.names if not _is_value(name))!r}; pass a function that gives each label a number"
             )
         return self.values
+
+
+def _is_value(label: Any) -> bool:
+    if isinstance(label, str):
+        return _DECIMAL.fullmatch(label) is not None
+    number = isinstance(label, (int, float, np.integer, np.floating)) and not isinstance(label, bool)
+    return number and bool(abs(label) <= LARGEST_VALUE)

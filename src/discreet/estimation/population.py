@@ -3,10 +3,11 @@
 Counts of samples estimate Q, the average of the laws drawn from; an `Inversion` turns what is known of Q into what is known of P, the
 average client. For the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance
 (1/(n gamma)^2) sum_i Var_{Q_i}(phi); what the samples alone show is that it is at most Var_Q(phi)/(n gamma^2), with equality for clients
-drawn from a population, and at least b Var_mu(phi)/(n gamma^2). For a projection P is not determined by Q: an interval then
-consists of a band that no number of clients narrows, and of the noise around its ends.
+drawn from a population. For a projection P is not determined by Q: an interval then consists of a band that no number of clients
+narrows, and of the noise around its ends.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,15 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.audit.bounds import MOST_DRAWS
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import planning, statistics
-from discreet.estimation.intervals import Interval, clopper_pearson, deviations, wilson
+from discreet.estimation.intervals import Interval, clopper_pearson, score, wilson
 from discreet.estimation.inversion import Inversion, inversion_of
 from discreet.estimation.nearest import nearest_law
 from discreet.estimation.outcomes import Outcomes
 from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
+from discreet.families.laws import as_floats
 from discreet.mechanisms.sampler import FiniteSampler
 from discreet.quadrature import Panels
 
@@ -106,7 +109,7 @@ class Population:
             return self._average(
                 getattr(wanted, "__name__", "statistic"), statistics.callable_phi(self.outcomes, wanted)
             )
-        name, _, parameter = wanted.partition(":")
+        name, _, parameter = str(wanted).partition(":")
         match name:
             case "mean" if not parameter:
                 return self._average(name, statistics.first_moment(self.outcomes))
@@ -127,7 +130,7 @@ class Population:
         """What a reader should know before trusting the numbers; empty if there is nothing."""
         said = []
         surely_more, surely_less = clopper_pearson(
-            self.counts, self.clients, 1.0 - 2.0 * _IMPOSSIBLE / len(self.counts)
+            self.counts, self.clients, 1.0 - 2.0 * _IMPOSSIBLE, among=len(self.counts)
         )
         constants = self.sampler.constants
         for strange, limit, word in (
@@ -149,10 +152,13 @@ class Population:
                 more = planning.clients_for(
                     self.sampler, mass=float(self.reference[likely]), accuracy=_WIDE, confidence=self.confidence
                 )
-                fix = f"about {more:,} clients would bring {_WIDE:g}"
+                fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
             except ImpossibleError:
-                fix = f"no number of them brings {_WIDE:g} under this agreement, the linear mechanism or a larger epsilon would"
-            said.append(f"{self.clients:,} clients tell a share to +-{width:.2g} at worst; {fix}")
+                fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (
+                    "" if self.exact else " or the linear mechanism"
+                )
+            who = "one client tells" if self.clients == 1 else f"{self.clients:,} clients tell"
+            said.append(f"{who} a share to +-{width:.2g} at worst; {fix}")
         return tuple(said)
 
     # shares
@@ -165,14 +171,15 @@ class Population:
         return wilson(counts, self.clients, self.confidence)
 
     def _all(self, counts: NDArray[np.int64]) -> Interval:
-        return clopper_pearson(counts, self.clients, 1.0 - (1.0 - self.confidence) / len(self.counts))
+        return clopper_pearson(counts, self.clients, self.confidence, among=len(self.counts))
 
     def _held(self, released: Interval, mu: Floats | None = None) -> Interval:
         """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
         masses = self.reference if mu is None else mu
         least, most = self._limits(masses)
         low, high = self.inversion.least(masses, released[0]), self.inversion.most(masses, released[1])
-        return np.clip(low, least, most), np.clip(high, least, most)
+        top = np.clip(high, least, most)
+        return np.minimum(np.clip(low, least, most), top), top  # samples past the box can make the lines cross
 
     def _limits(self, mu: Floats) -> Interval:
         """What membership in the family alone says of events with these reference masses."""
@@ -184,19 +191,16 @@ class Population:
     def _noise_at(self, clients: int) -> planning.Noise:
         return planning.Noise(clients, self.confidence)
 
-    def _average(self, name: str, phi: Phi, confidence: float | None = None) -> Estimate:
-        z = deviations(self.confidence if confidence is None else confidence)
-        (most, noise_above), (least, noise_below) = self._largest(phi.high), self._largest(-phi.low)
-        low, high = (
-            max(-least - z * noise_below, float(phi.low.min())),
-            min(most + z * noise_above, float(phi.high.max())),
-        )
+    def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+        least, most = float(phi.low.min()), float(phi.high.max())
+        low = min(max(-self._largest(-phi.low, among), least), most)
+        high = min(max(self._largest(phi.high, among), least), most)
         estimate = float(self.law.estimate @ phi.values) if self.exact else None
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
         return Estimate(name, estimate, min(low, high), max(low, high), float(self._frequencies @ phi.values), blur)
 
-    def _largest(self, phi: Floats) -> tuple[float, float]:
-        """The largest average of phi that P can have given the counts, and the standard error of that end.
+    def _largest(self, phi: Floats, among: int) -> float:
+        """The largest average of phi that P can have given the counts, with the noise of that end.
 
         max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each
         c; the best c changes the value to second order only, so the noise is that of an average of n samples.
@@ -210,23 +214,13 @@ class Population:
         above, below = np.maximum(phi - c, 0.0), np.maximum(c - phi, 0.0)
         sampled = high.released * above - low.released * below
         fixed = c + float(self.reference @ (high.reference * above - low.reference * below))
-        return fixed + float(self._frequencies @ sampled), self._standard_error(sampled)
-
-    def _standard_error(self, values: Floats) -> float:
-        """Of the average of these values over the samples; never less than the floor under every law allows."""
-        clients = self.clients
-        spread = (
-            float(self._frequencies @ np.square(values - self._frequencies @ values)) * clients / max(clients - 1, 1)
-        )
-        under_reference = float(self.reference @ np.square(values - self.reference @ values))
-        return float(np.sqrt(max(spread, self.sampler.constants.b * under_reference) / clients))
+        return fixed + score(sampled, self._frequencies, self.clients, self.confidence, among=among)[1]
 
     def _variance(self) -> Estimate:
         """E (x - c)^2 - (E x - c)^2, each with half of what the confidence leaves; c near the mean keeps both small."""
-        shared = 0.5 * (1.0 + self.confidence)
-        first = self._average("mean", statistics.first_moment(self.outcomes), shared)
+        first = self._average("mean", statistics.first_moment(self.outcomes), among=2)
         centre = 0.5 * (first.low + first.high)
-        second = self._average("squares", statistics.squares_around(self.outcomes, centre), shared)
+        second = self._average("squares", statistics.squares_around(self.outcomes, centre), among=2)
         estimate = None
         if first.estimate is not None and second.estimate is not None:
             estimate = second.estimate - (first.estimate - centre) ** 2
@@ -255,7 +249,8 @@ class Population:
         released = int(np.argmax(below / self.clients >= level))
         estimate = None
         if self.exact:
-            estimate = float(values[order][int(np.argmax(np.cumsum(self.nearest[order]) >= level - 1e-12))])
+            reached = np.flatnonzero(np.cumsum(self.nearest[order]) >= level - 1e-12)
+            estimate = float(values[order][reached[0] if reached.size else -1])
         blur = 0.0 if self.outcomes.edges is None else float(0.5 * np.diff(self.outcomes.edges).max())
         return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
 
@@ -275,6 +270,7 @@ def population(
     OPEN_UNIT.check("confidence", confidence)
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
+    inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
         if edges is None:
             raise DiscreetError("edges is missing: give public bins for the samples of a continuous family")
@@ -295,18 +291,16 @@ def population(
         )
         if len(outcomes) != family.size:
             raise DiscreetError(f"edges bound {len(outcomes)} cells, but the family has {family.size} outcomes")
-        reference = np.array(np.broadcast_to(family.reference, family.size), dtype=np.float64)
+        reference = np.array(np.broadcast_to(sampler.reference, family.size), dtype=np.float64)
     counted = _checked_counts(counts, len(outcomes)) if samples is None else _counted(samples, sampler, outcomes)
-    return Population(
-        outcomes, counted, reference, inversion_of(sampler), sampler.family.bounds, sampler, float(confidence)
-    )
+    return Population(outcomes, counted, reference, inversion, sampler.bounds, sampler, float(confidence))
 
 
 def _counted(samples: Any, sampler: FiniteSampler, outcomes: Outcomes) -> NDArray[np.int64]:
     if outcomes.edges is None:
         numbers = sampler.family.numbers(np.asarray(samples).tolist() if isinstance(samples, np.ndarray) else samples)
     else:
-        points = np.asarray(samples, dtype=np.float64).ravel()
+        points = as_floats(samples, "samples").ravel()
         inside = (points >= outcomes.edges[0]) & (points <= outcomes.edges[-1])
         if not inside.all():
             raise DiscreetError(
@@ -318,13 +312,19 @@ def _counted(samples: Any, sampler: FiniteSampler, outcomes: Outcomes) -> NDArra
 
 
 def _checked_counts(counts: Any, size: int) -> NDArray[np.int64]:
-    given = np.asarray(counts)
+    wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
+    try:
+        given = np.asarray(counts)
+    except ValueError:  # rows of different lengths
+        raise DiscreetError(wrong) from None
     if given.shape != (size,) or given.dtype.kind not in "iu" or bool((given < 0).any()):
-        raise DiscreetError(f"counts is not a list of {size} whole numbers of at least 0, one for each outcome")
+        raise DiscreetError(wrong)
     if not given.any():
         raise DiscreetError(
             "there are no samples; an estimate needs at least one, and a useful one hundreds: see discreet plan"
         )
+    if float(given.sum(dtype=np.float64)) > MOST_DRAWS:
+        raise DiscreetError(f"counts sums to more than {MOST_DRAWS:,}, past which counts are no longer exact")
     return given.astype(np.int64)
 
 
@@ -350,6 +350,9 @@ def _reference_masses(family: ContinuousFamily, edges: Floats) -> Floats:
 
 def _parsed(wanted: str, parameter: str) -> float:
     try:
-        return float(parameter)
+        number = float(parameter)
     except ValueError:
-        raise DiscreetError(f"statistic = {wanted!r} needs a number after the colon") from None
+        number = math.nan
+    if math.isnan(number):
+        raise DiscreetError(f"statistic = {wanted!r} needs a number after the colon")
+    return number

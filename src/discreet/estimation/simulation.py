@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.divergences import divergence
 from discreet.errors import check_count
+from discreet.estimation.planning import MOST_CLIENTS
 from discreet.estimation.population import population
 from discreet.mechanisms.sampler import FiniteSampler
 
@@ -42,7 +43,7 @@ def rehearsed(
     confidence: float = 0.95,
 ) -> Rehearsal:
     """So many clients drawn from the example's, again and again."""
-    check_count("clients", clients)
+    check_count("clients", clients, most=MOST_CLIENTS)
     check_count("repetitions", repetitions)
     held = np.atleast_2d(np.asarray(laws, dtype=np.float64))
     drawn_from: Any = np.asarray(sampler.output(held))

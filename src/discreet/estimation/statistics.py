@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.estimation.outcomes import Outcomes
+from discreet.estimation.outcomes import LARGEST_VALUE, Outcomes
 from discreet.quadrature import rule
 
 Floats = NDArray[np.float64]
@@ -73,8 +73,10 @@ def _number(phi: Callable[[Any], float], outcome: Any) -> float:
     value = phi(outcome)
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DiscreetError(f"statistic({outcome!r}) = {value!r} is not a number") from None
-    if not np.isfinite(number):
-        raise DiscreetError(f"statistic({outcome!r}) = {number} is not finite; it has to be bounded on the outcomes")
+    if not abs(number) <= LARGEST_VALUE:
+        raise DiscreetError(
+            f"statistic({outcome!r}) = {number:g} is not in [{-LARGEST_VALUE:g}, {LARGEST_VALUE:g}]; it has to be bounded on the outcomes"
+        )
     return number

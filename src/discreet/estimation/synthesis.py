@@ -31,7 +31,7 @@ def unreached(found: Population) -> float:
 
 def synthetic_counts(found: Population, rows: int) -> NDArray[np.int64]:
     """How many of `rows` rows should have each outcome: shares of `found.nearest`, off by less than one row each."""
-    wanted = found.nearest * check_count("rows", rows, most=10**9)
+    wanted: Floats = found.nearest * (check_count("rows", rows, most=10**9 - 1) / found.nearest.sum())
     whole = np.floor(wanted).astype(np.int64)
     missing = rows - int(whole.sum())
     whole[np.argsort(whole - wanted, kind="stable")[:missing]] += 1

@@ -61,11 +61,11 @@ class MollifierSampler(ProjectingSampler):
             self._own_reference.setflags(write=False)
 
     @property
-    def _reference(self) -> float | NDArray[np.float64]:
-        return super()._reference if self._own_reference is None else self._own_reference
+    def reference(self) -> float | NDArray[np.float64]:
+        return super().reference if self._own_reference is None else self._own_reference
 
-    @cached_property
-    def _bounds(self) -> Bounds:
+    @property
+    def bounds(self) -> Bounds:
         """The family as a band around this sampler's reference instead of its own."""
         bounds: Bounds = self.family.bounds
         if self._own_reference is None:
@@ -75,7 +75,7 @@ class MollifierSampler(ProjectingSampler):
 
     @cached_property
     def constants(self) -> Constants:
-        return mollifier_constants(self._bounds, self._box_epsilon)
+        return mollifier_constants(self.bounds, self._box_epsilon)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The exact worst case on the simplex and for a decomposable band around its own mu; else an upper bound."""

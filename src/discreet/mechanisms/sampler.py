@@ -18,6 +18,7 @@ from discreet import release
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
 from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families.band import Bounds
 from discreet.families.densities import LogDensity
 from discreet.families.fits import HistogramLaw
 from discreet.families.laws import as_floats
@@ -74,8 +75,14 @@ class FiniteSampler(abc.ABC):
         """Worst-case divergence from a client's law to what is released for it, over the whole family."""
 
     @property
-    def _reference(self) -> float | NDArray[np.float64]:
+    def reference(self) -> float | NDArray[np.float64]:
+        """mu of every atom, around which the box is; one number where it is uniform."""
         return self._atoms.reference if self._continuous else self.family.reference
+
+    @property
+    def bounds(self) -> Bounds:
+        """The family as a band around `reference`."""
+        return self.family.bounds  # type: ignore[no-any-return]
 
     @property
     def _mixing(self) -> Affine | None:
@@ -91,7 +98,7 @@ class FiniteSampler(abc.ABC):
     def box(self) -> Box:
         """{Q : b mu <= Q <= B mu}, in floating point."""
         size = self._atoms.size if self._continuous else self.family.size
-        return Box.around(self._reference, size, self.constants, self.epsilon)
+        return Box.around(self.reference, size, self.constants, self.epsilon)
 
     @cached_property
     def lattice(self) -> Lattice:

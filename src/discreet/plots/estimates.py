@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from discreet.plots.style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
 
 Floats = NDArray[np.float64]
+_LONGEST = 32  # letters of a label
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _draw_labels(axes: Axes, shares: PopulationShares, most: int) -> None:
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_yticks(rows, [shares.names[place] for place in shown], color=INK)
+    axes.set_yticks(rows, [_short(shares.names[place]) for place in shown], color=INK, parse_math=False)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(f"share of the average client's records; bars: {_interval(shares)}")
@@ -93,6 +94,11 @@ def _draw_cells(axes: Axes, shares: PopulationShares) -> None:
     axes.set_xlabel(f"value; band: {_interval(shares)}")
     axes.set_ylabel("density of the average client")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK)
+
+
+def _short(name: str) -> str:
+    """A label that leaves room for the picture."""
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 def _what(shares: PopulationShares) -> str:
@@ -151,7 +157,7 @@ def _draw_revealed(axes: Axes, shares: PopulationShares, client: Revealed) -> No
             fontsize=9, color=shares.colour, fontweight="bold" if chosen else "normal",
         )  # fmt: skip
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_yticks(rows, [shares.names[place] for place in shown], color=INK)
+    axes.set_yticks(rows, [_short(shares.names[place]) for place in shown], color=INK, parse_math=False)
     axes.set_xlim(0.0, 1.12 * max(float(client.held.max()), float(client.drawn_from.max())))
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)

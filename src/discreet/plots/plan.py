@@ -39,17 +39,14 @@ def plan_figure(plan: Plan, *, title: str) -> Figure:
 def _draw_risk(axes: Axes, plan: Plan) -> None:
     panel_title(axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike")
     for name, risk in plan.risk.items():
-        axes.plot(plan.epsilon, risk, _STYLES[name], color=COLOURS["optimal"])
-        axes.annotate(
-            divergence_label(name), (plan.epsilon[0], risk[0]), (4, -4), textcoords="offset points", va="top",
-            color=COLOURS["optimal"],
-        )  # fmt: skip
+        axes.plot(plan.epsilon, risk, _STYLES[name], color=COLOURS["optimal"], label=divergence_label(name))
     axes.set_xscale("log")
     ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if plan.epsilon[0] <= tick <= plan.epsilon[-1]]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("privacy budget ε")
+    axes.legend(loc="upper right", frameon=False, labelcolor=INK)
 
 
 def _draw_errors(axes: Axes, plan: Plan) -> None:
@@ -57,7 +54,7 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
         axes, "How well a share will be known", "half-width of its interval at worst: linear solid, optimal dotted"
     )
     budgets = sorted({budget for budget, _ in plan.errors})
-    shades = dict(zip(budgets, np.linspace(0.35, 1.0, len(budgets)), strict=True))
+    shades = dict(zip(budgets, np.linspace(1.0, 0.35, len(budgets))[::-1], strict=True))
     for (budget, name), errors in plan.errors.items():
         axes.plot(
             plan.clients, errors, "-" if name == "linear" else ":", color=COLOURS[name], alpha=float(shades[budget]),

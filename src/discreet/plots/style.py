@@ -1,5 +1,6 @@
 """One look for every picture: quiet axes, colours that colour-blind readers tell apart, files without a display."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,19 @@ try:
 except ImportError as missing:
     need_extra("cli", missing)
 
-__all__ = ["COLOURS", "FORMATS", "INK", "QUIET", "Axes", "Figure", "figure", "panel_title", "save", "styled"]
+__all__ = [
+    "COLOURS",
+    "FORMATS",
+    "INK",
+    "QUIET",
+    "Axes",
+    "Figure",
+    "check_picture",
+    "figure",
+    "panel_title",
+    "save",
+    "styled",
+]
 
 INK = "#222222"
 QUIET = "#767676"
@@ -87,10 +100,18 @@ def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
         )
 
 
-def save(drawn: Figure, path: Path) -> None:
-    """Write the figure where asked, in the format its name ends in; folders on the way are made."""
+def check_picture(path: Path) -> None:
+    """Refuse a name that no picture can be written under."""
     if path.suffix.lower() not in FORMATS:
         raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
+    if path.is_dir():
+        raise DiscreetError(f"picture {str(path)!r} is a folder; name a file")
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Write the figure where asked, in the format its name ends in; folders on the way are made."""
+    check_picture(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with styled():
+    with styled(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
         drawn.savefig(path, dpi=160, facecolor="white")
