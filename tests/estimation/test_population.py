@@ -383,3 +383,18 @@ def test_few_clients_and_clients_all_alike_are_defined_and_said() -> None:
     certain = np.round(100_000 * np.asarray(sampler.output([0.0, 0.0, 1.0, 0.0]))).astype(np.int64)
     assert population(sampler, counts=certain).doubts == ()
     assert population(sampler, counts=certain).law.estimate == pytest.approx([0, 0, 1, 0], abs=1e-4)
+
+
+def test_the_risk_bounds_the_bias_and_the_lines_are_sharper() -> None:
+    k = 6
+    sampler = dc.OptimalSampler(dc.Simplex(k), epsilon=1.0)
+    held = np.random.default_rng(8).dirichlet(np.full(k, 0.2), 200)
+    q = np.asarray(sampler.output(held)).mean(axis=0)
+    found = population(sampler, counts=np.round(q * 10**12).astype(np.int64))
+    mean = found.statistic("mean")
+    assert mean.bias_by_risk == pytest.approx((k - 1) * float(sampler.risk("tv")))
+    assert mean.bias_by_risk is not None
+    assert abs(held.mean(axis=0) @ np.arange(k) - mean.released) <= mean.bias_by_risk
+    assert mean.high - mean.low < 2 * mean.bias_by_risk
+    assert (found.law.high - found.law.low < 2 * found.largest_bias).all()
+    assert found.statistic("median").bias_by_risk is None

@@ -263,7 +263,8 @@ def _reading(found: "Population", agreed: Agreement) -> str:
     who = " of clients inside the band agreed on" if agreed.family.kind == "band" else ""
     return (
         f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
-        "could have given them. The shares among the samples themselves are one of these."
+        "could have given them. The shares among the samples themselves are one of these. (The worst-case TV alone would allow them "
+        f"to be off by +-{found.largest_bias:.2g}.)"
     )
 
 
@@ -329,6 +330,7 @@ def _record(
         "epsilon": agreed.epsilon,
         "confidence": found.confidence,
         "identifiable": found.exact,
+        "largest_bias_of_samples": found.largest_bias,
         "shares": shares,
         "statistics": [asdict(each) for each in statistics],
         "notes": doubts,

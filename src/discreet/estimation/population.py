@@ -54,7 +54,9 @@ class Shares:
 class Estimate:
     """A statistic of the population. `estimate` is None where it is not identifiable; `released` is its value under Q.
 
-    `blur`: how much of the interval, on each side, is owed to values that are known up to their cell only.
+    `blur`: how much of the interval, on each side, is owed to values that are known up to their cell only. `bias_by_risk`: by how much P
+    and Q can differ by the worst-case TV alone, its oscillation times that; the interval uses the sharper lines, and None means
+    that the statistic is no average.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Estimate:
     high: float
     released: float
     blur: float = 0.0
+    bias_by_risk: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,11 @@ class Population:
     def exact(self) -> bool:
         """Whether the average client is identifiable: estimates are then unbiased, and intervals hold noise alone."""
         return self.inversion.exact
+
+    @cached_property
+    def largest_bias(self) -> float:
+        """The worst-case TV: no event has a share under P further from its share under Q, whoever the clients are."""
+        return float(self.sampler.risk("tv"))
 
     @cached_property
     def released(self) -> Shares:
@@ -197,7 +205,9 @@ class Population:
         high = min(max(self._largest(phi.high, among), least), most)
         estimate = float(self.law.estimate @ phi.values) if self.exact else None
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
-        return Estimate(name, estimate, min(low, high), max(low, high), float(self._frequencies @ phi.values), blur)
+        bias = float(phi.values.max() - phi.values.min()) * self.largest_bias
+        released = float(self._frequencies @ phi.values)
+        return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
 
     def _largest(self, phi: Floats, among: int) -> float:
         """The largest average of phi that P can have given the counts, with the noise of that end.
