@@ -132,6 +132,10 @@ def test_the_truth_of_raw_records_counts_every_client_the_same() -> None:
     assert sorted(laws.tolist()) == [[0.0, 1.0], pytest.approx([8 / 9, 1 / 9])]
     with pytest.raises(dc.DiscreetError, match="outside the domain"):
         average_law(source_of(records), Labels(("a", "c")), value="what")
+    nobody = pl.DataFrame({"who": ["x", None], "what": ["a", "b"]})
+    for law in (average_law, client_laws):
+        with pytest.raises(dc.DiscreetError, match="column 'who' of the frame holds nulls"):
+            law(source_of(nobody), domain, value="what", client="who")
     with pytest.raises(dc.DiscreetError, match="holds no records"):
         average_law(source_of(records.head(0)), domain, value="what")
 

@@ -26,6 +26,7 @@ from discreet.ledger import Budget, Ledger
 from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
 from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
+from tests.fuzz.estimates import plans, populations
 from tests.fuzz.tables import kernels, table_files, tables
 
 SECONDS = 120
@@ -185,6 +186,8 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "continuous samplers": continuous_samplers,
     "tables": tables,
     "kernels": kernels,
+    "plans": plans,
+    "populations": populations,
     "table files": table_files,
 }
 SLOW = ("accounting", "commands", "continuous families", "continuous samplers", "ledgers", "table files", "tables")

@@ -7,6 +7,8 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+import discreet as dc
+from discreet.agreement import Agreement
 from discreet.cli.app import app
 from tests.fuzz.chooser import Chooser
 
@@ -23,11 +25,27 @@ SAMPLING = [
 NEEDED = {
     "tradeoff": ["--outcomes", "--epsilon"], "account": ["--epsilon", "--outcomes"], "certify": ["--outcomes", "--epsilon"],
     "agree": ["--epsilon", "--outcomes"], "ledger create": ["--epsilon"], "audit": ["--epsilon", "--input", "--input"],
+    "plan": ["--outcomes", "--clients"],
 }  # fmt: skip
+ESTIMATING = [
+    "--domain", "--statistic", "--statistic", "--confidence", "--top", "--plot", "--synthetic", "--rows", "--truth", "--value", "--client",
+    "--sample", "--json",
+]  # fmt: skip
+PLANNING = [
+    "--epsilon",
+    "--accuracy",
+    "--confidence",
+    "--domain",
+    "--example",
+    "--client",
+    "--value",
+    "--seed",
+    "--json",
+]
 FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet")
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
-    "nonsense", "",
+    "estimate", "estimate", "plan", "nonsense", "",
 ]  # fmt: skip
 
 
@@ -49,7 +67,7 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
     if c.below(64) == 63:  # these take seconds where they succeed
         command = c.among(["demo", "reproduce"])
     arguments = command.split()
-    options = SAMPLING if command == "sample" else OPTIONS
+    options = {"sample": SAMPLING, "estimate": ESTIMATING, "plan": PLANNING}.get(command, OPTIONS)
     match command:
         case "agree" | "ledger show" | "ledger create" | "secret":
             arguments.append(str(folder / c.among(["file", "nowhere/file", "\x00"])))
@@ -65,6 +83,8 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
             arguments += [c.among(["fig2", "fig3", "fig9", "", "all fig"]), "--quick", "--out", str(folder)]
         case "sample":
             arguments += _sampling(c, folder)
+        case "estimate":
+            arguments += _estimating(c, folder)
     for option in NEEDED.get(command, ()) if c.below(8) else ():
         arguments += [option, c.among(["1", "2", "3", "0.5", "8"]) if c.below(4) else c.text()]
     for _ in range(c.below(4)):
@@ -101,3 +121,25 @@ def _sampling(c: Chooser, folder: Path) -> list[str]:
             [["--domain", folder / "labels.txt"], ["--domain-size", "3"], ["--bounds", "0", "1", "--cells", "4"]]
         )
     return [str(part) for part in found]
+
+
+def _estimating(c: Chooser, folder: Path) -> list[str]:
+    """Samples, their agreement, and some of what may be asked of them."""
+    rows = "".join(f"{c.among(['0', '1', '2', '1', 'x', '', '9', '0.5'])}\n" for _ in range(c.below(6)))
+    (folder / "in.csv").write_text(c.among(["sample\n", "sample\n", "sample\n", "x\n", ""]) + rows)
+    (folder / "labels.txt").write_text("0\n1\n")
+    kind: Any = c.among([dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler])
+    family = c.among(
+        [dc.Simplex(3), dc.Simplex(["0", "1", "x"]), dc.Simplex(1), dc.Band([1, 1, 1], lower=0.5, upper=2.0)]
+    )
+    sampler = kind(family, epsilon=c.among([1e-200, 1e-9, 1.0, 8.0, 1000.0]))
+    interval = (0.0, 1.0) if c.below(4) == 0 and family.labels is None and isinstance(family, dc.Simplex) else None
+    Agreement.of(sampler, interval=interval, rounds=c.among([1, 1, 3])).write(folder / "agreement.json")
+    asked: list[list[Any]] = [
+        [], ["--statistic", c.among(["mean", "variance", "median", "quantile:0.5", "at-most:1", "x"])],
+        ["--synthetic", folder / c.among(["out.csv", "in.csv", "out.parquet", "out.x", "nowhere/out.csv"])],
+        ["--truth", folder / "in.csv", "--value", "sample"],
+    ]  # fmt: skip
+    found: list[Any] = [folder / c.among(["in.csv", "in.csv", "in.csv", "labels.txt", "nowhere.csv"])]
+    found += ["--agreement", folder / c.among(["agreement.json", "agreement.json", "agreement.json", "in.csv"])]
+    return [str(part) for part in [*found, *c.among(asked), *c.among(asked)]]

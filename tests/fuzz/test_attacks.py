@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet import accounting, audit, engines, ledger
+from discreet import accounting, audit, engines, estimation, ledger
 from discreet.cli.app import app
 from tests.fuzz.attacks import ATTACKS, attack
 
@@ -32,9 +32,15 @@ RESULTS = {
     "Certificate",
     "Constants",
     "Entry",
+    "Estimate",
+    "Inversion",
+    "Line",
+    "Outlook",
     "OutputLaw",
+    "Population",
     "PrivacyLoss",
     "Risk",
+    "Shares",
     "Spent",
     "Summary",
     "TestedEvent",
@@ -58,7 +64,7 @@ def test_every_entry_point_keeps_the_contract(name: str) -> None:
 def entry_points() -> dict[str, CodeType]:
     """The code behind every public name that does something: functions, constructors and commands."""
     found = {}
-    for module in (discreet, accounting, audit, engines, ledger):
+    for module in (discreet, accounting, audit, engines, estimation, ledger):
         for name in set(module.__all__) - TOLD - RESULTS - {"__version__"}:
             value: Any = getattr(module, name)
             made = inspect.getattr_static(value, "__init__") if isinstance(value, type) else value

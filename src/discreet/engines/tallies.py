@@ -131,6 +131,8 @@ def _records(source: Source, domain: Domain, value: str, client: str | None) -> 
     held = pl.concat(parts).group_by("who", _KEY).agg(pl.col("len").sum()) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records")
+    if held["who"].null_count():
+        raise DiscreetError(f"column {client!r} of {source.name} holds nulls; filter them out, or name who they are")
     if (held[_KEY] >= int(OUTSIDE)).any():
         raise DiscreetError(
             f"column {value!r} of {source.name} holds nulls or values outside the domain; filter them out"

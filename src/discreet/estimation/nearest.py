@@ -22,9 +22,9 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
         raise DiscreetError(f"vector has shape {v.shape}; it has one number for each outcome")
     for end in (v.min(), v.max()):
         _ENTRIES.check("vector", float(end), "every entry has to be")
-    low, high = (_bound(end, name, v.size) for end, name in ((lower, "lower"), (upper, "upper")))
+    low, high = _bound(lower, "lower", v.size), np.minimum(_bound(upper, "upper", v.size), 1.0)
     if not ((low >= 0.0) & (low <= high)).all():
-        raise DiscreetError("lower and upper are not bounds of probabilities: 0 <= lower <= upper for every outcome")
+        raise DiscreetError("lower and upper are not bounds of probabilities: 0 <= lower <= upper, lower <= 1")
     if not (low.sum() <= 1.0 + SUM_TOLERANCE and high.sum() >= 1.0 - SUM_TOLERANCE):
         raise DiscreetError(f"no law lies between bounds that sum to {low.sum():g} and {high.sum():g}")
     for _ in range(_ROUNDS):

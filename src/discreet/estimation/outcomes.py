@@ -70,5 +70,5 @@ class Outcomes:
 def _is_value(label: Any) -> bool:
     if isinstance(label, str):
         return _DECIMAL.fullmatch(label) is not None
-    number = isinstance(label, (int, float, np.integer, np.floating)) and not isinstance(label, bool)
-    return number and bool(abs(label) <= LARGEST_VALUE)
+    plain = label.item() if isinstance(label, np.generic) else label
+    return isinstance(plain, (int, float)) and not isinstance(plain, bool) and abs(plain) <= LARGEST_VALUE

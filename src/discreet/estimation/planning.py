@@ -154,6 +154,8 @@ def epsilon_for_accuracy(
 
     Never less than `LEAST_EPSILON`: an accuracy that this reaches is one that takes nothing.
     """
+    if not (isinstance(mechanism, type) and issubclass(mechanism, FiniteSampler)):
+        raise DiscreetError(f"mechanism = {mechanism!r} is not a kind of sampler; pass LinearSampler or OptimalSampler")
     POSITIVE.check("accuracy", accuracy)
     check_count("clients", clients)
     noise = Noise(clients, OPEN_UNIT.check("confidence", confidence))

@@ -54,7 +54,7 @@ def at_most(outcomes: Outcomes, threshold: float) -> Phi:
     if outcomes.edges is None:
         return Phi.sharp((outcomes.numeric("at-most") <= threshold).astype(np.float64))
     low, high = outcomes.edges[:-1], outcomes.edges[1:]
-    inside = np.clip((threshold - low) / (high - low), 0.0, 1.0)
+    inside = (np.clip(threshold, low, high) - low) / (high - low)
     return Phi(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
 
 
