@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
 from discreet.agreement import Agreement, FamilyTerms
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from tests.strategies import bands, epsilons, sizes
 
 GOLDEN = Path(__file__).parent / "agreements"
@@ -60,7 +60,7 @@ def test_a_file_with_labels_made_before_reads_the_same_for_ever() -> None:
 
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=100)
-def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[FiniteSampler]) -> None:
+def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[Sampler]) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))
     agreed = Agreement.of(sampler, rounds=data.draw(st.integers(1, 10**6)), purpose=data.draw(st.text(max_size=20)))

@@ -21,7 +21,7 @@ from discreet import (
     OutsideFamilyError,
     Simplex,
 )
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.projection import box as box_module
 from discreet.release import drawing
 from discreet.release.randomness import SystemEntropy
@@ -32,7 +32,7 @@ P = np.array([0.5, 0.3, 0.15, 0.05, 0.0])
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
-def test_a_million_releases_follow_the_stated_law(sampler: type[FiniteSampler], epsilon: float) -> None:
+def test_a_million_releases_follow_the_stated_law(sampler: type[Sampler], epsilon: float) -> None:
     """Black box: drawn from the operating system, compared with output(p). A right law fails once in 10^6 runs."""
     mechanism = sampler(Simplex(5), epsilon=epsilon)
     drawn = np.bincount(mechanism.release(np.tile(P, (1_000_000, 1))), minlength=5)
@@ -56,7 +56,7 @@ def test_randomised_response_of_raw_draws_is_the_linear_sampler() -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_shapes(sampler: type[FiniteSampler]) -> None:
+def test_shapes(sampler: type[Sampler]) -> None:
     mechanism = sampler(Simplex(5), epsilon=1.0)
     many = np.tile(P, (2, 3, 1))
     assert mechanism.output(P).shape == (5,)
@@ -154,7 +154,7 @@ def test_bad_laws(p: Any, message: str, method: str, compiled: bool, monkeypatch
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, -math.inf, "1", None, True, 1j])
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_bad_budgets(sampler: type[FiniteSampler], epsilon: Any) -> None:
+def test_bad_budgets(sampler: type[Sampler], epsilon: Any) -> None:
     with pytest.raises(DiscreetError, match="epsilon = "):
         sampler(Simplex(3), epsilon=epsilon)
 

@@ -22,13 +22,13 @@ import numpy as np
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range, check_count
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.release.randomness import BITS
 from discreet.tradeoff import check_epsilon
 
 VERSION = 1
 
-MECHANISMS: dict[str, type[FiniteSampler]] = {
+MECHANISMS: dict[str, type[Sampler]] = {
     "optimal": OptimalSampler,
     "linear": LinearSampler,
     "mollifier": MollifierSampler,
@@ -136,7 +136,7 @@ class Agreement:
     @classmethod
     def of(
         cls,
-        sampler: FiniteSampler,
+        sampler: Sampler,
         *,
         interval: tuple[float, float] | None = None,
         rounds: int = 1,
@@ -199,7 +199,7 @@ class Agreement:
                 "differ: read it with the agreement it names"
             )
 
-    def sampler(self, family: FiniteFamily | None = None) -> FiniteSampler:
+    def sampler(self, family: FiniteFamily | None = None) -> Sampler:
         """The sampler agreed on. `family`: needed where the agreement does not hold all of it; checked against what it holds."""
         if family is None:
             family = self.family.family()
@@ -209,7 +209,7 @@ class Agreement:
             raise DiscreetError(f"{name} = {given!r} is not the {agreed!r} that was agreed on")
         return MECHANISMS[self.mechanism](family, epsilon=self.epsilon)
 
-    def check_sampler(self, sampler: FiniteSampler) -> None:
+    def check_sampler(self, sampler: Sampler) -> None:
         """Refuse a sampler that is not the one agreed on, and name both agreements."""
         own = Agreement.of(sampler, interval=self.family.interval, rounds=self.rounds, purpose=self.purpose)
         if own.id != self.id:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, epsilon_from_renyi, profile_of, renyi
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.strategies import bands, epsilons, laws, sizes
@@ -31,7 +31,7 @@ def hockey_stick(first: NDArray[np.int64], second: NDArray[np.int64], beta: floa
 
 @given(st.data(), st.sampled_from([OptimalSampler, MollifierSampler]), st.floats(0.0, 1.1))
 @settings(deadline=None, max_examples=150)
-def test_no_two_clients_exceed_the_profile(data: st.DataObject, kind: type[FiniteSampler], share: float) -> None:
+def test_no_two_clients_exceed_the_profile(data: st.DataObject, kind: type[Sampler], share: float) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))
     first, second = sampler.weights([data.draw(laws(family.size)), data.draw(laws(family.size))])
@@ -47,9 +47,7 @@ def test_no_two_clients_exceed_the_profile(data: st.DataObject, kind: type[Finit
     (Band(np.ones(6), lower=0.25, upper=1.375), ([1.375] * 4 + [0.25] * 2, [0.25] * 2 + [1.375] * 4)),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler])
-def test_two_clients_attain_it(
-    kind: type[FiniteSampler], family: Simplex | Band, clients: tuple[list[float], ...]
-) -> None:
+def test_two_clients_attain_it(kind: type[Sampler], family: Simplex | Band, clients: tuple[list[float], ...]) -> None:
     sampler = kind(family, epsilon=0.7)
     profile = profile_of(sampler)
     assert profile.attained

@@ -10,12 +10,12 @@ import pytest
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, NotPrivateWarning, OptimalSampler, Simplex
 from discreet.audit import audited
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 
 Mechanism = Callable[[Any, int], Any]
 
 
-def released(sampler: FiniteSampler, seed: int) -> Mechanism:
+def released(sampler: Sampler, seed: int) -> Mechanism:
     """A sampler as a black box on clients with a law; seeded, so that the test has one outcome."""
     rng = np.random.default_rng(seed)
 
@@ -165,7 +165,7 @@ def test_delta_forgives_rare_events() -> None:
     ],
     ids=["optimal", "linear", "mollifier", "band"],
 )  # fmt: skip
-def test_the_innocent_are_left_alone(sampler: FiniteSampler, laws: list[Any]) -> None:
+def test_the_innocent_are_left_alone(sampler: Sampler, laws: list[Any]) -> None:
     """50 audits of each of four right mechanisms, 200 in all, at 99 %."""
     mechanism = released(sampler, 10)
     accused = sum(audited(mechanism, laws, epsilon=sampler.epsilon, draws=4_000).refuted for _ in range(50))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
 from discreet.audit import certificate, certificate_of, verify
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import log_bracket
 from discreet.release import TOTAL
 from tests.strategies import bands, epsilons, sizes
@@ -43,7 +43,7 @@ def test_logarithms_are_bracketed(ratio: Fraction) -> None:
 
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler])
 @pytest.mark.parametrize("family", [Simplex(10), Band(np.ones(6), lower=0.5, upper=2.0)])
-def test_extreme_clients_realise_all_of_epsilon(kind: type[FiniteSampler], family: Simplex | Band) -> None:
+def test_extreme_clients_realise_all_of_epsilon(kind: type[Sampler], family: Simplex | Band) -> None:
     found = certificate(kind(family, epsilon=1.0))
     assert found.holds
     assert 1 - Fraction(1, 10**12) < found.realised[0] <= found.realised[1] < 1
@@ -53,7 +53,7 @@ def test_extreme_clients_realise_all_of_epsilon(kind: type[FiniteSampler], famil
 
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=60)
-def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind: type[FiniteSampler]) -> None:
+def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind: type[Sampler]) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     found = certificate(kind(family, epsilon=data.draw(epsilons(1e-3, 40.0))))
     assert found.holds

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import release
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.release import TOTAL, sparse
 from discreet.release.canonical import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
 from discreet.release.keyed import Secret, uniform, words
@@ -23,7 +23,7 @@ Histogram = dict[int, float]
 
 
 @st.composite
-def problems(draw: st.DrawFn, largest: int = 60) -> tuple[FiniteSampler, Histogram]:
+def problems(draw: st.DrawFn, largest: int = 60) -> tuple[Sampler, Histogram]:
     """A sampler and a client's counts: few and many outcomes, equal and unequal counts."""
     k = draw(st.integers(1, largest))
     sampler = draw(st.sampled_from(SAMPLERS))(dc.Simplex(k), epsilon=draw(epsilons(1e-3, 30.0)))
@@ -32,13 +32,13 @@ def problems(draw: st.DrawFn, largest: int = 60) -> tuple[FiniteSampler, Histogr
     return sampler, {x: float(draw(st.integers(1, top))) for x in sorted(held)}
 
 
-def law(sampler: FiniteSampler, counts: Histogram) -> NDArray[np.float64]:
+def law(sampler: Sampler, counts: Histogram) -> NDArray[np.float64]:
     dense = np.zeros(sampler.family.size)
     dense[list(counts)] = list(counts.values())
     return np.asarray(sampler.family.law(counts=dense)[None])
 
 
-def sparse_outcomes(sampler: FiniteSampler, counts: Histogram, integers: Any) -> list[int]:
+def sparse_outcomes(sampler: Sampler, counts: Histogram, integers: Any) -> list[int]:
     plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
     outcomes = np.array(sorted(counts), dtype=np.uint32)
     masses = np.array([counts[x] for x in sorted(counts)])
@@ -51,7 +51,7 @@ def sparse_outcomes(sampler: FiniteSampler, counts: Histogram, integers: Any) ->
 @given(problems())
 @example((dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), {1: 1.0}))
 @example((dc.OptimalSampler(dc.Simplex(1), epsilon=1.0), {0: 5.0}))
-def test_the_two_laws_are_one(problem: tuple[FiniteSampler, Histogram]) -> None:
+def test_the_two_laws_are_one(problem: tuple[Sampler, Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
@@ -66,7 +66,7 @@ def test_the_two_laws_are_one(problem: tuple[FiniteSampler, Histogram]) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(problems(largest=40), st.data())
-def test_any_integer_gives_the_same_outcome(problem: tuple[FiniteSampler, Histogram], data: st.DataObject) -> None:
+def test_any_integer_gives_the_same_outcome(problem: tuple[Sampler, Histogram], data: st.DataObject) -> None:
     sampler, counts = problem
     integers = data.draw(st.lists(st.integers(0, TOTAL - 1), min_size=1, max_size=30))
     dense = np.repeat(law(sampler, counts), len(integers), axis=0)
@@ -94,7 +94,7 @@ def test_a_client_without_records_draws_from_the_reference(k: int, epsilon: floa
 
 @pytest.mark.parametrize("k", [10**3, 10**6, 10**8, 2**32 - 4])
 @pytest.mark.parametrize("mechanism", SAMPLERS)
-def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[FiniteSampler]) -> None:
+def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Sampler]) -> None:
     """Found by bisection on the steps of the draw itself: within the box, hence within e^epsilon of any other client's."""
     sampler = mechanism(dc.Simplex(k), epsilon=3.0)
     lattice = sampler.lattice
@@ -123,7 +123,7 @@ def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Finite
         assert weight / TOTAL == pytest.approx(unclipped(sampler, p), rel=1e-6)
 
 
-def unclipped(sampler: FiniteSampler, p: float) -> float:
+def unclipped(sampler: Sampler, p: float) -> float:
     """Q of an outcome of mass p for the client above, in closed form: none of its outcomes is clipped."""
     k, b, gamma = sampler.family.size, sampler.constants.b, sampler.constants.gamma
     if isinstance(sampler, dc.LinearSampler):
@@ -147,7 +147,7 @@ def columns(
 
 
 def drawn(
-    sampler: FiniteSampler, clients: sparse.Clients
+    sampler: Sampler, clients: sparse.Clients
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64]]:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     plan = sparse.Plan.of(sampler.lattice, sampler._mixing)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Band, LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL, drawing
 from tests.exact import assert_private, spelled_out
@@ -31,7 +31,7 @@ def test_optimal_sampler_on_the_simplex(low: float, high: float, data: st.DataOb
 @pytest.mark.parametrize("sampler", [LinearSampler, MollifierSampler])
 @given(st.data())
 @settings(HARD, max_examples=1_000)
-def test_rivals_on_the_simplex(sampler: type[FiniteSampler], data: st.DataObject) -> None:
+def test_rivals_on_the_simplex(sampler: type[Sampler], data: st.DataObject) -> None:
     k = data.draw(sizes(500))
     epsilon = data.draw(epsilons())
     weights = sampler(Simplex(k), epsilon=epsilon).weights([data.draw(laws(k)), data.draw(laws(k))])
@@ -58,7 +58,7 @@ def test_linear_sampler_on_a_band(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
-def test_large_domain(sampler: type[FiniteSampler], epsilon: float) -> None:
+def test_large_domain(sampler: type[Sampler], epsilon: float) -> None:
     k = 128_000
     rng = np.random.default_rng(7)
     point, uniform, tail = np.eye(1, k)[0], np.full(k, 1 / k), rng.pareto(0.5, k)

@@ -26,7 +26,7 @@ from fractions import Fraction
 from discreet.errors import NON_NEGATIVE, Range
 from discreet.families import Simplex
 from discreet.families.band import Bounds
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.release import TOTAL
 from discreet.tradeoff import Constants, is_identity, optimal_constants
@@ -78,7 +78,7 @@ class BoxProfile:
         return optimal_constants(Bounds(0.0, 1.0 / self.alpha), min(self.epsilon, _NO_UNDERFLOW))
 
 
-def profile_of(sampler: FiniteSampler) -> BoxProfile:
+def profile_of(sampler: Sampler) -> BoxProfile:
     """The profile of the integers that a sampler draws with."""
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
     shared = Fraction(sampler.lattice.shared, TOTAL)
@@ -87,7 +87,7 @@ def profile_of(sampler: FiniteSampler) -> BoxProfile:
     return BoxProfile(epsilon=epsilon, alpha=max(alpha, _ALPHA.low), attained=_attained(sampler, alpha))
 
 
-def _attained(sampler: FiniteSampler, alpha: float) -> bool:
+def _attained(sampler: Sampler, alpha: float) -> bool:
     """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, places = sampler.family, alpha * sampler.family.size
     whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * family.size

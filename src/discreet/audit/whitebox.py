@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
 from discreet.tradeoff import check_epsilon
 
@@ -130,7 +130,7 @@ def certificate_of(
     return Certificate(check_epsilon(epsilon), mechanism, names, tuple(map(tuple, rows)), None)
 
 
-def certificate(sampler: FiniteSampler, *, epsilon: float | None = None, most_inputs: int = MOST_INPUTS) -> Certificate:
+def certificate(sampler: Sampler, *, epsilon: float | None = None, most_inputs: int = MOST_INPUTS) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
     `epsilon`: the claim, by default the sampler's own. At most `most_inputs` rows, evenly spread over the outcomes.

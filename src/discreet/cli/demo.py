@@ -116,16 +116,7 @@ def _draw_lesson(lesson: Lesson, picture: Path) -> None:
     from discreet.plots.style import save
 
     found = lesson.found
-    shares = PopulationShares(
-        names=[str(name) for name in found.outcomes.names],
-        estimate=found.law.estimate,
-        low=found.law.low,
-        high=found.law.high,
-        truth=lesson.truth,
-        edges=None,
-        exact=found.exact,
-        confidence=found.confidence,
-    )
+    shares = PopulationShares.of(found, lesson.truth)
     epsilon = found.sampler.epsilon
     client = Revealed(lesson.client, lesson.records, lesson.held, lesson.drawn_from, lesson.released, epsilon)
     title = f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}"

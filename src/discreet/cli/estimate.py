@@ -347,15 +347,6 @@ def _draw(found: "Population", known: Any, path: Path, top: int) -> None:
     from discreet.plots.estimates import PopulationShares, estimate_figure
     from discreet.plots.style import save
 
-    shown = PopulationShares(
-        names=[str(name) for name in found.outcomes.names],
-        estimate=found.law.estimate,
-        low=found.law.low,
-        high=found.law.high,
-        truth=known,
-        edges=found.outcomes.edges,
-        exact=found.exact,
-        confidence=found.confidence,
-    )
+    shown = PopulationShares.of(found, known)
     title = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
     save(estimate_figure(shown, title=title, most=top), path)

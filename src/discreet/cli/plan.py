@@ -12,14 +12,14 @@ from discreet.cli.printing import counted, json_number, number, say, table, writ
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 
 if TYPE_CHECKING:
     from discreet.estimation import Outlook
     from discreet.estimation.simulation import Rehearsal
 
 USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)
-KINDS: dict[str, type[FiniteSampler]] = {"linear": LinearSampler, "optimal": OptimalSampler}
+KINDS: dict[str, type[Sampler]] = {"linear": LinearSampler, "optimal": OptimalSampler}
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,7 @@ def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confide
     )
 
 
-def _smallest(
-    kind: type[FiniteSampler], family: Simplex, clients: int, accuracy: float, confidence: float
-) -> float | None:
+def _smallest(kind: type[Sampler], family: Simplex, clients: int, accuracy: float, confidence: float) -> float | None:
     from discreet.estimation import epsilon_for_accuracy
 
     try:

@@ -10,7 +10,7 @@ from discreet.agreement import MECHANISMS, Agreement
 from discreet.engines.domains import OUTSIDE, Cells, Domain, Labels, Numbers, as_domain
 from discreet.engines.terms import agreed, agreed_domain
 from discreet.errors import DiscreetError
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.release.keyed import RunKey, Secret, fresh_secret
 
 NULLS = ("error", "drop", "other")
@@ -195,7 +195,7 @@ class Job:
 
     columns: Columns
     domain: Domain
-    sampler: FiniteSampler
+    sampler: Sampler
     agreement: Agreement
     key: RunKey
     nulls: str

@@ -18,7 +18,7 @@ from discreet.engines.jobs import FEW, few
 from discreet.engines.terms import agreed_domain
 from discreet.errors import DiscreetError
 from discreet.estimation.population import LARGEST
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"
@@ -33,7 +33,7 @@ class Tally:
     named: bool
 
 
-def agreed_outcomes(agreement: Agreement, labels: tuple[Any, ...] | None = None) -> tuple[Domain, FiniteSampler]:
+def agreed_outcomes(agreement: Agreement, labels: tuple[Any, ...] | None = None) -> tuple[Domain, Sampler]:
     """The outcomes of an agreement and its sampler. `labels`: needed where it holds but their digest; checked against it."""
     terms = agreement.family
     if terms.kind == "simplex":

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
-from discreet.mechanisms.sampler import FiniteSampler, ProjectingSampler
+from discreet.mechanisms.sampler import ProjectingSampler, Sampler
 
 Floats = NDArray[np.float64]
 _LEAST_WEIGHT = 1e-100  # of a client's own law in what is drawn from: with less, estimates would overflow
@@ -76,9 +76,9 @@ class Inversion:
         return np.minimum(self.high(mu, q), 1.0 - self.low.total + self.low(mu, q))
 
 
-def inversion_of(sampler: FiniteSampler) -> Inversion:
+def inversion_of(sampler: Sampler) -> Inversion:
     """The lines of a sampler whose clients are members of its family."""
-    if not isinstance(sampler, FiniteSampler):
+    if not isinstance(sampler, Sampler):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler; pass the one that released the samples")
     constants = sampler.constants
     if constants.r1 == constants.r2 or (isinstance(sampler.family, (Simplex, Band)) and sampler.family.size == 1):

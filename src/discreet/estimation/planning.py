@@ -19,7 +19,7 @@ from discreet.estimation.inversion import Inversion, inversion_of
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families.laws import as_floats
 from discreet.mechanisms import LinearSampler
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
 _PLACES = 129
@@ -57,7 +57,7 @@ class Outlook:
     total: float | None
 
 
-def outlook(sampler: FiniteSampler, *, mechanism: str, clients: int, confidence: float = 0.95) -> Outlook:
+def outlook(sampler: Sampler, *, mechanism: str, clients: int, confidence: float = 0.95) -> Outlook:
     """The promise for the most likely outcome of the reference (any outcome, if it is uniform)."""
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
@@ -82,14 +82,14 @@ def outlook(sampler: FiniteSampler, *, mechanism: str, clients: int, confidence:
     )
 
 
-def half_width(inversion: Inversion, sampler: FiniteSampler, mass: float, noise: Noise) -> float:
+def half_width(inversion: Inversion, sampler: Sampler, mass: float, noise: Noise) -> float:
     """The largest half-width of the interval of an outcome's share, over every released share that it can have."""
     least, most = _released_range(sampler, mass)
     released = np.append(np.linspace(least, most, _PLACES), min(max(least, 0.5), most))  # the noise is largest at 1/2
     return float(_half_widths(inversion, mass, released, noise).max())
 
 
-def _released_range(sampler: FiniteSampler, mass: float) -> tuple[float, float]:
+def _released_range(sampler: Sampler, mass: float) -> tuple[float, float]:
     """The least and the largest share under laws in the box of an outcome with that reference mass."""
     b, B = sampler.constants.b, sampler.constants.B
     others = 1.0 - mass
@@ -97,7 +97,7 @@ def _released_range(sampler: FiniteSampler, mass: float) -> tuple[float, float]:
     return least, max(least, min(B * mass, 1.0 - b * others))
 
 
-def _largest_mass(sampler: FiniteSampler) -> float:
+def _largest_mass(sampler: Sampler) -> float:
     if isinstance(sampler.family, ContinuousFamily):
         raise DiscreetError(
             f"{sampler!r}: a plan is for finitely many outcomes; plan for its cells, as a Simplex or a Band of as many"
@@ -113,7 +113,7 @@ def _half_widths(inversion: Inversion, mass: float, released: Floats, noise: Noi
     return found
 
 
-def clients_for(sampler: FiniteSampler, *, accuracy: float, confidence: float = 0.95, mass: float | None = None) -> int:
+def clients_for(sampler: Sampler, *, accuracy: float, confidence: float = 0.95, mass: float | None = None) -> int:
     """How many clients bring every share within `accuracy`, whatever the population.
 
     `mass`: of the outcome in question under the reference, if not that of the most likely one.
@@ -143,7 +143,7 @@ def clients_for(sampler: FiniteSampler, *, accuracy: float, confidence: float = 
 
 
 def epsilon_for_accuracy(
-    mechanism: type[FiniteSampler],
+    mechanism: type[Sampler],
     family: FiniteFamily,
     *,
     clients: int,
@@ -154,7 +154,7 @@ def epsilon_for_accuracy(
 
     Never less than `LEAST_EPSILON`: an accuracy that this reaches is one that takes nothing.
     """
-    if not (isinstance(mechanism, type) and issubclass(mechanism, FiniteSampler)):
+    if not (isinstance(mechanism, type) and issubclass(mechanism, Sampler)):
         raise DiscreetError(f"mechanism = {mechanism!r} is not a kind of sampler; pass LinearSampler or OptimalSampler")
     POSITIVE.check("accuracy", accuracy)
     check_count("clients", clients)

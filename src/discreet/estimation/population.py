@@ -27,7 +27,7 @@ from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.families.laws import as_floats
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.quadrature import Panels
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ class Population:
     reference: Floats
     inversion: Inversion
     bounds: Bounds
-    sampler: FiniteSampler
+    sampler: Sampler
     confidence: float
 
     @property
@@ -266,7 +266,7 @@ class Population:
 
 
 def population(
-    sampler: FiniteSampler,
+    sampler: Sampler,
     *,
     samples: ArrayLike | None = None,
     counts: ArrayLike | None = None,
@@ -306,7 +306,7 @@ def population(
     return Population(outcomes, counted, reference, inversion, sampler.bounds, sampler, float(confidence))
 
 
-def _counted(samples: Any, sampler: FiniteSampler, outcomes: Outcomes) -> NDArray[np.int64]:
+def _counted(samples: Any, sampler: Sampler, outcomes: Outcomes) -> NDArray[np.int64]:
     if outcomes.edges is None:
         numbers = sampler.family.numbers(np.asarray(samples).tolist() if isinstance(samples, np.ndarray) else samples)
     else:

@@ -14,7 +14,7 @@ from discreet.errors import check_count
 from discreet.estimation.planning import MOST_CLIENTS
 from discreet.estimation.population import population
 from discreet.families.laws import as_floats
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class Rehearsal:
 
 
 def rehearsed(
-    sampler: FiniteSampler,
+    sampler: Sampler,
     laws: ArrayLike,
     *,
     clients: int,

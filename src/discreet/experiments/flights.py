@@ -18,7 +18,7 @@ from discreet.divergences import divergence
 from discreet.errors import DiscreetError
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 
@@ -153,7 +153,7 @@ def _guarantee(sampler: OptimalSampler, laws: NDArray[np.float64]) -> Guarantee:
     )
 
 
-def _costs(samplers: Mapping[str, FiniteSampler], laws: NDArray[np.float64]) -> list[Cost]:
+def _costs(samplers: Mapping[str, Sampler], laws: NDArray[np.float64]) -> list[Cost]:
     outputs = {name: sampler.output(laws) for name, sampler in samplers.items()}
     return [
         Cost(name, measure, float(sampler.risk(measure)), np.asarray(divergence(measure)(laws, outputs[name])))

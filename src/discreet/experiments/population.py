@@ -35,7 +35,7 @@ from discreet.experiments.frequency_oracles import FrequencyOracle, LocalHashing
 from discreet.experiments.records import Row
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,7 +114,7 @@ class Clients:
         """Everything recorded of this set at one budget."""
         family = Simplex(len(self.declared.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
-        samplers: dict[str, FiniteSampler] = {
+        samplers: dict[str, Sampler] = {
             "optimal": OptimalSampler(family, epsilon=epsilon),
             "linear": linear,
             "mollifier": MollifierSampler(family, epsilon=epsilon),
@@ -150,7 +150,7 @@ class Clients:
             "uniform": {measure: float(value) for measure, value in uniform.items()},
         }
 
-    def _realised(self, samplers: Mapping[str, FiniteSampler]) -> Row:
+    def _realised(self, samplers: Mapping[str, Sampler]) -> Row:
         realised, own, bias = {}, {}, {}
         for name, sampler in samplers.items():
             q = sampler.output(self.laws)
@@ -172,7 +172,7 @@ class Clients:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
-def _released(sampler: FiniteSampler, laws: Floats, rng: np.random.Generator) -> Integers:
+def _released(sampler: Sampler, laws: Floats, rng: np.random.Generator) -> Integers:
     """The library's own release, with a seed: an experiment on published data, not a private one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)

@@ -30,7 +30,7 @@ from discreet.agreement import Agreement
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
 from discreet.families.laws import as_floats
 from discreet.ledger.budget import Budget, Spent
-from discreet.mechanisms.sampler import FiniteSampler
+from discreet.mechanisms.sampler import Sampler
 
 FORMAT = "discreet ledger 1"
 _WAIT_SECONDS = 10.0
@@ -106,7 +106,7 @@ class Ledger:
             database.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
         return found
 
-    def release(self, sampler: FiniteSampler, p: ArrayLike, *, agreement: Agreement, round: int = 1) -> Any:
+    def release(self, sampler: Sampler, p: ArrayLike, *, agreement: Agreement, round: int = 1) -> Any:
         """One private sample of this client, paid for: the same again for the same agreement, law and round."""
         law = as_floats(p, "p", sampler.family.size)
         if law.ndim != 1:

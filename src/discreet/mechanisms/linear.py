@@ -16,14 +16,14 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, OutsideFamilyError
 from discreet.families import Band, Simplex
 from discreet.mechanisms.outputs import OutputLaw
-from discreet.mechanisms.sampler import Client, FiniteSampler
+from discreet.mechanisms.sampler import Client, Sampler
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, minimax_risk, optimal_constants
 
 
 @final
-class LinearSampler(FiniteSampler):
+class LinearSampler(Sampler):
     """gamma P + (1 - gamma) mu. Refuses a client outside its family, for whom it would not be what it claims.
 
     (The integer lattice would keep even such a client private, but the law would no longer be linear in P, and whoever

@@ -35,7 +35,7 @@ Client = LogDensity | Callable[..., Any]
 _BLOCK = 1 << 22  # clients times atoms held at a time
 
 
-class FiniteSampler(abc.ABC):
+class Sampler(abc.ABC):
     """An epsilon-LDP sampler on finitely many atoms. Final classes say which box, and whether they project or mix.
 
     `how` says how a continuous client is released: `Cells`, `Points` or `Density`; by default cells up to three dimensions.
@@ -217,7 +217,7 @@ class FiniteSampler(abc.ABC):
         return f"{type(self).__name__}({self.family!r}, epsilon={self.epsilon:g}{given})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FiniteSampler) and type(self) is type(other) and self._identity() == other._identity()
+        return isinstance(other, Sampler) and type(self) is type(other) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash((type(self), *self._identity()))
@@ -226,7 +226,7 @@ class FiniteSampler(abc.ABC):
         return (self.family, self.epsilon, self.how)
 
 
-class ProjectingSampler(FiniteSampler):
+class ProjectingSampler(Sampler):
     """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
 
     def scale(self, p: ArrayLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.estimation import Population
 from discreet.plots.style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
 
 Floats = NDArray[np.float64]
@@ -27,6 +28,13 @@ class PopulationShares:
     edges: Floats | None
     exact: bool
     confidence: float
+
+    @classmethod
+    def of(cls, found: Population, truth: Floats | None) -> "PopulationShares":
+        """Those of an estimated population."""
+        law, outcomes = found.law, found.outcomes
+        names = [str(name) for name in outcomes.names]
+        return cls(names, law.estimate, law.low, law.high, truth, outcomes.edges, found.exact, found.confidence)
 
     @property
     def colour(self) -> str:
