@@ -69,7 +69,8 @@ def demo(
 def _lesson_told(lesson: Lesson) -> str:
     return (
         f"[bold]What the curator learns[/bold]: in another collection each of the {lesson.found.clients:,} aircraft releases "
-        f"one [bold]time zone[/bold] it flew to, by the linear mechanism, again at epsilon = {lesson.found.sampler.epsilon:g}. "
+        "one [bold]time zone[/bold], drawn privately from its log by the linear mechanism, again at "
+        f"epsilon = {lesson.found.sampler.epsilon:g}. "
         f"{lesson.client} released [bold]{lesson.released}[/bold]. The average aircraft's shares, with 95 % intervals:"
     )
 
