@@ -105,6 +105,13 @@ def test_the_api_page_documents_exactly_the_public_names() -> None:
     assert set(documented) == set(discreet.__all__)
 
 
+@pytest.mark.parametrize("package", ["engines", "estimation", "accounting", "audit", "ledger"])
+def test_the_api_page_lists_exactly_the_names_of_each_package(package: str) -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `discreet.{package}`")]
+    assert set(re.findall(r"`(\w+)`", row)) == set(importlib.import_module(f"discreet.{package}").__all__)
+
+
 def test_the_theorem_table_names_things_that_exist() -> None:
     page = (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
     rows = [
