@@ -76,6 +76,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "engines", "estimation"])
+
+
 def __getattr__(name: str) -> Any:
     """`discreet.engines` and `discreet.estimation` are imported when they are first used: they need more than numpy."""
     if name in ("engines", "estimation"):

@@ -184,3 +184,26 @@ def test_one_sample_and_several_rounds_are_told(run: Run, tmp_path: Path) -> Non
     text = " ".join(result.stdout.split())
     for words in ("1 sample, linear on 3 outcomes", "one client tells a share", "has 2 rounds", "taken on trust"):
         assert words in text
+
+
+def test_parquet_samples_carry_their_agreement_with_its_labels(
+    run: Run, refusal: Callable[..., str], files: Path
+) -> None:
+    with_file = run(*arguments(files, "linear", "--json"))
+    alone = run("estimate", str(files / "linear.parquet"), "--json")
+    assert alone.exit_code == 0, alone.output
+    assert alone.stdout == with_file.stdout
+    pl.read_parquet(files / "linear.parquet").with_columns(pl.col("agreement").cast(pl.String)).write_csv(
+        files / "s.csv"
+    )
+    assert "give --agreement FILE" in refusal("estimate", str(files / "s.csv"))
+
+
+def test_raw_values_taken_for_samples_are_noticed_first(run: Run, files: Path) -> None:
+    result = run(
+        "estimate", str(files / "flights.parquet"), "--agreement", str(files / "linear.json"), "--sample", "dest"
+    )
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    assert "raw values instead of samples" in told
+    assert told.index("raw values") < told.index("95 % interval")

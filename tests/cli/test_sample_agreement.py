@@ -167,3 +167,46 @@ def test_a_release_that_fails_leaves_no_agreement(folder: Path, refusal: Callabl
     line = refusal(*BASE, "--epsilon", "1", "--domain", "few.txt", "--write-agreement", "used.json")
     assert "outside the domain" in line
     assert not Path("used.json").exists()
+
+
+def test_the_input_is_never_replaced(refusal: Callable[..., str], tmp_path: Path) -> None:
+    raw = tmp_path / "in" / "raw.csv"
+    raw.parent.mkdir()
+    raw.write_text("client,value\na,0\nb,1\n")
+    before = raw.read_bytes()
+    for source, output in (
+        (raw, raw),
+        (raw.parent, raw.parent / "out.csv"),
+        (raw.parent / "*.csv", raw.parent / "new.csv"),
+    ):
+        told = refusal(
+            "sample",
+            str(source),
+            "--client",
+            "client",
+            "--value",
+            "value",
+            "--domain-size",
+            "2",
+            "--epsilon",
+            "1",
+            "-o",
+            str(output),
+        )
+        assert "would replace" in told
+    assert raw.read_bytes() == before
+    assert sorted(path.name for path in raw.parent.iterdir()) == ["raw.csv"]
+
+
+def test_a_table_is_no_domain_and_a_slip_is_noticed(refusal: Callable[..., str], tmp_path: Path) -> None:
+    raw, names = tmp_path / "raw.csv", tmp_path / "names.txt"
+    raw.write_text("client,value\na,Amsterdm\n")
+    names.write_text("Amsterdam\nBerlin\n")
+    told = refusal("agree", str(tmp_path / "a.json"), "--domain", str(raw), "--epsilon", "1")
+    assert "one label on each line" in told
+    assert not (tmp_path / "a.json").exists()
+    told = refusal(
+        "sample", str(raw), "--client", "client", "--value", "value", "--domain", str(names), "--epsilon", "1",
+        "-o", str(tmp_path / "out.csv"),
+    )  # fmt: skip
+    assert "did you mean 'Amsterdam'?" in told

@@ -17,8 +17,7 @@ import pytest
 from pyarrow import csv
 
 from discreet.engines import Request, sample_file
-from discreet.engines.inputs import client_list, file_source, standard_input
-from discreet.engines.local import METADATA
+from discreet.engines.inputs import METADATA, client_list, file_source, standard_input
 from discreet.engines.outputs import format_of, writer_to
 from discreet.errors import DiscreetError
 from tests.engines.tables import SECRET, by_client, expected, rows
@@ -133,7 +132,7 @@ def test_places_that_will_not_do(tmp_path: Path) -> None:
     cases = [
         (tmp_path / "nowhere.parquet", tmp_path / "out.parquet", "does not exist"),
         (tmp_path / "empty", tmp_path / "out.parquet", "holds no"),
-        (tmp_path, tmp_path / "out.parquet", "mixes csv and parquet"),
+        (tmp_path, tmp_path.parent / f"{tmp_path.name}.parquet", "mixes csv and parquet"),
         (tmp_path / "in.parquet", tmp_path / "out.xlsx", "ends in none of"),
         (tmp_path / "in.parquet", tmp_path / "no" / "out.parquet", "cannot be written"),
         (tmp_path / "in.parquet", tmp_path / "empty", "ends in none of"),

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.engines import Cells, sample
 from discreet.engines import parts as parts_module
-from discreet.engines.inputs import source_of
+from discreet.engines.inputs import METADATA, source_of
 from discreet.engines.jobs import Request
-from discreet.engines.local import METADATA, LocalRelease
+from discreet.engines.local import LocalRelease
 from discreet.engines.parts import Parts
 from discreet.errors import DiscreetError
 from tests.engines.tables import SECRET, by_client, expected, rows

@@ -398,3 +398,14 @@ def test_the_risk_bounds_the_bias_and_the_lines_are_sharper() -> None:
     assert mean.high - mean.low < 2 * mean.bias_by_risk
     assert (found.law.high - found.law.low < 2 * found.largest_bias).all()
     assert found.statistic("median").bias_by_risk is None
+
+
+def test_columns_of_tables_are_samples_as_they_are() -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    sampler = dc.LinearSampler(dc.Simplex(["a", "b"]), epsilon=1.0)
+    samples = ["a", "b", "a"]
+    for column in (samples, np.array(samples), pa.array(samples), pa.chunked_array([samples]), pl.Series(samples)):
+        assert population(sampler, samples=column).counts.tolist() == [2, 1]
+    assert "3 samples" in repr(population(sampler, samples=samples))

@@ -33,7 +33,12 @@ def agree(
     upper: Annotated[
         float | None, typer.Option(metavar="C2", help="Laws are at most this multiple of uniform.")
     ] = None,
-    mechanism: Annotated[str, typer.Option(metavar="NAME", help="optimal, linear or mollifier.")] = "optimal",
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="optimal, linear or mollifier (which `discreet sample` does not release by)."
+        ),
+    ] = "optimal",
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
     check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
@@ -44,6 +49,9 @@ def agree(
     `discreet sample --agreement FILE` releases under it.
     """
     if check:
+        given = {"--epsilon": epsilon, "--outcomes": outcomes, "--domain": domain, "--bounds": bounds}
+        for option in (name for name, value in given.items() if value is not None):
+            raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     else:
         if epsilon is None:
@@ -58,10 +66,26 @@ def agree(
         write_json({"id": found.id, "agreement": found.document})
         return
     spent = f"epsilon = {found.epsilon:g}" + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
-    lines = [f"{found.mechanism} on {found.family.size:,} outcomes, {spent}"]
+    lines = [f"{found.mechanism} on {found.family.size:,} outcomes{_few(found)}, {spent}"]
     if found.purpose:
         lines.append(f"for: {escape(found.purpose)}")
-    say("\n".join([*lines, f"id {found.id}"]))
+    lines.append(f"id {found.id}")
+    if not check:
+        lines.append(f"written to {escape(str(file))}; it names the outcomes, which must be public")
+        if found.mechanism != "linear":
+            lines.append(
+                "(to learn the population rather than to have samples like their clients, take --mechanism linear)"
+            )
+    say("\n".join(lines))
+
+
+def _few(found: Agreement) -> str:
+    """The first and the last outcomes, so that a wrong list of them is noticed."""
+    names = found.family.names
+    if names is None:
+        return ""
+    shown = [str(name) for name in names] if len(names) <= 4 else [str(names[0]), str(names[1]), "...", str(names[-1])]
+    return escape(f" ({', '.join(shown)})")
 
 
 def _whole(

@@ -55,7 +55,13 @@ def _fail(message: str) -> NoReturn:
     sys.exit(USER_ERROR)
 
 
-app = typer.Typer(cls=OneLineErrors, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=OneLineErrors,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -70,17 +76,18 @@ def discreet(
         typer.echo(context.get_help())
 
 
-app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
+# in the order of the work
+app.command(short_help="The main job on bundled real data, with pictures.")(demo)
 app.command(short_help="Choose epsilon and mechanism before anything is collected.")(plan)
-app.command(short_help="The main job on bundled real data, with a picture.")(demo)
+app.command(short_help="Write what client and curator agree on.")(agree)
+app.command(short_help="Make the secret that lets a release be repeated.")(secret)
+app.command(short_help="One private sample for each client of a table.")(sample)
+app.command(short_help="The population behind such samples, with intervals.")(estimate)
+app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
 app.command(short_help="What several samples add up to, and what shuffling buys.")(account)
 app.command(short_help="Try to refute a claim of privacy from samples alone.")(audit)
 app.command(short_help="Prove a sampler's privacy in integers, as a file.")(certify)
+app.command(short_help="Every figure of the paper, beside the published numbers.")(reproduce)
 app.add_typer(
     ledger, name="ledger", short_help="A client's budget, charged before a sample leaves.", help="A client's budget."
 )
-app.command(short_help="One private sample for each client of a table.")(sample)
-app.command(short_help="The population behind such samples, with intervals.")(estimate)
-app.command(short_help="Make the secret that lets a release be repeated.")(secret)
-app.command(short_help="Write what client and curator agree on.")(agree)
-app.command(short_help="Every figure of the paper, beside the published numbers.")(reproduce)

@@ -26,7 +26,12 @@ def estimate(
         str,
         typer.Argument(metavar="IN", help="Samples, as `discreet sample` writes them: a file, a folder, a glob, or -."),
     ],
-    agreement: Annotated[Path, typer.Option(metavar="FILE", help="What they were released under.")],
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What they were released under. Parquet and Arrow files of `discreet sample` carry it."
+        ),
+    ] = None,
     domain: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The labels, where the agreement holds a digest of them only.")
     ] = None,
@@ -70,7 +75,7 @@ def estimate(
     check_count("top", top)
     _check_options(rows, synthetic, truth, value, client)
     _check_written(source, agreement, plot, synthetic, rows, truth)
-    agreed = Agreement.read(agreement)
+    agreed = _agreed(source, agreement)
     outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
     if source == _STANDARD:
         with standard_input(None) as stream:
@@ -109,7 +114,8 @@ def _told(
     by_client: bool,
 ) -> list[Any]:
     """What people read."""
-    blocks: list[Any] = [_headline(found, agreed), _shares(found, known, top)]
+    notes = [f"[bold red]Note[/bold red]: {escape(doubt)}." for doubt in doubts]
+    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, top)]
     if len(found.counts) > top:
         blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
     if statistics:
@@ -118,8 +124,7 @@ def _told(
     if known is not None:
         truth = "average client" if by_client else "average of all records (with --client: the average client)"
         blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelities(found, known)]
-    blocks.append(_choice(found))
-    return blocks + [f"[bold]Note[/bold]: {escape(doubt)}." for doubt in doubts]
+    return [*blocks, _choice(found)]
 
 
 def _doubts(agreed: Agreement, named: bool) -> list[str]:
@@ -149,8 +154,23 @@ def _check_options(
         raise DiscreetError("--client names a column of --truth FILE; give that too")
 
 
+def _agreed(source: str, agreement: Path | None) -> Agreement:
+    """The agreement of a file of its own, or the one that the samples carry."""
+    from discreet.engines.inputs import carried_agreement
+
+    if agreement is not None:
+        return Agreement.read(agreement)
+    carried = None if source == _STANDARD else carried_agreement(source)
+    if carried is None:
+        raise DiscreetError(
+            f"{source} does not carry the agreement that its samples were released under; give --agreement FILE (as `discreet agree` or "
+            "`discreet sample --write-agreement` wrote it)"
+        )
+    return Agreement.from_json(carried)
+
+
 def _check_written(
-    source: str, agreement: Path, plot: Path | None, synthetic: str | None, rows: int | None, truth: str | None
+    source: str, agreement: Path | None, plot: Path | None, synthetic: str | None, rows: int | None, truth: str | None
 ) -> None:
     """What cannot be written, or would replace what is read, before anything is."""
     from discreet.engines.inputs import reads
@@ -167,7 +187,7 @@ def _check_written(
     format_of(synthetic)
     if source == _STANDARD and rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
-    for read in (source, str(agreement), truth):
+    for read in (source, None if agreement is None else str(agreement), truth):
         if read is not None and read != _STANDARD and reads(read, synthetic):
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
@@ -222,7 +242,7 @@ def _shares(found: "Population", known: Any, top: int) -> Table:
     if known is not None:
         columns.append("truth")
     made = table("outcome", *columns)
-    for place in np.argsort(-law.estimate, kind="stable")[:top].tolist():
+    for place in np.argsort(-(law.estimate if known is None else known), kind="stable")[:top].tolist():
         cells = [_share(law.estimate[place]), _between(law.low[place], law.high[place])]
         cells.append(_between(law.all_low[place], law.all_high[place]))
         if found.exact:
@@ -258,7 +278,7 @@ def _reading(found: "Population", agreed: Agreement) -> str:
     if found.exact:
         return (
             "Shares are unbiased estimates of the average client's law, and may be negative; the nearest law is a law, and biased. "
-            "Intervals hold the noise of sampling, and cover the population these clients were drawn from."
+            "Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at 0 and 100 %."
         )
     who = " of clients inside the band agreed on" if agreed.family.kind == "band" else ""
     return (

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from discreet.cli.printing import counted, json_number, number, say, table, write_json
-from discreet.errors import DiscreetError, ImpossibleError, check_count
+from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
@@ -66,6 +66,7 @@ def plan(
     from discreet.estimation.planning import MOST_CLIENTS
 
     check_count("clients", clients, most=MOST_CLIENTS)
+    OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
         from discreet.plots.style import check_picture
 
@@ -84,9 +85,9 @@ def plan(
     blocks: list[Any] = [
         f"[bold]{counted(clients, 'client')}, {counted(family.size, 'outcome')}[/bold]: one sample each.",
         _promises(rows, accuracy),
-        "Left: divergence of a client's law from what its sample is drawn from, in the worst case; nobody can do better. "
-        f"Right: half-widths of {100 * confidence:g} % intervals of a share; rare: of an outcome that nobody holds; whole law: expected TV "
-        f"distance; clients: so many bring +-{accuracy:g} with linear.",
+        "TV and KL: divergence of a client's law from what its sample is drawn from, in the worst case; nobody can do better. "
+        f"The rest: half-widths of {100 * confidence:g} % intervals of a share; rare: of an outcome that nobody holds; "
+        f"whole law: expected TV distance; clients: so many bring +-{accuracy:g} with linear.",
         _answer(smallest, clients, accuracy),
     ]
     if rehearsals:
@@ -165,7 +166,17 @@ def _rehearsals(
 
 
 def _promises(rows: list[Row], accuracy: float) -> Table:
-    made = table("epsilon", "TV", "KL", "linear +-", "rare +-", "whole law", "optimal +-", "clients", texts=0)
+    made = table(
+        "epsilon",
+        "TV",
+        "KL",
+        "linear\n+-",
+        "rare\n+-",
+        "whole\nlaw",
+        "optimal\n+-",
+        f"clients\nfor {accuracy:g}",
+        texts=0,
+    )
     for row in rows:
         total = row.linear.total
         made.add_row(

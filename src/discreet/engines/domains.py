@@ -24,6 +24,7 @@ LISTED = np.uint32(0xFFFFFFFD)  # in place of an outcome: no record, but an entr
 LARGEST_DOMAIN = int(LISTED)
 
 NEAREST = "nearest"
+_TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".ipc", ".feather", ".json", ".jsonl")
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
@@ -238,7 +239,11 @@ def is_whole(text: str) -> bool:
 
 
 def read_labels(path: str | Path) -> tuple[str, ...]:
-    """The labels in a text file, one on each line."""
+    """The labels in a text file, one on each line. A table is refused: it would publish what it holds as labels."""
+    if Path(path).suffix.lower() in _TABLES:
+        raise DiscreetError(
+            f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
+        )
     lines = read_lines(path, "domain")
     for number, line in enumerate(lines, start=1):
         if not line:

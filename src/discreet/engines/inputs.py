@@ -4,6 +4,7 @@ A source gives its columns and, batch by batch, its rows as polars frames. Files
 has no type of its own (`untyped`), so that no guess about the data decides what a client is called.
 """
 
+import fnmatch
 import glob
 import os
 import shutil
@@ -21,6 +22,7 @@ from discreet.engines.domains import is_whole, read_lines
 from discreet.errors import DiscreetError
 
 STANDARD = "-"
+METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
 _BATCH = 1 << 19  # rows
 _SUFFIXES = {
     ".parquet": "parquet",
@@ -152,8 +154,31 @@ def file_source(path: str) -> Source:
 
 
 def reads(path: str, other: str) -> bool:
-    """Whether a file of that name is among those that `file_source(path)` reads."""
+    """Whether a file of that name is among those that `file_source(path)` reads, or would be the next time."""
+    if os.path.isdir(path) and Path(path).resolve() in Path(other).resolve().parents:
+        return True
+    if fnmatch.fnmatch(os.path.abspath(other), os.path.abspath(path)):
+        return True
     return any(os.path.exists(other) and os.path.samefile(file, other) for file in _files(path))
+
+
+def carried_agreement(path: str) -> str | None:
+    """The agreement that files of samples carry, as JSON; None where they carry none. Records name their own: see `tallies`."""
+    first = _files(path)[0]
+    try:
+        match _kind(first):
+            case "parquet":
+                import pyarrow.parquet as pq
+
+                found = pq.read_schema(first).metadata
+            case "arrow":
+                found = pa.ipc.open_file(first).schema.metadata
+            case _:
+                return None
+    except (pa.ArrowException, OSError) as error:
+        raise DiscreetError(f"{path}: {_first_line(error)}") from None
+    text = (found or {}).get(METADATA)
+    return None if text is None else text.decode()
 
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:

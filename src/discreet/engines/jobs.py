@@ -1,5 +1,6 @@
 """A release before it meets an engine: which columns, which domain, which mechanism, under which agreement, with which key."""
 
+import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -242,9 +243,16 @@ class Job:
                 lambda rows: self.with_types(rows).filter(self.domain.outcomes(column) == mark), column, FEW + 1
             )
             raise DiscreetError(
-                f"column {column!r} holds values outside the domain: {few(found)}; "
-                "the domain is public and fixed: extend it, or say other= (--other) which outcome they become"
+                f"column {column!r} holds values outside the domain: {few(found)}{self._meant(found)}; the domain is public and "
+                "fixed: correct the records, or say other= (--other) which of its outcomes they become"
             )
+
+    def _meant(self, found: list[Any]) -> str:
+        """A label that the first value outside may be a slip of."""
+        if not (isinstance(self.domain, Labels) and found and isinstance(found[0], str)):
+            return ""
+        near = difflib.get_close_matches(found[0], [str(label) for label in self.domain.labels], n=1, cutoff=0.75)
+        return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def few(items: Sequence[Any]) -> str:

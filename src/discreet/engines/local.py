@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from discreet.agreement import Agreement
 from discreet.engines.domains import LISTED
-from discreet.engines.inputs import STANDARD, Source, client_list, source_of, standard_input
+from discreet.engines.inputs import METADATA, STANDARD, Source, client_list, reads, source_of, standard_input
 from discreet.engines.jobs import Job, Request
 from discreet.engines.outputs import format_of, writer_to
 from discreet.errors import DiscreetError, check_count
@@ -25,7 +25,6 @@ from discreet.release.keyed import Secret
 if TYPE_CHECKING:
     from discreet.engines.parts import Group, Parts
 
-METADATA = b"discreet.agreement"
 _LEAST_MEMORY = 1_000_000
 
 
@@ -98,7 +97,7 @@ class LocalRelease:
             ("sample", self.job.domain.sample_type),
             ("agreement", pa.dictionary(pa.int8(), pa.string())),
         ]
-        return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.canonical.encode()})
+        return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
 
     @property
     def summary(self) -> Summary:
@@ -256,6 +255,10 @@ def sample_file(
 ) -> Summary:
     """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole, and its agreement beside it."""
     kind = format_of(output, output_format)
+    if STANDARD not in (path, output) and reads(path, output):
+        raise DiscreetError(f"output {output} would replace what {path} holds, or lie among it; name another file")
+    if isinstance(clients, Path) and clients.exists() and os.path.exists(output) and clients.samefile(output):
+        raise DiscreetError(f"output {output} would replace the list of clients; name another file")
 
     def run(source: Source) -> Summary:
         release = LocalRelease(

@@ -135,7 +135,7 @@ def _records(source: Source, domain: Domain, value: str, client: str | None) -> 
         raise DiscreetError(f"column {client!r} of {source.name} holds nulls; filter them out, or name who they are")
     if (held[_KEY] >= int(OUTSIDE)).any():
         raise DiscreetError(
-            f"column {value!r} of {source.name} holds nulls or values outside the domain; filter them out"
+            f"column {value!r} of {source.name} holds nulls or values outside the domain; correct or filter them"
         )
     return held, fitted.family.size
 

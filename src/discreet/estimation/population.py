@@ -80,6 +80,9 @@ class Population:
     sampler: Sampler
     confidence: float
 
+    def __repr__(self) -> str:
+        return f"<Population behind {self.clients:,} samples of {self.sampler!r}>"
+
     @property
     def clients(self) -> int:
         """How many samples there are, one of each client."""
@@ -149,7 +152,8 @@ class Population:
                 place = int(np.argmax(strange))
                 said.append(
                     f"{self.outcomes.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
-                    f"{limit[place]:.3g} that this agreement allows whoever the clients are: were they made under it, by honest clients?"
+                    f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
+                    "raw values instead of samples, or samples of another agreement"
                 )
         likely = int(np.argmax(self.reference))
         width = planning.half_width(
@@ -307,8 +311,12 @@ def population(
 
 
 def _counted(samples: Any, sampler: Sampler, outcomes: Outcomes) -> NDArray[np.int64]:
+    for plain in ("to_pylist", "to_list", "tolist"):  # columns of pyarrow, of polars and pandas, of numpy
+        if hasattr(samples, plain):
+            samples = getattr(samples, plain)()
+            break
     if outcomes.edges is None:
-        numbers = sampler.family.numbers(np.asarray(samples).tolist() if isinstance(samples, np.ndarray) else samples)
+        numbers = sampler.family.numbers(samples)
     else:
         points = as_floats(samples, "samples").ravel()
         inside = (points >= outcomes.edges[0]) & (points <= outcomes.edges[-1])

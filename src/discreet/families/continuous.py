@@ -100,7 +100,9 @@ class ContinuousFamily(abc.ABC):
         """A member of the family fitted to records (n,) or (n, dim); see `discreet.families.fits` for what each fit costs."""
         points = as_points(records, self.dim, "records", finite=False)
         if not len(points):
-            raise DiscreetError("records is empty: a client without records has no law; leave it out")
+            raise DiscreetError(
+                "records is empty: a client without records has no law; leave it out, or let it release from the reference"
+            )
         outside = np.asarray(~(np.abs(points) <= LENGTH.high).all(axis=1))
         outside[~outside] = ~np.isfinite(self.log_reference(points[~outside]))
         if outside.any():

@@ -71,6 +71,8 @@ class _Outcomes:
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every record; an unknown record is an error that names the first few."""
+        if isinstance(records, (str, bytes)):
+            raise DiscreetError(f"records = {records!r} is one text; pass a list of records")
         try:
             records = list(records)
             found = [] if self.labels is None else [self.index.get(record, -1) for record in records]
@@ -134,7 +136,9 @@ class _FiniteBase:
         if records is not None:
             numbers = self._outcomes.numbers(records)
             if not numbers.size:
-                raise DiscreetError("records is empty: a client without records has no law; leave it out")
+                raise DiscreetError(
+                    "records is empty: a client without records has no law; leave it out, or let it release from the reference"
+                )
             counts = np.bincount(numbers, minlength=self.size)
         assert counts is not None
         return law_of_counts(counts, self.size)

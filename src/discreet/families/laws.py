@@ -79,7 +79,9 @@ def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     largest = rows.max(axis=1, keepdims=True)
     if not (largest > 0).all():
         which = "counts is" if len(rows) == 1 else f"counts[{int(np.argmin(largest[:, 0]))}] is"
-        raise DiscreetError(f"{which} all zero: a client without records has no law; leave it out")
+        raise DiscreetError(
+            f"{which} all zero: a client without records has no law; leave it out, or let it release from the reference"
+        )
     with np.errstate(over="ignore"):
         total = rows.sum(axis=1, keepdims=True)
     huge = np.isinf(total[:, 0])

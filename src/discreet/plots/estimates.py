@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.estimation import Population
-from discreet.plots.style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
+from discreet.plots.style import COLOURS, INK, Axes, Figure, figure, panel_title, styled
 
 Floats = NDArray[np.float64]
 _LONGEST = 32  # letters of a label
@@ -52,10 +52,12 @@ def estimate_figure(shares: PopulationShares, *, title: str, most: int) -> Figur
     return drawn
 
 
-def draw_population(axes: Axes, shares: PopulationShares, *, most: int) -> None:
-    """The population in one panel."""
+def draw_population(axes: Axes, shares: PopulationShares, *, most: int, titled: bool = False) -> None:
+    """The population in one panel. `titled`: there is a title above it, so that the legend goes inside."""
     if shares.edges is None:
         _draw_labels(axes, shares, most)
+        above = {} if titled else {"bbox_to_anchor": (1.0, 1.0), "ncols": 2}
+        axes.legend(loc="lower right", frameon=False, labelcolor=INK, **above)
     else:
         _draw_cells(axes, shares)
 
@@ -76,14 +78,9 @@ def _draw_labels(axes: Axes, shares: PopulationShares, most: int) -> None:
     axes.set_yticks(rows, [_short(shares.names[place]) for place in shown], color=INK, parse_math=False)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel(f"share of the average client's records; bars: {_interval(shares)}")
+    more = f"; {len(shares.names) - len(shown):,} more outcomes not shown" if len(shares.names) > len(shown) else ""
+    axes.set_xlabel(f"share of the average client's records{more}\nbars: {_interval(shares)}, cut at 0", loc="left")
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    axes.legend(loc="lower right", frameon=False, labelcolor=INK)
-    if len(shares.names) > len(shown):
-        axes.annotate(
-            f"{len(shares.names) - len(shown):,} more outcomes not shown", (1.0, 1.01), xycoords="axes fraction",
-            ha="right", va="bottom", color=QUIET, fontsize=8,
-        )  # fmt: skip
 
 
 def _draw_cells(axes: Axes, shares: PopulationShares) -> None:
@@ -139,7 +136,7 @@ def learnt_figure(shares: PopulationShares, client: Revealed, *, title: str) -> 
         panel_title(
             left, "What everybody learns", "the true population, and its estimate from one sample of each aircraft"
         )
-        draw_population(left, shares, most=len(shares.names))
+        draw_population(left, shares, most=len(shares.names), titled=True)
         panel_title(
             right,
             f"What one aircraft gave away: “{client.released}”",
