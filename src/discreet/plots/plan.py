@@ -81,3 +81,4 @@ def _draw_errors(axes: Axes, plan: Plan) -> None:
     )
     axes.set_xlim(plan.clients[0], plan.clients[-1])
     axes.set_xlabel("clients")
+    axes.set_ylabel("± share")
