@@ -136,6 +136,8 @@ def test_places_that_will_not_do(tmp_path: Path) -> None:
         (tmp_path / "in.parquet", tmp_path / "out.xlsx", "ends in none of"),
         (tmp_path / "in.parquet", tmp_path / "no" / "out.parquet", "cannot be written"),
         (tmp_path / "in.parquet", tmp_path / "empty", "ends in none of"),
+        (tmp_path / "in.parquet", tmp_path / "\0.parquet", "cannot be written|could not be written"),
+        (tmp_path / "\0.parquet", tmp_path / "out.parquet", "does not exist"),
     ]
     for source, output, named in cases:
         with pytest.raises(DiscreetError, match=named):

@@ -155,6 +155,8 @@ def file_source(path: str) -> Source:
 
 def reads(path: str, other: str) -> bool:
     """Whether a file of that name is among those that `file_source(path)` reads, or would be the next time."""
+    if "\0" in path + other:  # no file is called so: whoever opens it says so
+        return False
     if os.path.isdir(path) and Path(path).resolve() in Path(other).resolve().parents:
         return True
     if fnmatch.fnmatch(os.path.abspath(other), os.path.abspath(path)):
