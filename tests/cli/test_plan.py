@@ -33,8 +33,13 @@ def test_json_holds_what_to_expect_at_each_epsilon(run: Run) -> None:
 def test_people_see_a_table_and_a_picture(run: Run, tmp_path: Path) -> None:
     result = run("plan", "--outcomes", "10", "--clients", "10000", "--plot", str(tmp_path / "plan.png"))
     assert result.exit_code == 0, result.output
-    for word in ("10,000 clients, 10 outcomes", "linear +-", "For +-0.05", "Written"):
-        assert word in result.stdout.replace("\n", " ") or word.split()[0] in result.stdout
+    for words in (
+        "10,000 clients, 10 outcomes",
+        "linear rare whole optimal clients",
+        "For +-0.05 with 10,000 clients",
+        "Written: ",
+    ):
+        assert words in " ".join(result.stdout.split())
     assert_picture(tmp_path / "plan.png", least_width=1200)
 
 

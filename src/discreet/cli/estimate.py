@@ -11,14 +11,13 @@ from rich.table import Table
 
 from discreet.agreement import Agreement
 from discreet.cli.printing import counted, json_number, number, say, table, write_json
+from discreet.engines.formats import STANDARD
 from discreet.errors import DiscreetError, check_count
 
 if TYPE_CHECKING:
     from discreet.engines.domains import Domain
     from discreet.estimation import Estimate, Population
     from discreet.estimation.fidelity import Fidelity
-
-_STANDARD = "-"
 
 
 def estimate(
@@ -67,7 +66,7 @@ def estimate(
     Linear mechanism: unbiased, with intervals that hold the noise alone. Optimal and mollifier: the average client cannot be told
     exactly from their samples, so an interval also holds everything that the samples leave open.
     """
-    from discreet.engines.domains import read_labels
+    from discreet.engines.domains import Cells, read_labels
     from discreet.engines.inputs import file_source, standard_input
     from discreet.engines.tallies import agreed_outcomes, tally
     from discreet.estimation import population
@@ -77,12 +76,13 @@ def estimate(
     _check_written(source, agreement, plot, synthetic, rows, truth)
     agreed = _agreed(source, agreement)
     outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
-    if source == _STANDARD:
+    if source == STANDARD:
         with standard_input(None) as stream:
             tallied = tally(stream, agreed, outcomes, sample=sample)
     else:
         tallied = tally(file_source(source), agreed, outcomes, sample=sample)
-    found = population(sampler, counts=tallied.counts, edges=_edges(agreed), confidence=confidence)
+    edges = tallied.domain.edges if isinstance(tallied.domain, Cells) else None
+    found = population(sampler, counts=tallied.counts, edges=edges, confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, tallied.domain, value, client)
     doubts = [*_doubts(agreed, tallied.named), *found.doubts]
@@ -160,7 +160,7 @@ def _agreed(source: str, agreement: Path | None) -> Agreement:
 
     if agreement is not None:
         return Agreement.read(agreement)
-    carried = None if source == _STANDARD else carried_agreement(source)
+    carried = None if source == STANDARD else carried_agreement(source)
     if carried is None:
         raise DiscreetError(
             f"{source} does not carry the agreement that its samples were released under; give --agreement FILE (as `discreet agree` or "
@@ -182,19 +182,14 @@ def _check_written(
         check_picture(plot)
     if synthetic is None:
         return
-    if synthetic == _STANDARD:
+    if synthetic == STANDARD:
         raise DiscreetError("--synthetic - would mix with what is printed; name a file")
     format_of(synthetic)
-    if source == _STANDARD and rows is None:
+    if source == STANDARD and rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
     for read in (source, None if agreement is None else str(agreement), truth):
-        if read is not None and read != _STANDARD and reads(read, synthetic):
+        if read is not None and read != STANDARD and reads(read, synthetic):
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
-
-
-def _edges(agreed: Agreement) -> Any:
-    interval = agreed.family.interval
-    return None if interval is None else np.linspace(*interval, agreed.family.size + 1)
 
 
 def _truth(truth: str | None, domain: "Domain", value: str | None, client: str | None) -> Any:

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.engines.formats import READ
 from discreet.errors import DiscreetError, Range, check_count
 from discreet.families import Simplex
 
@@ -24,7 +25,7 @@ LISTED = np.uint32(0xFFFFFFFD)  # in place of an outcome: no record, but an entr
 LARGEST_DOMAIN = int(LISTED)
 
 NEAREST = "nearest"
-_TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".ipc", ".feather", ".json", ".jsonl")
+_TABLES = {*READ, ".tsv", ".json", ".jsonl"}
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
@@ -187,6 +188,11 @@ class Cells:
     @property
     def interval(self) -> tuple[float, float]:
         return (self.low, self.high)
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """The ends of the cells, in order."""
+        return np.linspace(self.low, self.high, self.number + 1)
 
     @property
     def other_outcome(self) -> None:

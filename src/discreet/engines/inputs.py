@@ -19,20 +19,11 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.engines.domains import is_whole, read_lines
+from discreet.engines.formats import READ
 from discreet.errors import DiscreetError
 
-STANDARD = "-"
 METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
 _BATCH = 1 << 19  # rows
-_SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".arrows": "arrow stream",
-}
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
 
 Prepare = Callable[[Any], Any]
@@ -244,9 +235,9 @@ def _stream(name: str, stream: Any) -> Source:
 
 def _files(path: str) -> list[str]:
     if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in READ and file.is_file())
         if not found:
-            raise DiscreetError(f"folder {path} holds no {', '.join(_SUFFIXES)} file")
+            raise DiscreetError(f"folder {path} holds no {', '.join(READ)} file")
         return found
     if os.path.exists(path):
         return [path]
@@ -266,7 +257,7 @@ def _kind(path: str) -> str:
     if not head:
         raise DiscreetError(f"{path} is empty")
     found = _MAGIC.get(head, "csv")
-    declared = _SUFFIXES.get(Path(path).suffix.lower(), found)
+    declared = READ.get(Path(path).suffix.lower(), found)
     if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
         raise DiscreetError(f"{path} is called {declared} but holds {'text' if found == 'csv' else found}")
     return found

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from discreet.agreement import Agreement
 from discreet.engines.domains import LISTED
-from discreet.engines.inputs import METADATA, STANDARD, Source, client_list, reads, source_of, standard_input
+from discreet.engines.formats import STANDARD
+from discreet.engines.inputs import METADATA, Source, client_list, reads, source_of, standard_input
 from discreet.engines.jobs import Job, Request
 from discreet.engines.outputs import format_of, writer_to
 from discreet.errors import DiscreetError, check_count

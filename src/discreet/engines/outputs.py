@@ -14,18 +14,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from discreet.engines.formats import STANDARD, WRITTEN
 from discreet.errors import DiscreetError
 
-STANDARD = "-"
 FORMATS = ("parquet", "csv", "arrow")
-_SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-}
 _ROW_GROUP = 1 << 20
 
 
@@ -67,9 +59,9 @@ def format_of(path: str, declared: str | None = None) -> str:
     if path == STANDARD:
         return "arrow"
     suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise DiscreetError(f"output {path} ends in none of {', '.join(_SUFFIXES)}; rename it or give a format")
-    return _SUFFIXES[suffix]
+    if suffix not in WRITTEN:
+        raise DiscreetError(f"output {path} ends in none of {', '.join(WRITTEN)}; rename it or give a format")
+    return WRITTEN[suffix]
 
 
 @contextmanager
