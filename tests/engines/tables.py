@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet import release
-from discreet.release.keyed import Secret, uniform, words
+from discreet.release.keyed import Question, Secret, uniform, words
 
 SECRET = Secret(bytes(range(32)))
 
@@ -27,7 +27,7 @@ def expected(
 ) -> dict[Any, int]:
     """By the dense core, with the standard library's BLAKE2b: the sample of each client, as outcome numbers."""
     sampler = mechanism(dc.Simplex(outcomes), epsilon=epsilon)
-    key = SECRET.run_key(dc.Agreement.of(sampler).id, 1)
+    key = SECRET.run_key(dc.Agreement.of(sampler).id, 1, Question(value="value"))
     held: dict[Any, Counter[int]] = {}
     for client, value in zip(table["client"], table["value"], strict=True):
         held.setdefault(client, Counter())[value] += 1

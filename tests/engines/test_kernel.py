@@ -1,5 +1,6 @@
 """The kernel alone: RecordBatch in, RecordBatch out."""
 
+import itertools
 import pickle
 from typing import Any
 
@@ -10,15 +11,18 @@ import pytest
 import discreet as dc
 from discreet.engines import Kernel, Request
 from discreet.engines.jobs import Job
+from discreet.engines.kernel import clients_of
 from discreet.errors import DiscreetError
+from discreet.release.keyed import InputDigest
 from tests.engines.tables import SECRET, expected, rows
 
 
 def job(domain: Any = 40, epsilon: float = 3.0, **terms: Any) -> Job:
     import polars as pl
 
-    schema = pl.Schema({"client": pl.Int64(), "value": pl.Float64() if hasattr(domain, "low") else pl.Int64()})
-    request = Request.of(client="client", value="value", domain=domain, epsilon=epsilon, secret=SECRET, **terms)
+    kind = pl.Float64() if hasattr(domain, "low") else pl.Int64()
+    schema = pl.Schema({"client": pl.Int64(), "value": kind, "other": kind, "n": pl.Int64(), "m": pl.Int64()})
+    request = Request.of(client="client", domain=domain, epsilon=epsilon, secret=SECRET, **{"value": "value", **terms})
     return request.job(schema, untyped=False, where="a test")
 
 
@@ -89,6 +93,44 @@ def test_many_clients_are_shared_among_threads() -> None:
     whole = kernel(batch)
     pieces = [kernel(batch.slice(start, 1000)) for start in range(0, number, 1000)]
     assert pa.Table.from_batches([whole]).equals(pa.Table.from_batches(pieces).combine_chunks())
+
+
+def test_the_digest_is_that_of_all_clients_and_all_they_hold_however_they_come() -> None:
+    """In threads, in batches, in another order: the same. One record more, a client more or fewer, another column: another."""
+    kernel, number = Kernel(job()), 20_000
+    held = [[place % 40, place % 7] for place in range(number)]
+
+    def digest(clients: Any, lists: Any, kernel: Kernel = kernel, threads: int = 1) -> InputDigest:
+        outcomes = pa.array(lists, pa.list_(pa.uint32()))
+        return kernel.draw(clients_of(pa.array(clients, pa.int64()), outcomes, None), threads=threads).digest
+
+    whole = digest(range(number), held)
+    assert digest(range(number), held, threads=2) == whole
+    assert digest(range(number - 1, -1, -1), [each[::-1] for each in held[::-1]]) == whole
+    pieces = [digest(range(start, start + 1000), held[start : start + 1000]) for start in range(0, number, 1000)]
+    assert sum(pieces, InputDigest()) == whole
+    assert digest([], []) == InputDigest()
+    others = [
+        digest(range(number), [*held[:-1], [0]]),
+        digest(range(number - 1), held[:-1]),
+        digest(range(1, number + 1), held),
+        digest(range(number), held, Kernel(job(value="other"))),
+        digest(range(number), held, Kernel(job(rounds=2, round=2))),
+    ]
+    assert len({whole, *others}) == 1 + len(others)
+
+
+def test_two_columns_of_one_domain_are_two_questions() -> None:
+    """Equal columns must not give equal samples: else that they differ would tell that the columns do."""
+    batch = pa.RecordBatch.from_pydict({"client": list(range(3000)), "outcomes": [[5]] * 3000})
+    questions: list[dict[str, Any]] = [{}, {"value": "other"}, {"count": "n"}, {"weight": "n"}, {"weight": "m"}]
+    samples = [Kernel(job(epsilon=0.1, **terms))(batch).column("sample").to_numpy() for terms in questions]
+    again = Kernel(job(epsilon=0.1))(batch).column("sample").to_numpy()
+    assert (again == samples[0]).all()
+    q = dc.OptimalSampler(dc.Simplex(40), epsilon=0.1).output(np.eye(40)[5])
+    agree = float((q**2).sum())  # of two independent draws
+    for one, two in itertools.combinations(samples, 2):
+        assert abs((one == two).mean() - agree) < 5 * np.sqrt(agree * (1 - agree) / 3000)
 
 
 def test_an_empty_batch_gives_an_empty_batch() -> None:

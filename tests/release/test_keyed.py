@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.release import blake2b, keyed
-from discreet.release.keyed import Secret, message, read_secret, words, write_secret
+from discreet.release.keyed import InputDigest, Question, RunKey, Secret, message, read_secret, words, write_secret
 
 State = NDArray[np.uint64]
 
-KEY = Secret(bytes(range(32))).run_key("ab" * 32, 1)
+QUESTION = Question(value="value")
+
+
+def key_of(question: Question) -> RunKey:
+    return Secret(bytes(range(32))).run_key("ab" * 32, 1, question)
+
+
+KEY = key_of(QUESTION)
+
 
 # RFC 7693, Appendix A: BLAKE2b-512 of "abc".
 ABC = (
@@ -101,26 +109,58 @@ def test_the_integer_and_the_text_differ() -> None:
 def test_every_part_of_the_key_matters() -> None:
     secret = Secret(bytes(32))
     keys = [
-        secret.run_key("00" * 32, 1),
-        secret.run_key("00" * 32, 2),
-        secret.run_key("01" + "00" * 31, 1),
-        Secret(bytes(31) + b"\1").run_key("00" * 32, 1),
+        secret.run_key("00" * 32, 1, QUESTION),
+        secret.run_key("00" * 32, 2, QUESTION),
+        secret.run_key("01" + "00" * 31, 1, QUESTION),
+        Secret(bytes(31) + b"\1").run_key("00" * 32, 1, QUESTION),
     ]
     drawn = [words(key, "client", [3], [1.0]) for key in keys]
     assert len(set(drawn)) == len(drawn)
     assert words(keys[0], "client", [3], [1.0]) == drawn[0]
     assert words(keys[0], "client", [3], [2.0]) != drawn[0]
     with pytest.raises(DiscreetError, match="round = 0"):
-        secret.run_key("00" * 32, 0)
+        secret.run_key("00" * 32, 0, QUESTION)
+    with pytest.raises(DiscreetError, match="64 hexadecimal digits"):
+        secret.run_key("00" * 31, 1, QUESTION)
+
+
+NAMES = st.text(st.sampled_from("ab\0\1\2\ud800é"), max_size=3)
+QUESTIONS = st.one_of(
+    st.builds(Question, value=NAMES),
+    st.builds(Question, value=NAMES, count=NAMES),
+    st.builds(Question, value=NAMES, weight=NAMES),
+)
+
+
+@given(QUESTIONS, QUESTIONS)
+def test_no_two_questions_share_a_key(one: Question, two: Question) -> None:
+    assert (one.encoded == two.encoded) == (one == two)
+    assert (key_of(one) == key_of(two)) == (one == two)
+
+
+DIGESTS = st.builds(InputDigest, st.tuples(*4 * [st.integers(0, 2**64 - 1)]))
+
+
+@given(DIGESTS, DIGESTS, DIGESTS)
+def test_digests_add_up_in_any_order(one: InputDigest, two: InputDigest, three: InputDigest) -> None:
+    assert one + two == two + one
+    assert (one + two) + three == one + (two + three)
+    assert one + InputDigest() == one
+    assert all(0 <= word < 2**64 for word in (one + two).words)
+    assert (one.sealed(KEY) == two.sealed(KEY)) == (one == two)
+    assert one.sealed(KEY) != one.sealed(RunKey(b"another"))
+    assert len(one.sealed(KEY)) == 32
 
 
 def test_golden_words() -> None:
     """A release must give the same samples after an upgrade: these words never change."""
     assert words(KEY, 7, [1, 5], [2.0, 1.0]) == (
-        11277822778864630828, 4709194102771844478, 4926866612064674229, 10029015630979879087,
+        2149004077134277797, 2424739192465769092, 11054140310961443231, 8313710058394922883,
+        13233122053190419172, 12552100522282771562, 8088507885292339239, 8890888932433630243,
     )  # fmt: skip
     assert words(KEY, "sept", [1, 5], [2.5, 1.0]) == (
-        2331390596383415244, 17199758014799448243, 5558330973450135569, 18368997948146898694,
+        1081730626403370082, 15504485236301238835, 3969467655553690806, 9208304606543469915,
+        11732303852798981833, 15375373408232384553, 12550223748655439755, 14430372156816385423,
     )  # fmt: skip
 
 
@@ -183,7 +223,7 @@ def test_secret_files_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_secrets_and_keys_do_not_print_themselves() -> None:
     secret = Secret(b"\x5a" * 32)
-    key = secret.run_key("00" * 32, 1)
+    key = secret.run_key("00" * 32, 1, QUESTION)
     for shown in (repr(secret), str(secret), repr(key), f"{key}"):
         assert "5a" not in shown
         assert "Z" not in shown

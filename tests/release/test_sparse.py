@@ -13,11 +13,11 @@ from discreet import release
 from discreet.mechanisms.sampler import Sampler
 from discreet.release import TOTAL, sparse
 from discreet.release.canonical import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
-from discreet.release.keyed import Secret, uniform, words
+from discreet.release.keyed import DIGEST_WORDS, InputDigest, Question, Secret, uniform, words
 from tests.strategies import epsilons
 
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
-KEY = Secret(bytes(32)).run_key("cd" * 32, 1)
+KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
 
 Histogram = dict[int, float]
 
@@ -146,14 +146,16 @@ def columns(
     )
 
 
-def drawn(
-    sampler: Sampler, clients: sparse.Clients
-) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64]]:
+Draw = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]
+
+
+def drawn(sampler: Sampler, clients: sparse.Clients) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
-    bad = sparse.draw(plan, clients, sparse.state_of(KEY), 0, len(clients), out, order, within, np.zeros(2, np.int64))
+    digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
+    bad = sparse.draw(plan, clients, sparse.state_of(KEY), 0, len(clients), out, order, within, digest, problem)
     assert bad == -1
-    return out, order, within
+    return out, order, within, digest
 
 
 LISTS = st.lists(st.lists(st.integers(0, 199), max_size=150), min_size=1, max_size=8)
@@ -166,15 +168,19 @@ def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(l
     sampler = dc.OptimalSampler(dc.Simplex(k), epsilon=4.0)
     shuffled = [random.sample(each, len(each)) for each in lists]
     for names in (None, [f"client {'x' * place}" for place in range(len(lists))]):
-        out, order, within = drawn(sampler, columns(lists, names=names))
+        out, order, within, digest = drawn(sampler, columns(lists, names=names))
         again = drawn(sampler, columns(shuffled, names=names))
-        assert all((one == two).all() for one, two in zip((out, order, within), again, strict=True))
+        assert all((one == two).all() for one, two in zip((out, order, within, digest), again, strict=True))
+        sums = InputDigest()
         for row, each in enumerate(lists):
             counts = {x: float(each.count(x)) for x in sorted(set(each))}
             expected = words(KEY, row if names is None else names[row], list(counts), list(counts.values()))
             assert int(order[row]) == expected[1]
             assert within[row] == (expected[2] >> 11) * 2.0**-53
             assert out[row] == sparse_outcomes(sampler, counts, [uniform(expected[0])])[0]
+            a, b, c, d = expected[4:]
+            sums += InputDigest((a, b, c, d))
+        assert tuple(digest.tolist()) == sums.words
 
 
 @settings(max_examples=60, deadline=None)
@@ -224,9 +230,8 @@ def test_a_bad_record_is_pointed_at(records: list[int], counts: list[float] | No
     problem = np.zeros(2, np.int64)
     empty = np.empty(0)
     plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
-    bad = sparse.draw(
-        plan, clients, sparse.state_of(KEY), 0, 2, np.empty(2, np.int64), empty.astype(np.uint64), empty, problem
-    )
+    none, digest = empty.astype(np.uint64), np.zeros(DIGEST_WORDS, np.uint64)
+    bad = sparse.draw(plan, clients, sparse.state_of(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
     assert bad == 1
     assert problem.tolist() == [place, why]
 
@@ -234,7 +239,7 @@ def test_a_bad_record_is_pointed_at(records: list[int], counts: list[float] | No
 def test_draws_follow_the_law() -> None:
     """40,000 clients with the same three records: chi-squared within the 1e-6 quantile of its 9 degrees of freedom."""
     sampler = dc.OptimalSampler(dc.Simplex(10), epsilon=2.0)
-    out, _, _ = drawn(sampler, columns([[1, 1, 4]] * 40_000))
+    out = drawn(sampler, columns([[1, 1, 4]] * 40_000))[0]
     expected = sampler.output(sampler.family.law(counts=[0, 2, 0, 0, 1, 0, 0, 0, 0, 0])) * 40_000
     seen = np.bincount(out, minlength=10)
     assert ((seen - expected) ** 2 / expected).sum() < 46.0

@@ -12,7 +12,7 @@ from discreet.engines.domains import OUTSIDE, Cells, Domain, Labels, Numbers, as
 from discreet.engines.terms import agreed, agreed_domain
 from discreet.errors import DiscreetError
 from discreet.mechanisms.sampler import Sampler
-from discreet.release.keyed import RunKey, Secret, fresh_secret
+from discreet.release.keyed import Question, RunKey, Secret, fresh_secret
 
 NULLS = ("error", "drop", "other")
 ENGINE_MECHANISMS = ("optimal", "linear")
@@ -42,6 +42,11 @@ class Columns:
     def counts(self) -> str | None:
         """The column that says how often or how much, if there is one."""
         return self.count if self.weight is None else self.weight
+
+    @property
+    def question(self) -> Question:
+        """What is asked of each client, as it enters the key: two columns of one domain are two questions."""
+        return Question(value=self.value, count=self.count, weight=self.weight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +159,7 @@ class Request:
             domain=domain,
             sampler=sampler,
             agreement=agreement,
-            key=secret.run_key(agreement.id, agreement.check_round(self.round_number)),
+            key=secret.run_key(agreement.id, agreement.check_round(self.round_number), columns.question),
             nulls=self.nulls,
             integer_clients=kinds["client"].is_integer(),
             listed=listed,

@@ -20,7 +20,7 @@ from discreet.engines.jobs import Job
 from discreet.errors import DiscreetError
 from discreet.release import sparse
 from discreet.release.canonical import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
-from discreet.release.keyed import RunKey
+from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
 
 _WORTH_SHARING = 8192  # clients for each thread
 _PROBLEMS = {
@@ -34,11 +34,15 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """What the draw gives for each client: an outcome, a word to sort by, and a place in [0, 1) within a cell."""
+    """What the draw gives: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
+
+    `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release.keyed`).
+    """
 
     outcomes: NDArray[np.int64]
     order: NDArray[np.uint64]
     within: NDArray[np.float64]
+    digest: InputDigest
 
 
 class Kernel:
@@ -76,18 +80,15 @@ class Kernel:
     def draw(self, clients: sparse.Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
         """One outcome for each client. `ordered`: also the words to sort by."""
         number = len(clients)
-        drawn = Drawn(
-            np.empty(number, dtype=np.int64),
-            np.empty(number if ordered else 0, dtype=np.uint64),
-            np.empty(number if self.domain.interval else 0),
-        )
+        outcomes = np.empty(number, dtype=np.int64)
+        order = np.empty(number if ordered else 0, dtype=np.uint64)
+        within = np.empty(number if self.domain.interval else 0)
 
-        def rows(first: int, last: int) -> tuple[int, Any]:
-            problem = np.zeros(2, dtype=np.int64)
-            bad = sparse.draw(
-                self.plan, clients, self._state, first, last, drawn.outcomes, drawn.order, drawn.within, problem
-            )
-            return bad, problem
+        def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
+            problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS, dtype=np.uint64)
+            bad = sparse.draw(self.plan, clients, self._state, first, last, outcomes, order, within, sums, problem)
+            a, b, c, d = sums.tolist()
+            return bad, problem, InputDigest((a, b, c, d))
 
         parts = max(1, min(threads, number // _WORTH_SHARING))
         if parts == 1:
@@ -96,10 +97,10 @@ class Kernel:
             edges = [number * part // parts for part in range(parts + 1)]
             with ThreadPoolExecutor(parts) as pool:
                 found = list(pool.map(rows, edges[:-1], edges[1:]))
-        for bad, problem in found:
+        for bad, problem, _ in found:
             if bad >= 0:
                 self._refuse(clients, bad, problem)
-        return drawn
+        return Drawn(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
 
     def _refuse(self, clients: sparse.Clients, row: int, problem: NDArray[np.int64]) -> None:
         name: Any

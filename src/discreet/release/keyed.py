@@ -1,16 +1,23 @@
 """The draw of a client as a keyed function of its data: BLAKE2b [RFC 7693], keyed, of the client's canonical input.
 
-    run key  =  BLAKE2b-512(key = secret,  person = "discreet run key",  agreement id | round)
-    words    =  BLAKE2b-256(key = run key, person = "discreet draw v1",  message(client, outcomes, counts))
+    run key  =  BLAKE2b-512(key = secret,  person = "discreet run v2",   agreement id | round | question)
+    words    =  BLAKE2b-512(key = run key, person = "discreet draw v2",  message(client, outcomes, counts))
 
 The first word, less its two lowest bits, is the uniform 62-bit integer of `discreet.release.lattice`; the second orders
-samples that are published without their clients; the third places a point within a cell. As long as the secret is one,
-words of different messages cannot be told from independent uniform ones, so:
+samples that are published without their clients; the third places a point within a cell; the last four add up to the
+digest of the whole input (`InputDigest`). As long as the secret is one, words of different messages or under different run
+keys cannot be told from independent uniform ones. So the same question to the same client with the same data, under the same
+agreement and in the same round, has the same answer however often a task is retried, and nothing new is released; while
+another question (another column of the same domain), another round or another agreement is an independent draw.
 
-* the same client, data, agreement and round give the same sample again, however often a task is retried: nothing new is
-  released and nothing new is charged;
-* another round, another agreement or *changed data* give an independent draw. (Two releases on shared randomness could
-  differ only where the data do, and so would tell more than 2 epsilon.)
+What this does not give, and no stateless rule can: a second release of *the same question and round on changed data* that
+is safe. Let a release be a function S of the data for a given key. Repeatable means that equal data give equal samples, so
+whoever sees two releases that differ knows that the data differ, whatever S does with the data; with probability one, where
+two releases each at epsilon may only shift the odds by e^(2 epsilon). If S hashes the data, nearly every change shows
+(independent draws agree by chance only); if it does not, fewer changes show, but those that do show also where. Hence a round
+is released once. The digest lets whoever keeps the secret keep the state that it takes: the digest of the input beside the
+round, and a refusal where it has changed. New data are a new round, with a new run key and so with fresh randomness, and two
+rounds of one client are 2 epsilon-LDP together whether its data changed or not.
 
 The message is a list of 64-bit words, little-endian, and can be read back uniquely (so no two inputs share one):
 
@@ -34,10 +41,16 @@ from discreet.release.randomness import BITS
 
 INTEGER_CLIENT, TEXT_CLIENT = 1, 2
 NARROW, WIDE = 0, 1
-WORDS = 4  # of each client: the draw, the order, the place in a cell, one to spare
+WORDS = (
+    8  # of each client: the draw, the order, the place in a cell, one to spare, and four for the digest of the input
+)
+DIGEST_WORDS = 4  # the last ones
 
-_RUN_PERSON = b"discreet run key"
-DRAW_PERSON = b"discreet draw v1"
+_RUN_PERSON = b"discreet run v2"
+DRAW_PERSON = b"discreet draw v2"
+_DIGEST_PERSON = b"discreet data v2"
+_RECORDS, _COUNT, _WEIGHT = 0, 1, 2  # what a question says of the second column
+_ID_BYTES = 32
 _SECRET_BYTES = 32
 _SECRET_LINE = re.compile(rb"discreet-secret-1 ([0-9a-f]{64})\n?\Z")
 _LARGEST_FILE = 1024  # nothing longer can be a secret file, and a wrong path must not be read at length
@@ -45,9 +58,47 @@ _LARGEST_FILE = 1024  # nothing longer can be a secret file, and a wrong path mu
 
 @dataclass(frozen=True)
 class RunKey:
-    """The key of one round of one agreement: what an engine's workers are given instead of the secret."""
+    """The key of one question in one round of one agreement: what an engine's workers are given instead of the secret."""
 
     value: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked of each client: the column of its values and, if there is one, that of their counts or of their weights."""
+
+    value: str
+    count: str | None = None
+    weight: str | None = None
+
+    @property
+    def encoded(self) -> bytes:
+        """Bytes that can be read back uniquely: the length of the first name, that name, a byte for which second column, its name."""
+        value = _text(self.value)
+        kind, name = (_COUNT, self.count) if self.count is not None else (_WEIGHT, self.weight)
+        second = bytes([_RECORDS]) if name is None else bytes([kind]) + _text(name)
+        return struct.pack("<Q", len(value)) + value + second
+
+
+@dataclass(frozen=True)
+class InputDigest:
+    """A keyed digest of what a set of clients hold: the sums, modulo 2^64, of the last four words of each.
+
+    Digests of parts add up to the digest of the whole, in whatever order and however it was cut. Words of different
+    messages are independent and uniform, and each client comes once; so two inputs, chosen without the key, in which any
+    client or law differs have the same digest with probability 2^-256: one such word occurs in one of the sums alone.
+    """
+
+    words: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def __add__(self, other: "InputDigest") -> "InputDigest":
+        a, b, c, d = ((one + two) % (1 << 64) for one, two in zip(self.words, other.words, strict=True))
+        return InputDigest((a, b, c, d))
+
+    def sealed(self, key: RunKey) -> bytes:
+        """32 bytes that stand for the sums, and that tell nothing about them to whoever has not the key."""
+        content = struct.pack(f"<{DIGEST_WORDS}Q", *self.words)
+        return hashlib.blake2b(content, key=key.value, person=_DIGEST_PERSON, digest_size=32).digest()
 
 
 @dataclass(frozen=True)
@@ -56,10 +107,13 @@ class Secret:
 
     value: bytes = field(repr=False)
 
-    def run_key(self, agreement_id: str, round_number: int) -> RunKey:
-        """The key for one round of the agreement with this id (64 hexadecimal digits)."""
+    def run_key(self, agreement_id: str, round_number: int, question: Question) -> RunKey:
+        """The key for one question in one round of the agreement with this id (64 hexadecimal digits)."""
         check_count("round", round_number)
-        about = bytes.fromhex(agreement_id) + struct.pack("<Q", round_number)
+        about = bytes.fromhex(agreement_id)
+        if len(about) != _ID_BYTES:  # or two keys could be made from one text
+            raise DiscreetError(f"agreement id {agreement_id!r} is not one of {2 * _ID_BYTES} hexadecimal digits")
+        about += struct.pack("<Q", round_number) + question.encoded
         return RunKey(hashlib.blake2b(about, key=self.value, person=_RUN_PERSON).digest())
 
 
@@ -110,6 +164,10 @@ def read_secret(path: str | Path) -> Secret:
     return Secret(bytes.fromhex(found[1].decode()))
 
 
+def _text(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")  # what is no Unicode is a name all the same, and another one
+
+
 def message(client: int | str, outcomes: Sequence[int], counts: Sequence[float]) -> bytes:
     """The canonical input of a client: distinct outcomes in increasing order, and their positive counts."""
     narrow = all(float(count).is_integer() and count < 1 << 32 for count in counts)
@@ -126,7 +184,7 @@ def message(client: int | str, outcomes: Sequence[int], counts: Sequence[float])
 
 
 def words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[float]) -> tuple[int, ...]:
-    """The four pseudo-random 64-bit words of a client. (`discreet.release.sparse` computes them for millions at a time.)"""
+    """The eight pseudo-random 64-bit words of a client. (`discreet.release.sparse` computes them for millions at a time.)"""
     hashed = hashlib.blake2b(
         message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
     )

@@ -19,7 +19,7 @@ from discreet.projection.compiled import look, solve_uniform
 from discreet.release.blake2b import BLOCK, finish, keyed_state
 from discreet.release.canonical import bit_scratch, read_law, write_counts, write_records
 from discreet.release.compiled import _excess
-from discreet.release.keyed import DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
+from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL, Lattice
 from discreet.release.randomness import BITS
 
@@ -136,9 +136,18 @@ def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any
 
 @numba.njit(cache=True, nogil=True)
 def draw(
-    plan: Any, clients: Any, keyed: Any, first: int, last: int, drawn: Any, order: Any, within: Any, problem: Any
+    plan: Any,
+    clients: Any,
+    keyed: Any,
+    first: int,
+    last: int,
+    drawn: Any,
+    order: Any,
+    within: Any,
+    digest: Any,
+    problem: Any,
 ) -> int:
-    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty. The first bad row, or -1.
+    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty; add to `digest`. The first bad row, or -1.
 
     `problem` then holds which record of the row is bad, and why. The GIL is not held: give each thread its own rows.
     """
@@ -183,6 +192,8 @@ def draw(
             order[row] = state[1]
         if within.size:
             within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
+        for place in range(DIGEST_WORDS):
+            digest[place] += state[WORDS - DIGEST_WORDS + place]
     return -1
 
 
