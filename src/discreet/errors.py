@@ -2,6 +2,10 @@
 
 A `Range` checks a number and prints itself in the message, so that no comparison can let NaN through:
 `epsilon = nan is not in (0, inf)`.
+
+Messages quote labels, file names and fields of documents that others wrote. `visible` spells out whatever in them would move a
+cursor, change a colour or turn the direction of writing, so that no text can hide another; every `DiscreetError` and every line
+that a command prints has passed through it.
 """
 
 import inspect
@@ -13,8 +17,25 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 
+def visible(text: str, *, keep: str = "") -> str:
+    """The text with every character that is no visible one spelled out, as `repr` does: ESC is \\x1b, a line break \\n.
+
+    These are controls, formats (bidirectional overrides among them), surrogates, unassigned characters and all separators but the
+    space. `keep`: characters that stay, such as line breaks of our own.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in keep else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
 class DiscreetError(ValueError):
     """Bad input. Raised before anything is drawn, charged or written."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(visible(message))
 
 
 class OutsideFamilyError(DiscreetError):
@@ -47,7 +68,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(visible(message), category, stacklevel=level)
 
 
 class MissingExtraError(ImportError):

@@ -112,7 +112,8 @@ def _auditing(c: Chooser) -> Any:
         found = audit.certificate(
             c.sampler(), epsilon=c.among([None, 1.0, c.number()]), most_inputs=c.among([2, 8, 64])
         )
-        return verify.problems(json.loads(found.to_json()))
+        assert found.holds == (not verify.problems(verify.parsed(found.to_json())))
+        return _forged(c, json.loads(found.to_json()))
     if what == 0:
         counts = (c.among([0, 5, 99, c.number()]), c.among([0, 5, 99, c.number()]))
         return audit.empirical_epsilon_lower_bound(
@@ -127,6 +128,21 @@ def _auditing(c: Chooser) -> Any:
         return [outputs[place % len(outputs)] for place in range(n - value)]
 
     return audit.audited(mechanism, [0, c.below(2)], epsilon=c.number(), draws=200).empirical_epsilon_lower_bound
+
+
+def _forged(c: Chooser, record: Any) -> list[str]:
+    """What the verifier says of a certificate with one value replaced, wherever it stands."""
+    value = record
+    while True:
+        key = c.among(list(value)) if isinstance(value, dict) else c.below(len(value))
+        if not isinstance(value[key], (dict, list)) or not value[key] or c.below(4) == 0:
+            break
+        value = value[key]
+    value[key] = c.among([None, True, 0, 1, -1, 1.0, "1", "1e999999999", [], {}, 10**4000, c.json()])
+    try:
+        return verify.problems(verify.parsed(json.dumps(record)))
+    except ValueError as wrong:  # what the script answers with "not a certificate"
+        raise dc.DiscreetError(str(wrong)) from None
 
 
 def _agreements(c: Chooser) -> Any:

@@ -1,47 +1,149 @@
 """Re-verify a certificate of `discreet`: python verify.py CERTIFICATE. Standard library only; knows nothing of the mechanism.
 
-Checks, in whole numbers: every row of weights sums to the same total; the stated worst ratio is the largest W_i(x)/W_j(x);
-it is at most e^epsilon (bounded from below with 50 digits); all weights lie in the stated box, and the box's own ratio is at most
-e^epsilon too. Exit status 0: the claim holds. 1: it does not, or the certificate contradicts itself. 2: not a certificate.
+A certificate is data from a stranger: it has exactly the fields below, each of exactly its type, given once, and nothing is taken on
+its word that can be computed. Checked, in whole numbers:
+
+* there is one name for each row of weights, all names differ, and every row sums to the stated total;
+* the stated worst ratio is the largest W_i(x)/W_j(x), at the stated place, and its logarithm lies where it is said to;
+* it is at most e^epsilon (bounded from below with 50 digits), and the certificate itself says that the claim holds;
+* where there is a box, all weights lie in it, and its own ratio is at most e^epsilon too.
+
+That proves epsilon-LDP between the inputs listed and, with a box, between any inputs whose weights lie in it. That a mechanism draws
+with these weights and keeps to that box is what no file can prove.
+Exit status 0: the claim holds. 1: it does not, or the certificate contradicts itself. 2: not a certificate.
 """
 
 import decimal
 import json
+import math
+import re
 import sys
 from fractions import Fraction
+
+FIELDS = {
+    "format", "version", "mechanism", "epsilon", "inputs", "total", "weights", "worst", "realised_epsilon", "holds"
+}  # fmt: skip
+WORST = {"outcome", "first_input", "second_input", "ratio"}
+RATIONAL = re.compile("[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
+CONTEXT = decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+FINER = decimal.Context(prec=90, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def at_most_exp(epsilon: float) -> Fraction:
     """A rational certainly at most e^epsilon."""
-    with decimal.localcontext() as context:
-        context.prec = 50
+    with decimal.localcontext(CONTEXT):
         return Fraction(decimal.Decimal(min(epsilon, 700.0)).exp().next_minus())
+
+
+def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals certainly at most and at least log(ratio), for a ratio of at least 1."""
+    with decimal.localcontext(FINER):
+        quotient = decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)
+        low = max(quotient.next_minus(), decimal.Decimal(1)).ln()
+        return Fraction(low.next_minus() if low else low), Fraction(quotient.next_plus().ln().next_plus())
+
+
+def once(pairs: list) -> dict:  # type: ignore[type-arg]
+    """A JSON object, none of whose fields is given twice: readers would differ on which one counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a field is given twice")
+    return found
+
+
+def no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def parsed(text: str) -> dict:  # type: ignore[type-arg]
+    """What a file says that calls itself a certificate; a ValueError if it is none."""
+    record = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
+    require(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
+    require(is_whole(record.get("version")) and record["version"] == 1, "unknown version")
+    return record
+
+
+def check_form(record: dict) -> None:  # type: ignore[type-arg]
+    """Every field is there, of its type, and fits the others; a ValueError says which does not."""
+    require(FIELDS <= record.keys() <= FIELDS | {"box"}, "its fields are not those of a certificate")
+    epsilon = record["epsilon"]
+    require(type(epsilon) in (int, float) and 0 < epsilon < math.inf, "epsilon is not a positive number")
+    require(type(record["mechanism"]) is str, "mechanism is not a text")
+    require(type(record["holds"]) is bool, "holds is neither true nor false")
+    rows, names = record["weights"], record["inputs"]
+    require(is_list(rows) and len(rows) >= 2 and all(is_list(row) for row in rows), "weights are not two rows or more")
+    require(bool(rows[0]) and len({len(row) for row in rows}) == 1, "rows of weights are not equally long")
+    require(all(is_whole(w) and w >= 1 for row in rows for w in row), "a weight is not a positive whole number")
+    require(is_whole(record["total"]), "the total is not a whole number")
+    require(is_list(names) and all(type(name) is str and name for name in names), "inputs is not a list of names")
+    require(len(names) == len(rows), f"{len(names)} inputs are named for {len(rows)} rows of weights")
+    require(len(set(names)) == len(names), "two inputs have the same name")
+    worst, bounds = record["worst"], record["realised_epsilon"]
+    require(isinstance(worst, dict) and worst.keys() == WORST, "worst does not name an outcome, two inputs and a ratio")
+    for place, size in (("outcome", len(rows[0])), ("first_input", len(rows)), ("second_input", len(rows))):
+        require(is_whole(worst[place]) and 0 <= worst[place] < size, f"worst.{place} is not one of {size}")
+    require(is_list(bounds) and len(bounds) == 2, "realised_epsilon is not two numbers")
+    for rational in (worst["ratio"], *bounds):
+        require(
+            type(rational) is str and RATIONAL.fullmatch(rational) is not None, "a ratio or bound is not a rational"
+        )
+    if "box" in record:
+        box = record["box"]
+        require(isinstance(box, dict) and box.keys() == {"lower", "upper"}, "the box is not a lower and an upper bound")
+        for side in box.values():
+            require(is_list(side) and len(side) == len(rows[0]), "the box does not have a bound for each outcome")
+            require(all(is_whole(x) and x >= 1 for x in side), "the box is not one of positive whole numbers")
+
+
+def require(right: bool, wrong: str) -> None:
+    if not right:
+        raise ValueError(wrong)
+
+
+def is_whole(value: object) -> bool:
+    return type(value) is int  # neither True nor 1.0
+
+
+def is_list(value: object) -> bool:
+    return type(value) is list
 
 
 def problems(record: dict) -> list[str]:  # type: ignore[type-arg]
     """Everything that is wrong with a certificate."""
-    rows, bound, found = record["weights"], at_most_exp(float(record["epsilon"])), []
-    if len(rows) < 2 or len({len(row) for row in rows}) != 1 or not rows[0]:
-        return ["the table of weights is not rectangular, or has fewer than two inputs"]
-    if any(type(weight) is not int or weight < 1 for row in rows for weight in row):
-        return ["a weight is not a positive whole number"]
+    try:
+        check_form(record)
+    except ValueError as wrong:
+        return [str(wrong)]
+    rows, worst, bound, found = record["weights"], record["worst"], at_most_exp(record["epsilon"]), []
     if any(sum(row) != record["total"] for row in rows):
         found.append("a row does not sum to the total")
     largest = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
-    if largest != Fraction(record["worst"]["ratio"]):
-        found.append(f"the largest ratio is {largest}, not {record['worst']['ratio']}")
+    if Fraction(worst["ratio"]) != largest:
+        found.append(f"the largest ratio is {shown(largest)}, not the one stated")
+    first, second = (rows[worst[which]][worst["outcome"]] for which in ("first_input", "second_input"))
+    if Fraction(first, second) != largest:
+        found.append("the largest ratio is not at the place stated")
+    low, high = map(Fraction, record["realised_epsilon"])
+    least, most = log_bounds(largest)
+    if not (low <= least and most <= high and high - low < Fraction(1, 10**40)):
+        found.append("the realised epsilon is not where it is said to be")
     if largest > bound:
-        found.append(f"the ratio {float(largest):.12g} exceeds e^{record['epsilon']:g} = {float(bound):.12g}")
-    box = record.get("box")
-    if box is not None:
-        lower, upper = box["lower"], box["upper"]
-        if any(type(x) is not int or x < 1 for x in lower + upper) or not len(lower) == len(upper) == len(rows[0]):
-            found.append("the box is not one of positive whole numbers")
-        elif any(not low <= w <= high for row in rows for low, w, high in zip(lower, row, upper, strict=True)):
+        found.append(f"the ratio {shown(largest)} exceeds e^{record['epsilon']!r} = {shown(bound)}")
+    if not record["holds"]:
+        found.append("the certificate itself says that the claim does not hold")
+    if "box" in record:
+        lower, upper = record["box"]["lower"], record["box"]["upper"]
+        if any(not low <= w <= high for row in rows for low, w, high in zip(lower, row, upper, strict=True)):
             found.append("a weight lies outside the box")
-        elif max(Fraction(high, low) for low, high in zip(lower, upper, strict=True)) > bound:
-            found.append(f"the box allows a ratio above e^{record['epsilon']:g}")
+        if max(Fraction(high, low) for low, high in zip(lower, upper, strict=True)) > bound:
+            found.append(f"the box allows a ratio above e^{record['epsilon']!r}")
     return found
+
+
+def shown(ratio: Fraction) -> str:
+    """A few digits of a ratio that may be past every float."""
+    with decimal.localcontext(CONTEXT):
+        return f"{decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator):.12g}"
 
 
 def main(arguments: list[str]) -> int:
@@ -50,18 +152,17 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         with open(arguments[0], encoding="utf-8") as file:
-            record = json.load(file)
-        if record["format"] != "discreet certificate" or record["version"] != 1:
-            raise ValueError("unknown format or version")
+            record = parsed(file.read())
         wrong = problems(record)
-        scope = "any two inputs whatever" if "box" in record else f"the {len(record['inputs'])} inputs listed"
-    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-        sys.stderr.write(f"not a certificate: {error}\n")
+    except (OSError, ValueError, ArithmeticError, RecursionError) as error:
+        sys.stderr.write(f"not a certificate: {ascii(str(error))[1:-1]}\n")  # nothing in it can hide a line
         return 2
     for problem in wrong:
         sys.stdout.write(f"WRONG: {problem}\n")
     if not wrong:
-        sys.stdout.write(f"holds: {record['epsilon']:g}-LDP between {scope}, in whole numbers\n")
+        listed = f"the {len(record['inputs'])} inputs listed, and no others"
+        scope = "any two inputs whatever, of a mechanism that keeps to the box" if "box" in record else listed
+        sys.stdout.write(f"holds: {record['epsilon']!r}-LDP between {scope}, in whole numbers\n")
     return 1 if wrong else 0
 
 

@@ -127,6 +127,8 @@ def certificate_of(
     names = tuple(inputs) or tuple(f"input {number}" for number in range(len(rows)))
     if len(names) != len(rows):
         raise DiscreetError(f"inputs has {len(names)} names for {len(rows)} rows of weights")
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+        raise DiscreetError("inputs is not a list of texts that differ; give every row of weights a name of its own")
     return Certificate(check_epsilon(epsilon), mechanism, names, tuple(map(tuple, rows)), None)
 
 

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.markup import escape
 
 from discreet.agreement import MECHANISMS, Agreement
-from discreet.cli.printing import say, write_json
+from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 
@@ -66,12 +65,13 @@ def agree(
         write_json({"id": found.id, "agreement": found.document})
         return
     spent = f"epsilon = {found.epsilon:g}" + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
-    lines = [f"{found.mechanism} on {found.family.size:,} outcomes{_few(found)}, {spent}"]
+    # what is spent comes before the first text that whoever wrote the agreement could choose
+    lines = [f"{spent}, {found.mechanism} on {found.family.size:,} outcomes{_few(found)}"]
     if found.purpose:
-        lines.append(f"for: {escape(found.purpose)}")
+        lines.append(f"for: {plain(found.purpose, most=500)}")
     lines.append(f"id {found.id}")
     if not check:
-        lines.append(f"written to {escape(str(file))}; it names the outcomes, which must be public")
+        lines.append(f"written to {plain(file)}; it names the outcomes, which must be public")
         if found.mechanism != "linear":
             lines.append(
                 "(to learn the population rather than to have samples like their clients, take --mechanism linear)"
@@ -84,8 +84,8 @@ def _few(found: Agreement) -> str:
     names = found.family.names
     if names is None:
         return ""
-    shown = [str(name) for name in names] if len(names) <= 4 else [str(names[0]), str(names[1]), "...", str(names[-1])]
-    return escape(f" ({', '.join(shown)})")
+    ends = names if len(names) <= 4 else (names[0], names[1], "...", names[-1])
+    return f" ({', '.join(plain(name, most=60) for name in ends)})"
 
 
 def _whole(

@@ -19,7 +19,7 @@ from discreet.cli.reproduce import reproduce
 from discreet.cli.sample import sample
 from discreet.cli.secret import secret
 from discreet.cli.tradeoff import tradeoff
-from discreet.errors import DiscreetError, MissingExtraError
+from discreet.errors import DiscreetError, MissingExtraError, visible
 
 USER_ERROR = 2
 
@@ -51,7 +51,7 @@ class OneLineErrors(TyperGroup):
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"discreet: {' '.join(message.split())}", err=True)
+    typer.echo(f"discreet: {visible(' '.join(message.split()))}", err=True)
     sys.exit(USER_ERROR)
 
 

@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 
 from discreet.audit import BlackBoxAudit, audited, certificate
-from discreet.cli.printing import json_number, number, say, table, write_json
+from discreet.cli.printing import json_number, number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
@@ -53,7 +52,7 @@ def audit(
     if json:
         write_json(_record(found))
     else:
-        say(*_report(found, mechanism), *([f"Picture: {escape(str(plot))}"] if plot else []))
+        say(*_report(found, mechanism), *([f"Picture: {plain(plot)}"] if plot else []))
     if found.refuted:
         raise typer.Exit(REFUTED)
 
@@ -82,7 +81,7 @@ def certify(
         f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
         f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
         f"Claimed:                              {epsilon:g} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
-        f"Certificate: {escape(str(out))}",
+        f"Certificate: {plain(out)}",
     )
     if not found.holds:
         raise typer.Exit(REFUTED)
@@ -133,12 +132,12 @@ def _report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     for event in found.events:
         counts = f"{event.first_count:,} / {event.second_count:,}"
         made.add_row(
-            escape(event.description), f"{event.first_input} / {event.second_input}", counts,
+            plain(event.description), f"{event.first_input} / {event.second_input}", counts,
             number(event.empirical_epsilon_lower_bound),
         )  # fmt: skip
     verdict = "REFUTED" if found.refuted else "not refuted (which proves nothing)"
     return [
-        f"{escape(mechanism)}: claimed epsilon {claim}",
+        f"{plain(mechanism)}: claimed epsilon {claim}",
         _bars(found),
         made,
         f"empirical_epsilon_lower_bound {number(found.empirical_epsilon_lower_bound)} at {found.confidence:.4g} confidence: "
@@ -148,7 +147,7 @@ def _report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
 
 def _bars(found: BlackBoxAudit) -> str:
     event = found.events[0]
-    lines = [f"Leading event: {escape(event.description)}"]
+    lines = [f"Leading event: {plain(event.description)}"]
     for which, count in ((event.first_input, event.first_count), (event.second_input, event.second_count)):
         share = count / event.draws
         lines.append(f"  input {which:<4} {'█' * round(_BAR * share):<{_BAR}} {share:.5f}")

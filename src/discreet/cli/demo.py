@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from discreet.cli.printing import counted, json_number, say, table, write_json
+from discreet.cli.printing import counted, json_number, plain, say, table, write_json
 from discreet.data import logbooks, zone_logbooks
 from discreet.experiments.flights import DIVERGENCES, OPTIMAL, FlightRelease, released_flights
 from discreet.experiments.time_zones import Lesson, learnt_time_zones
@@ -56,13 +55,13 @@ def demo(
         "[bold]What it cost[/bold]: divergence from the law held to the law drawn from.",
         _costs(run),
         _verdict(run),
-        f"Picture: [bold]{escape(str(picture))}[/bold]",
+        f"Picture: [bold]{plain(picture)}[/bold]",
         _lesson_told(lesson),
         _lesson_table(lesson),
         _lesson_verdict(lesson),
         "[bold]Not covered[/bold]: a second sample (budgets add up: whoever did both of the above spent "
         f"{2 * run.epsilon:g}), taking part at all, timing.",
-        f"Picture: [bold]{escape(str(learnt))}[/bold]",
+        f"Picture: [bold]{plain(learnt)}[/bold]",
     )
 
 

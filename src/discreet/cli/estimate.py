@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from discreet.agreement import Agreement
-from discreet.cli.printing import counted, json_number, number, say, table, write_json
+from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.engines.formats import STANDARD
 from discreet.errors import DiscreetError, check_count
 
@@ -99,7 +98,7 @@ def estimate(
         return
     written = [str(path) for path in (plot, synthetic) if path is not None]
     if written:
-        blocks.append("Written: " + escape(", ".join(written)))
+        blocks.append("Written: " + plain(", ".join(written)))
     say(*blocks)
 
 
@@ -114,7 +113,7 @@ def _told(
     by_client: bool,
 ) -> list[Any]:
     """What people read."""
-    notes = [f"[bold red]Note[/bold red]: {escape(doubt)}." for doubt in doubts]
+    notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
     blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, top)]
     if len(found.counts) > top:
         blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
@@ -244,7 +243,7 @@ def _shares(found: "Population", known: Any, top: int) -> Table:
             cells.append(_share(found.nearest[place]))
         if known is not None:
             cells.append(_share(known[place]))
-        made.add_row(escape(str(found.outcomes.names[place])), *cells)
+        made.add_row(plain(found.outcomes.names[place], most=200), *cells)
     return made
 
 
@@ -265,7 +264,7 @@ def _statistics(statistics: list["Estimate"], found: "Population") -> Table:
         row += [number(each.released), f"{number(each.low)} to {number(each.high)}"]
         if cells:
             row.append(f"+-{number(each.blur)}" if each.blur else "")
-        made.add_row(escape(each.name), *row)
+        made.add_row(plain(each.name), *row)
     return made
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from discreet.cli.printing import number, say, table, write_json
+from discreet.cli.printing import number, plain, say, table, write_json
 from discreet.ledger import Budget, Ledger
 
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -20,7 +19,7 @@ def create(
 ) -> None:
     """Make a new ledger: the budget of one client, in one file."""
     made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
-    say(f"{escape(str(file))}: {made.budget}")
+    say(f"{plain(file)}: {made.budget}")
 
 
 @ledger.command(short_help="Show what was charged and what is left.")

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from discreet.cli.printing import counted, json_number, number, say, table, write_json
+from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
@@ -96,7 +95,7 @@ def plan(
             _rehearsed(rehearsals),
         ]
     if plot is not None:
-        blocks.append(f"Written: {escape(str(plot))}")
+        blocks.append(f"Written: {plain(plot)}")
     say(*blocks)
 
 

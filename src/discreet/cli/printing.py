@@ -1,4 +1,9 @@
-"""What goes to stdout: tables for people, JSON for programs."""
+"""What goes to a terminal: tables for people, JSON for programs.
+
+Labels, purposes and names of files are other people's texts. `plain` is how they get into what is printed: markup in them is no markup,
+and what is no visible character is spelled out (`discreet.errors.visible`), line breaks included, so that none can pass for a line
+of ours. Whatever is printed passes through `Terminal` besides, which lets no control character through but line breaks.
+"""
 
 import json
 import math
@@ -7,14 +12,36 @@ from typing import Any
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
+
+from discreet.errors import visible
 
 INFINITE = None  # JSON has no infinity
 
 
+class Terminal(Console):
+    """A console for texts of unknown origin: control characters in them are spelled out before anything is laid out."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Every text that is printed, alone or in a table, becomes one of rich's here."""
+        return super().render_str(visible(text, keep="\n"), **how)
+
+
+def plain(text: Any, *, most: int | None = None) -> str:
+    """Somebody else's text, to stand in what `say` prints; past `most` characters it is cut, and says so."""
+    whole = str(text)
+    cut = whole if most is None or len(whole) <= most else f"{whole[:most]}... ({len(whole):,} characters)"
+    return escape(visible(cut))
+
+
 def say(*blocks: Any) -> None:
     """Print texts and tables, a blank line between blocks."""
-    console = Console(highlight=False, soft_wrap=False)
+    console = Terminal()
     for place, block in enumerate(blocks):
         if place:
             console.print()

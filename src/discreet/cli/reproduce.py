@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from discreet import __version__
 from discreet.cli import population
-from discreet.cli.printing import number, say, table
+from discreet.cli.printing import Terminal, number, plain, say, table
 from discreet.experiments.paper import FIGURES, POPULATION, chosen, experiment
 from discreet.experiments.records import Row
 from discreet.experiments.running import run
@@ -55,7 +53,7 @@ def reproduce(
     runs: dict[str, tuple[Row, list[Row]]] = {}
     names = chosen(figures or [])
     planned = [experiment(name, quick=quick, device=device, corrected=corrected) for name in names]
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -84,7 +82,7 @@ def reproduce(
             if name in runs:
                 say(*(_mixtures(runs[name][1]) if name == "fig4" else _ring(runs[name][1])))
         say(
-            f"{len(runs)} of {len(FIGURES)} figures in {time.perf_counter() - start:.1f} s. Page: [bold]{escape(str(page))}[/bold]; "
+            f"{len(runs)} of {len(FIGURES)} figures in {time.perf_counter() - start:.1f} s. Page: [bold]{plain(page)}[/bold]; "
             f"pictures and records beside it."
         )
     if clients:
@@ -93,7 +91,7 @@ def reproduce(
             say("[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided.")
         say(*population.told(clients[1]))
         say(
-            f"{len(clients[1])} cases in {time.perf_counter() - start:.1f} s. Page: [bold]{escape(str(page))}[/bold]; "
+            f"{len(clients[1])} cases in {time.perf_counter() - start:.1f} s. Page: [bold]{plain(page)}[/bold]; "
             f"pictures and records beside it."
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.agreement import Agreement
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def sample(
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
     if not quiet:
-        typer.echo("\n".join(_told(summary, request, output)), err=True)
+        typer.echo("\n".join(map(visible, _told(summary, request, output))), err=True)
 
 
 def _local(
@@ -253,12 +253,13 @@ def _progress(*, quiet: bool) -> Iterator[Any]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as LiveBars
 
+    from discreet.cli.printing import Terminal
+
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
-    with LiveBars(*columns, console=Console(stderr=True), transient=True) as bars:
+    with LiveBars(*columns, console=Terminal(stderr=True), transient=True) as bars:
 
         def made(source: "Source") -> "Progress":
             return _Bars(bars, source.rows)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.errors import visible
 from discreet.release.keyed import write_secret
 
 
@@ -15,4 +16,6 @@ def secret(file: Annotated[Path, typer.Argument(help="The file to make. An exist
     privacy of every sample made with it, so keep it as you would keep the data, and not beside the samples.
     """
     write_secret(file)
-    typer.echo(f"wrote {file} (mode 0600); back it up like the data, never publish it, never pass it on a command line")
+    typer.echo(
+        f"wrote {visible(str(file))} (mode 0600); back it up like the data, never publish it, never pass it on a command line"
+    )

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from discreet import divergences
-from discreet.cli.printing import json_number, number, say, table, write_json
+from discreet.cli.printing import json_number, number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler
@@ -95,7 +94,7 @@ def tradeoff(
     if json:
         write_json(_record(family, rows, targets))
     else:
-        say(*_report(family, rows, targets), *([f"Picture: {escape(str(plot))}"] if plot else []))
+        say(*_report(family, rows, targets), *([f"Picture: {plain(plot)}"] if plot else []))
 
 
 def _family(outcomes: int, lower: float | None, upper: float | None) -> Simplex | Band:

@@ -1,0 +1,173 @@
+"""The verifier takes nothing on a certificate's word: whatever it accepts is true."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import OptimalSampler, Simplex
+from discreet.audit import certificate, certificate_of, verify
+from discreet.release import TOTAL
+
+ABSENT = object()
+
+
+def verified(path: Path) -> tuple[int, str]:
+    """The script as somebody else would run it: alone, without this package or any other."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", verify.__file__, str(path)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_script_runs_alone_and_finds_every_forgery(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    found = certificate(OptimalSampler(Simplex(4), epsilon=0.5))
+    found.write(path)
+    code, said = verified(path)
+    assert (code, "0.5-LDP between any two inputs whatever" in said) == (0, True)
+    table = certificate_of([[2, 3], [3, 2]], epsilon=0.5)
+    table.write(path)
+    code, said = verified(path)
+    assert (code, "0.5-LDP between the 2 inputs listed, and no others" in said) == (0, True)
+    found.write(path)
+    forgeries: dict[str, Callable[[Any], Any]] = {
+        "smaller epsilon": lambda r: r.update(epsilon=0.499999),
+        "row": lambda r: r["weights"][0].__setitem__(0, r["weights"][0][0] + 1),
+        "outside the box": lambda r: r["box"]["upper"].__setitem__(0, r["weights"][0][0] - 1),
+        "ratio": lambda r: r["worst"].update(ratio="3/2"),
+        "whole number": lambda r: r["weights"][0].__setitem__(1, 1.5),
+        "the box allows": lambda r: r["box"]["upper"].__setitem__(1, TOTAL),
+    }
+    for name, forge in forgeries.items():
+        record = json.loads(found.to_json())
+        forge(record)
+        path.write_text(json.dumps(record))
+        code, said = verified(path)
+        assert (code, "WRONG" in said) == (1, True), name
+    for text in ("", "[]", "{}", '{"format": "discreet certificate", "version": 2}', "null"):
+        path.write_text(text)
+        code, said = verified(path)
+        assert (code, "not a certificate" in said) == (2, True), text
+    assert verified(tmp_path / "nowhere.json")[0] == 2
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 5) | st.sampled_from([TOTAL, 10**4000, 0.5, 1.0, 1e308]) | st.text(max_size=3)
+    | st.sampled_from(["1", "1/0", "3/2", "1e999999999", "-1", "\x1b[2K", "discreet certificate"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["lower", "upper", "ratio", "x"]), inner),
+    max_leaves=6,
+)  # fmt: skip
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of everything inside a JSON value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, part in inside for place in [(*path, key), *places(part, (*path, key))]]
+
+
+def truth_of(record: Any) -> None:
+    """What an accepted certificate must say, found without the verifier."""
+    rows = record["weights"]
+    assert len(record["inputs"]) == len(set(record["inputs"])) == len(rows) >= 2
+    assert {sum(row) for row in rows} == {record["total"]}
+    worst = record["worst"]
+    largest = max(Fraction(a[x], b[x]) for a in rows for b in rows for x in range(len(a)))
+    first, second = (rows[worst[which]][worst["outcome"]] for which in ("first_input", "second_input"))
+    assert Fraction(worst["ratio"]) == largest == Fraction(first, second)
+    assert record["holds"] is True
+    ratios = [largest]
+    if "box" in record:
+        lower, upper = record["box"]["lower"], record["box"]["upper"]
+        assert all(low <= w <= high for row in rows for low, w, high in zip(lower, row, upper, strict=True))
+        ratios += map(Fraction, upper, lower)
+    with mpmath.workdps(80):
+        for ratio in ratios:
+            assert mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator) <= mpmath.mpf(record["epsilon"])
+        low, high = (
+            mpmath.mpf(Fraction(end).numerator) / Fraction(end).denominator for end in record["realised_epsilon"]
+        )
+        assert low <= mpmath.log(mpmath.mpf(largest.numerator) / largest.denominator) <= high
+
+
+@given(st.data(), st.booleans())
+@settings(max_examples=1500, deadline=None)
+def test_whatever_is_accepted_is_true(data: st.DataObject, boxed: bool) -> None:
+    """One to three values replaced or left out, anywhere in the file."""
+    sampler = OptimalSampler(Simplex(3), epsilon=0.5)
+    found = certificate(sampler) if boxed else certificate_of([[3, 2, 2], [2, 3, 2]], epsilon=0.5)
+    record = json.loads(found.to_json())
+    for _ in range(data.draw(st.integers(1, 3))):
+        *above, last = data.draw(st.sampled_from(places(record)))
+        holder = record
+        for key in above:
+            holder = holder[key]
+        wanted = data.draw(st.just(ABSENT) | TREES)
+        if wanted is ABSENT and isinstance(holder, dict):
+            del holder[last]
+        elif wanted is not ABSENT:
+            holder[last] = wanted
+    try:
+        accepted = not verify.problems(verify.parsed(json.dumps(record)))
+    except ValueError:
+        accepted = False
+    if accepted:
+        truth_of(record)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"holds": true', '"holds": true, "box": null', "box"),
+        ('"holds": true', '"holds": true, "holds": true', "given twice"),
+        ('"holds": true', '"holds": false', "itself says"),
+        ('"holds": true', '"holds": 1', "holds"),
+        ('"holds": true', '"holds": true, "note": ""', "fields"),
+        ('"inputs": ["input 0", "input 1"]', f'"inputs": {json.dumps([str(n) for n in range(1000)])}', "1000 inputs"),
+        ('"inputs": ["input 0", "input 1"]', '"inputs": ["a", "a"]', "same name"),
+        ('"epsilon": 0.5', '"epsilon": "0.5"', "epsilon"),
+        ('"epsilon": 0.5', '"epsilon": NaN', "NaN"),
+        ('"epsilon": 0.5', '"epsilon": Infinity', "Infinity"),
+        ('"epsilon": 0.5', '"epsilon": 1e999', "epsilon"),
+        ('"epsilon": 0.5', '"epsilon": -1', "epsilon"),
+        ('"epsilon": 0.5', '"epsilon": true', "epsilon"),
+        ('"total": 7', '"total": 7.0', "total"),
+        ('"version": 1', '"version": true', "version"),
+        ('"version": 1', '"version": 1.0', "version"),
+        ('"ratio": "3/2"', '"ratio": "1e999999999"', "rational"),
+        ('"ratio": "3/2"', '"ratio": "3/2\\u001b[2K"', "rational"),
+        ('"outcome": 0', '"outcome": 2', "place"),
+        ('"outcome": 0', '"outcome": -3', "outcome"),
+        ('"first_input": 0', '"first_input": 1', "place"),
+        ('"realised_epsilon": ["', '"realised_epsilon": ["1/2", "', "realised_epsilon"),
+    ],
+)
+def test_a_forged_field_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
+) -> None:
+    honest = json.dumps(json.loads(certificate_of([[3, 2, 2], [2, 3, 2]], epsilon=0.5).to_json()))
+    path = tmp_path / "certificate.json"
+    path.write_text(honest)
+    assert verify.main([str(path)]) == 0
+    capsys.readouterr()
+    assert old in honest
+    path.write_text(honest.replace(old, new))
+    assert verify.main([str(path)]) in (1, 2)
+    said = capsys.readouterr()
+    assert says in said.out + said.err
+    assert all(character.isprintable() or character == "\n" for character in said.out + said.err)
+
+
+def test_a_realised_epsilon_that_says_nothing_is_refused() -> None:
+    record = json.loads(certificate_of([[3, 2, 2], [2, 3, 2]], epsilon=0.5).to_json())
+    for bounds in (["0", "1/2"], ["0", "1/1000"], ["1/2", "1/2"]):
+        record["realised_epsilon"] = bounds
+        assert verify.problems(record) == ["the realised epsilon is not where it is said to be"]
