@@ -99,7 +99,7 @@ def truth_of(record: Any) -> None:
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_whatever_is_accepted_is_true(data: st.DataObject, boxed: bool) -> None:
     """One to three values replaced or left out, anywhere in the file."""
     sampler = OptimalSampler(Simplex(3), epsilon=0.5)

@@ -5,6 +5,7 @@ import os
 import pickle
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,6 +188,14 @@ def test_a_secret_file_is_for_its_owner_alone(tmp_path: Path) -> None:
         path.chmod(mode)
         with pytest.raises(DiscreetError, match="chmod 600"):
             read_secret(path)
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"\0", bytes(16), bytes(31), bytes(33), bytes(64), bytearray(32), "0" * 32, None, 32]
+)
+def test_a_secret_is_32_bytes(value: Any) -> None:
+    with pytest.raises(DiscreetError, match="32 random bytes"):
+        Secret(value)
 
 
 def test_two_secrets_differ(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import math
 import re
 import sys
 from fractions import Fraction
+from typing import Any
 
 FIELDS = {
     "format", "version", "mechanism", "epsilon", "inputs", "total", "weights", "worst", "realised_epsilon", "holds"
@@ -43,7 +44,7 @@ def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
         return Fraction(low.next_minus() if low else low), Fraction(quotient.next_plus().ln().next_plus())
 
 
-def once(pairs: list) -> dict:  # type: ignore[type-arg]
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object, none of whose fields is given twice: readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -55,15 +56,15 @@ def no_number(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def parsed(text: str) -> dict:  # type: ignore[type-arg]
+def parsed(text: str) -> dict[str, Any]:
     """What a file says that calls itself a certificate; a ValueError if it is none."""
-    record = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
+    record: dict[str, Any] = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
     require(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
     require(is_whole(record.get("version")) and record["version"] == 1, "unknown version")
     return record
 
 
-def check_form(record: dict) -> None:  # type: ignore[type-arg]
+def check_form(record: dict[str, Any]) -> None:
     """Every field is there, of its type, and fits the others; a ValueError says which does not."""
     require(FIELDS <= record.keys() <= FIELDS | {"box"}, "its fields are not those of a certificate")
     epsilon = record["epsilon"]
@@ -108,7 +109,7 @@ def is_list(value: object) -> bool:
     return type(value) is list
 
 
-def problems(record: dict) -> list[str]:  # type: ignore[type-arg]
+def problems(record: dict[str, Any]) -> list[str]:
     """Everything that is wrong with a certificate."""
     try:
         check_form(record)

@@ -107,6 +107,14 @@ class Secret:
 
     value: bytes = field(repr=False)
 
+    def __post_init__(self) -> None:
+        # a shorter key can be guessed, and no key at all is one that everybody knows
+        if not isinstance(self.value, bytes) or len(self.value) != _SECRET_BYTES:
+            held = f"{len(self.value)} bytes" if isinstance(self.value, bytes) else f"a {type(self.value).__name__}"
+            raise DiscreetError(
+                f"secret holds {held}, not {_SECRET_BYTES} random bytes; make one with: discreet secret FILE, or fresh_secret()"
+            )
+
     def run_key(self, agreement_id: str, round_number: int, question: Question) -> RunKey:
         """The key for one question in one round of the agreement with this id (64 hexadecimal digits)."""
         check_count("round", round_number)
