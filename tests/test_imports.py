@@ -11,6 +11,7 @@ PACKAGE = Path(discreet.__file__).parent
 LAYERS = [
     {"_version"},
     {"errors", "numerics", "quadrature"},
+    {"files"},
     {"divergences"},
     {"families"},
     {"tradeoff"},

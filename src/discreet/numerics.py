@@ -16,13 +16,23 @@ _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
-def exp_lower(epsilon: float) -> Fraction:
+def stated(epsilon: float) -> decimal.Decimal:
+    """The epsilon that a float stands for: the shortest decimal that reads back as it, which is what was written.
+
+    Whoever writes 0.1 means a tenth, but the nearest float is larger by 5.6e-18, so that ten of them are more than 1. Samplers
+    draw at most at the smaller of the two, so budgets may be added up as they were written, and the sum is true of what is drawn.
+    """
+    with decimal.localcontext(_CONTEXT):
+        return decimal.Decimal(repr(float(epsilon)))
+
+
+def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     """A rational at least 1 and at most e^epsilon, within 1e-58 of it relatively; past epsilon = 64 simply e^64.
 
     `Decimal.exp` is correctly rounded at the working precision, so stepping one unit down in the last place is a true lower bound.
     """
     with decimal.localcontext(_CONTEXT):
-        rounded = decimal.Decimal(min(epsilon, LARGEST_EXPONENT)).exp()
+        rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
         return max(Fraction(1), Fraction(rounded.next_minus()))
 
 

@@ -7,6 +7,6 @@ PROFILE = BoxProfile(epsilon=0.5, alpha=0.1)
 ONE, OTHER = "1" * 64, "2" * 64
 
 
-def charge(ledger: Ledger, number: int, sample: int = 7, agreement: str = ONE, data: bytes = b"data") -> int:
+def charge(ledger: Ledger, number: int, sample: int = 7, agreement: str = ONE) -> int:
     """The sample of that round, drawn as `sample` if it was not drawn before."""
-    return ledger.charged_sample(agreement, data, round=number, profile=PROFILE, draw=lambda: sample)
+    return ledger.charged_sample(agreement, round=number, profile=PROFILE, draw=lambda: sample)

@@ -1,6 +1,6 @@
 """Kill writers of one ledger at random moments: `python -m tests.ledger.kills --kills 1000`.
 
-Two writers at a time ask for random samples of a few clients' data and rounds, and publish each answer on a pipe. Both are
+Two writers at a time ask for random rounds of a few agreements, and publish each answer on a pipe. Both are
 killed (SIGKILL) after a random time. Then, and this is all that a ledger promises: every published answer is in the ledger
 with the same sample; every charge ever seen is still there, unchanged; the total is within the budget; the file is sound.
 """
@@ -9,7 +9,6 @@ import argparse
 import os
 import random
 import signal
-import sqlite3
 import tempfile
 import time
 from dataclasses import dataclass
@@ -17,11 +16,13 @@ from pathlib import Path
 
 from discreet.errors import BudgetError
 from discreet.ledger import Budget, Ledger
-from tests.ledger.charging import ONE, PROFILE
+from discreet.ledger.book import opened
+from tests.ledger.charging import ONE, OTHER, PROFILE
 
 AFFORDED = 90  # so few that a ledger is exhausted before its last kills, and then asked on
 KILLS_OF_ONE_LEDGER = 50
 LONGEST_LIFE = 0.03
+AGREEMENTS = (ONE, OTHER)
 
 
 def write_until_killed(path: Path, pipe: int, seed: int, careless: bool) -> None:
@@ -29,19 +30,19 @@ def write_until_killed(path: Path, pipe: int, seed: int, careless: bool) -> None
     choices = random.Random(seed)
     ledger = Ledger(path)
     while True:
-        data, number = choices.randrange(4), choices.randrange(1, 200)
+        agreement, number = choices.choice(AGREEMENTS), choices.randrange(1, 200)
 
-        def draw(data: int = data, number: int = number) -> int:
+        def draw(agreement: str = agreement, number: int = number) -> int:
             drawn = choices.randrange(10**9)
             if careless:
-                os.write(pipe, f"{data} {number} {drawn}\n".encode())
+                os.write(pipe, f"{agreement} {number} {drawn}\n".encode())
             return drawn
 
         try:
-            sample = ledger.charged_sample(ONE, bytes([data]), round=number, profile=PROFILE, draw=draw)
+            sample = ledger.charged_sample(agreement, round=number, profile=PROFILE, draw=draw)
         except BudgetError:
             continue
-        os.write(pipe, f"{data} {number} {sample}\n".encode())
+        os.write(pipe, f"{agreement} {number} {sample}\n".encode())
 
 
 def forked_writer(path: Path, seed: int, careless: bool) -> tuple[int, int]:
@@ -58,23 +59,21 @@ def forked_writer(path: Path, seed: int, careless: bool) -> tuple[int, int]:
         os._exit(1)
 
 
-def answers(pipe: int) -> list[tuple[int, int, int]]:
+def answers(pipe: int) -> list[tuple[str, int, int]]:
     """All that a dead writer published."""
     with os.fdopen(pipe, "rb") as file:
         lines = file.read().decode().splitlines()
-    return [(int(a), int(b), int(c)) for a, b, c in (line.split() for line in lines)]
+    return [(agreement, int(number), int(sample)) for agreement, number, sample in map(str.split, lines)]
 
 
-def charges(path: Path, ledger: Ledger) -> dict[tuple[bytes, int], int]:
-    """(data, round) -> sample, read behind the ledger's back, after SQLite's own check of the file."""
-    database = sqlite3.connect(path)
-    try:
+def charges(ledger: Ledger) -> dict[tuple[str, int], int]:
+    """(agreement, round) -> sample, after SQLite's own check of the file and that of the marks."""
+    with opened(ledger.path, 10.0) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = database.execute("SELECT data, round, sample FROM charges").fetchall()
-    finally:
-        database.close()
-    assert len(rows) == len(ledger.entries())
-    return {(data, number): sample for data, number, sample in rows}
+    entries = ledger.entries()
+    found = {(entry.agreement, entry.round): entry.sample for entry in entries}
+    assert len(found) == len(entries), "charged twice"
+    return found
 
 
 @dataclass
@@ -95,7 +94,7 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ledger"
             ledger = Ledger.create(path, Budget(epsilon=PROFILE.epsilon * AFFORDED))
-            known: dict[tuple[bytes, int], int] = {}
+            known: dict[tuple[str, int], int] = {}
             for _ in range(0, min(KILLS_OF_ONE_LEDGER, kills - killed), 2):
                 writers = [forked_writer(path, chosen.randrange(2**32), careless) for _ in range(2)]
                 for child, _ in writers:  # the other one goes on meanwhile, and has to clear up
@@ -105,15 +104,13 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
                     assert os.WTERMSIG(status) == signal.SIGKILL, f"a writer failed by itself: {status}"
                     killed += 1
                     seen.cut_short += Path(f"{path}-journal").exists()
-                found = charges(path, ledger)
+                found = charges(ledger)
                 assert all(found.get(key) == sample for key, sample in known.items()), "a charge was lost or changed"
                 known = found
                 for _, pipe in writers:
-                    for data, number, sample in answers(pipe):
+                    for agreement, number, sample in answers(pipe):
                         seen.published += 1
-                        assert found.get((ledger._digest(bytes([data])), number)) == sample, (
-                            "a sample left without its charge"
-                        )
+                        assert found.get((agreement, number)) == sample, "a sample left without its charge"
                 assert len(found) <= AFFORDED, "overspent"
                 assert ledger.spent().basic <= PROFILE.epsilon * AFFORDED
             seen.charged += len(known)

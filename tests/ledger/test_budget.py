@@ -3,25 +3,49 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import DiscreetError
+from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, composed
 from discreet.ledger import Budget, Spent
 
 
 def test_basic_sums_are_exact() -> None:
-    """Ten times 0.1 is more than 1 as rationals (0.1 is rounded up), and is refused; floats would say 0.9999999999999999."""
+    """Ten times 0.1 is 1, though the float is more than a tenth; floats would say 0.9999999999999999, their rationals more than 1."""
     tenth = BoxProfile(epsilon=0.1, alpha=0.5)
     budget = Budget(epsilon=1.0)
-    assert budget.allows(budget.spent([(tenth, 9)]))
-    assert not budget.allows(budget.spent([(tenth, 10)]))
+    assert budget.allows(budget.spent([(tenth, 10)]))
+    assert budget.spent([(tenth, 10)]).basic == 1
+    assert not budget.allows(budget.spent([(tenth, 10), (BoxProfile(epsilon=1e-300, alpha=0.5), 1)]))
+    assert not budget.allows(budget.spent([(BoxProfile(epsilon=math.nextafter(0.1, 1.0), alpha=0.5), 10)]))
     eighth = BoxProfile(epsilon=0.125, alpha=0.5)
     assert budget.allows(budget.spent([(eighth, 8)]))
     assert budget.spent([(eighth, 8)]) == Spent(Fraction(1), math.inf)
     assert budget.spent([]).epsilon == 0.0
+
+
+@given(st.integers(1, 10**6), st.integers(0, 9), st.integers(1, 400))
+def test_what_was_written_as_decimals_adds_up_as_decimals(digits: int, places: int, count: int) -> None:
+    """n samples at a decimal epsilon fit into a budget of the decimal n epsilon, and n + 1 do not."""
+    epsilon = Fraction(digits, 10**places)
+    budget = Budget(epsilon=float(epsilon * count))
+    profile = BoxProfile(epsilon=float(epsilon), alpha=0.5)
+    assert budget.allows(budget.spent([(profile, count)]))
+    assert not budget.allows(budget.spent([(profile, count + 1)]))
+    assert budget.left(budget.spent([(profile, count)])) == 0.0
+
+
+@given(st.floats(1e-9, 60.0))
+def test_what_is_drawn_never_loses_more_than_what_is_counted(epsilon: float) -> None:
+    """The decimal that is added up is at least what the integers really lose, in rationals."""
+    counted = Budget(epsilon=1.0).spent([(BoxProfile(epsilon=epsilon, alpha=0.5), 1)]).basic
+    ratio = OptimalSampler(Simplex(3), epsilon=epsilon).lattice.largest_ratio
+    with mpmath.workprec(400):
+        exact = mpmath.exp(mpmath.mpf(counted.numerator) / counted.denominator)
+        assert mpmath.mpf(ratio.numerator) / ratio.denominator <= exact
 
 
 @given(st.floats(0.01, 1.0), st.floats(0.01, 0.5), st.integers(1, 300), st.sampled_from([1e-9, 1e-6, 1e-3]))

@@ -1,6 +1,7 @@
 """The ledger: durable charges, repeated requests, many processes, and every fault a disk can have."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, LedgerError
-from discreet.ledger import Budget, Ledger, file
+from discreet.ledger import Budget, Ledger, book, file
+from discreet.ledger.book import Book
 from tests.ledger import kills
 from tests.ledger.charging import ONE, OTHER, PROFILE, charge
 
@@ -37,11 +40,10 @@ def test_the_same_request_gets_the_same_sample_and_is_charged_once(ledger: Ledge
     assert charge(Ledger(ledger.path), 1, sample=5) == 3
     assert charge(ledger, 2, sample=6) == 6
     assert charge(ledger, 1, sample=8, agreement=OTHER) == 8
-    assert charge(ledger, 1, sample=9, data=b"other data") == 9
     assert [(e.number, e.agreement, e.round, e.sample) for e in ledger.entries()] == [
-        (1, ONE, 1, 3), (2, ONE, 2, 6), (3, OTHER, 1, 8), (4, ONE, 1, 9),
+        (1, ONE, 1, 3), (2, ONE, 2, 6), (3, OTHER, 1, 8),
     ]  # fmt: skip
-    assert ledger.spent().basic == 2
+    assert ledger.spent().basic == Fraction(3, 2)
 
 
 def test_past_the_budget_it_refuses_and_says_what_is_left(ledger: Ledger) -> None:
@@ -49,7 +51,7 @@ def test_past_the_budget_it_refuses_and_says_what_is_left(ledger: Ledger) -> Non
         charge(ledger, number)
     large = BoxProfile(epsilon=0.75, alpha=0.1)
     with pytest.raises(BudgetError) as caught:
-        ledger.charged_sample(ONE, b"data", round=9, profile=large, draw=lambda: 0)
+        ledger.charged_sample(ONE, round=9, profile=large, draw=lambda: 0)
     assert "epsilon = 2, of which 1.5 is spent and 0.5 is left: not enough for a sample at epsilon = 0.75" in str(
         caught.value
     )
@@ -95,23 +97,23 @@ def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> 
 
 def test_a_charge_is_flushed_all_the_way_before_it_counts(ledger: Ledger) -> None:
     """What a power cut needs, which no kill can test: synchronous = EXTRA (3) and a rollback journal, in every writing transaction."""
-    with ledger._writing() as database:
+    with ledger._book.writing() as pen:
+        database = pen._database
         assert database.execute("PRAGMA synchronous").fetchone() == (3,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert database.in_transaction
         with (
             pytest.raises(LedgerError, match="another process"),
-            file._opened(ledger.path, "rw", 0.01) as other,
-            ledger._errors(),
+            Book(ledger.path, kind=file.FORMAT, wait=0.01).writing(),
         ):
-            other.execute("BEGIN IMMEDIATE")  # the lock is taken already, before anything was read
+            pass  # the lock is taken already, before anything was read
 
 
 def test_a_sample_is_not_returned_before_its_charge_is_committed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the commit fails, whatever the reason, there is an error in place of the sample."""
-    real = file._opened
+    real = book.opened
 
     @contextmanager
     def failing(*arguments: Any) -> Iterator[Any]:
@@ -131,7 +133,7 @@ def test_a_sample_is_not_returned_before_its_charge_is_committed(
             return self._database.execute(statement, *values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(file, "_opened", failing)
+        patch.setattr(book, "opened", failing)
         with pytest.raises(LedgerError, match="no sample was released"):
             charge(ledger, 1, sample=3)
     assert ledger.entries() == []
@@ -143,7 +145,7 @@ def test_a_failed_draw_is_not_charged(ledger: Ledger) -> None:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        ledger.charged_sample(ONE, b"data", round=1, profile=PROFILE, draw=broken)
+        ledger.charged_sample(ONE, round=1, profile=PROFILE, draw=broken)
     assert ledger.entries() == []
 
 
@@ -153,27 +155,83 @@ def test_a_budget_at_delta_survives_the_file(tmp_path: Path) -> None:
     assert loose.budget == Budget(epsilon=0.3, delta=1e-7)
     small = BoxProfile(epsilon=0.01, alpha=0.1)
     for number in range(1, 41):
-        loose.charged_sample(ONE, b"data", round=number, profile=small, draw=lambda: 0)
+        loose.charged_sample(ONE, round=number, profile=small, draw=lambda: 0)
     assert loose.spent().basic > 0.3 > loose.spent().epsilon
 
 
-def test_equal_data_cannot_be_recognised_across_ledgers(tmp_path: Path) -> None:
-    one, other = (Ledger.create(tmp_path / name, Budget(epsilon=1.0)) for name in ("one", "other"))
-    assert one._digest(b"data") == Ledger(one.path)._digest(b"data") != other._digest(b"data")
+def test_answers_and_refusals_do_not_depend_on_the_data(tmp_path: Path) -> None:
+    """Neither a sample nor a refusal tells whether the data have changed since the round was released."""
+    sampler = OptimalSampler(Simplex(1000), epsilon=0.5)
+    agreed = Agreement.of(sampler, rounds=3)
+    laws = np.eye(1000)
+    for changed in (False, True):
+        ledger = Ledger.create(tmp_path / str(changed), Budget(epsilon=0.5))
+        first = ledger.release(sampler, laws[0], agreement=agreed)
+        for number in range(1, 20):
+            assert ledger.release(sampler, laws[number if changed else 0], agreement=agreed) == first
+        with pytest.raises(BudgetError):
+            ledger.release(sampler, laws[int(changed)], agreement=agreed, round=2)
+        assert len(ledger.entries()) == 1
+
+
+def test_ten_tenths_are_one_and_what_is_left_is_told_apart_from_what_is_needed(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "tenths", Budget(epsilon=1.0))
+    tenth = BoxProfile(epsilon=0.1, alpha=0.1)
+    for number in range(1, 11):
+        ledger.charged_sample(ONE, round=number, profile=tenth, draw=lambda: 0)
+    with pytest.raises(
+        BudgetError, match=r"of which 1 is spent and 0 is left: not enough for a sample at epsilon = 0\.1;"
+    ):
+        ledger.charged_sample(ONE, round=11, profile=tenth, draw=lambda: 0)
+    for budget, epsilon in [(0.3, 0.10000000000000002), (1.0, 0.5000000001), (0.7, 0.35000000000000003)]:
+        short = Ledger.create(tmp_path / str(budget), Budget(epsilon=budget))
+        profile = BoxProfile(epsilon=epsilon, alpha=0.1)
+        fitting = int(Fraction(str(budget)) / Fraction(str(epsilon)))
+        for number in range(1, fitting + 1):
+            short.charged_sample(ONE, round=number, profile=profile, draw=lambda: 0)
+        with pytest.raises(BudgetError) as caught:
+            short.charged_sample(ONE, round=fitting + 1, profile=profile, draw=lambda: 0)
+        left, needed = re.findall(r"and (\S+) is left: not enough for a sample at epsilon = (\S+);", str(caught.value))[
+            0
+        ]
+        assert left != needed
+        assert float(left) < float(needed)
+
+
+def test_a_budget_at_delta_counts_repetitions_of_one_sampler_as_such(tmp_path: Path) -> None:
+    """What was charged and what is asked for are one kind of sample, whose composition is exact."""
+    sampler = OptimalSampler(Simplex(2), epsilon=0.1)
+    agreed = Agreement.of(sampler, rounds=1000)
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    ledger = Ledger.create(tmp_path / "exact", budget)
+    profile = BoxProfile(epsilon=0.1, alpha=profile_of(sampler).alpha)
+    most = max(count for count in range(1, 60) if budget.allows(budget.spent([(profile, count)])))
+    for number in range(1, most + 1):
+        ledger.release(sampler, [1.0, 0.0], agreement=agreed, round=number)
+    with pytest.raises(BudgetError, match="would make that"):
+        ledger.release(sampler, [1.0, 0.0], agreement=agreed, round=most + 1)
 
 
 def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "text").write_text("this is not a database, but a text that is long enough to be looked at " * 20)
     (tmp_path / "empty").write_bytes(b"")
-    sqlite3.connect(tmp_path / "future").executescript(
-        "CREATE TABLE terms (name, value); INSERT INTO terms VALUES ('format', CAST('discreet ledger 2' AS BLOB))"
+    Book(tmp_path / "future", kind="discreet ledger 3").create({})
+    sqlite3.connect(tmp_path / "first").executescript(
+        """CREATE TABLE terms (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
+        CREATE TABLE charges (number INTEGER PRIMARY KEY, data BLOB NOT NULL, epsilon REAL NOT NULL) STRICT;
+        INSERT INTO charges VALUES (1, x'00', 0.25), (2, x'01', 0.5)"""
     ).connection.close()
+    for name in ("text", "empty", "first"):
+        (tmp_path / name).chmod(0o600)
+    os.mkfifo(tmp_path / "pipe", 0o600)
     for name, says in [
         ("missing", "there is no ledger"),
         ("text", "it is not a ledger"),
         ("empty", "its creation was cut short"),
-        ("future", "'discreet ledger 2'"),
-        (".", "cannot be opened"),
+        ("future", "'discreet ledger 3', not a 'discreet ledger 2'"),
+        ("first", "it holds 2 charges that add up to epsilon = 0.75: keep it, and create a new ledger"),
+        ("pipe", "is not a plain file"),
+        (".", "is not a plain file"),
     ]:
         with pytest.raises(LedgerError) as caught:
             Ledger(tmp_path / name)
@@ -189,7 +247,7 @@ def test_a_locked_file_is_a_clear_error(ledger: Ledger) -> None:
     try:
         patient.execute("BEGIN EXCLUSIVE")
         impatient = Ledger.__new__(Ledger)
-        impatient.__dict__ |= ledger.__dict__ | {"_wait": 0.05}
+        impatient.__dict__ |= ledger.__dict__ | {"_book": Book(ledger.path, kind=file.FORMAT, wait=0.05)}
         with pytest.raises(
             LedgerError, match=r"another process has been using it for too long; try again; no sample was released"
         ):
@@ -259,7 +317,9 @@ def test_a_read_only_file_can_be_shown_but_not_charged() -> None:
         os.chmod(folder, 0o755)
         ledger = Ledger.create(Path(folder) / "ledger", Budget(epsilon=2.0))
         charge(ledger, 1)
-        ledger.path.chmod(0o444)
+        ledger.path.chmod(0o400)
+        if os.getuid() == 0:
+            os.chown(ledger.path, 65534, 65534)
         said = in_another_process(READ_ONLY, ledger.path)
         assert said.startswith("1\n")
         assert "it is read-only; make the file and its folder writable; no sample was released" in said
@@ -324,7 +384,7 @@ RACE = """
     paid = 0
     for number in range(1, 60):
         try:
-            charge(ledger, number, data=sys.argv[2].encode())
+            charge(ledger, number, agreement=sys.argv[2] * 64)
             paid += 1
         except BudgetError:
             pass

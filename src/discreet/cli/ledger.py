@@ -30,7 +30,7 @@ def show(
     """Show what was charged to a ledger, in order, and what is left of its budget."""
     found = Ledger(file)
     entries, spent = found.entries(), found.spent()
-    left = max(0.0, found.budget.epsilon - spent.epsilon)
+    left = found.budget.left(spent)
     if json:
         write_json({
             "budget": {"epsilon": found.budget.epsilon, "delta": found.budget.delta},

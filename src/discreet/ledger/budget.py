@@ -2,7 +2,8 @@
 
 Three sums are kept, and a release is allowed if any of them stays within the budget:
 
-* basic: the epsilons add up to at most epsilon (compared as exact rationals);
+* basic: the epsilons add up to at most epsilon, as exact rationals: the decimals that were written, where the nearest float
+  is larger (ten times 0.1 is 1). Samplers draw at most at those (`numerics.stated`), so the sum is true of what is drawn;
 * same: all releases have one profile, and their exact composition is at most epsilon at delta/2. Stopping early is a
   function of the whole sequence, so the bound for the largest number of releases holds whenever one stops;
 * Renyi: the divergences at one order, fixed with the budget, add up to at most epsilon at delta/2. That stays true when later
@@ -20,6 +21,7 @@ from fractions import Fraction
 from discreet.accounting import BoxProfile, composed, renyi
 from discreet.accounting.composition import MOST_SAMPLES
 from discreet.errors import Range
+from discreet.numerics import stated
 from discreet.tradeoff import check_epsilon
 
 _DELTA = Range(0.0, 1.0, high_open=True)
@@ -64,7 +66,7 @@ class Budget:
 
     def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
         """What so many releases from each box cost."""
-        basic = sum((Fraction(profile.epsilon) * count for profile, count in releases), Fraction(0))
+        basic = sum((Fraction(stated(profile.epsilon)) * count for profile, count in releases), Fraction(0))
         accounted = math.inf
         if self.delta > _NO_DELTA and releases:
             accounted = self._by_renyi(releases)
@@ -74,7 +76,15 @@ class Budget:
 
     def allows(self, spent: Spent) -> bool:
         """Whether that much may have been spent."""
-        return spent.basic <= Fraction(self.epsilon) or spent.accounted <= self.epsilon
+        return spent.basic <= Fraction(stated(self.epsilon)) or spent.accounted <= self.epsilon
+
+    def left(self, spent: Spent) -> float:
+        """What is left of epsilon, rounded down."""
+        by_sum = max(Fraction(0), Fraction(stated(self.epsilon)) - spent.basic)
+        rounded = float(by_sum)
+        if Fraction(stated(rounded)) > by_sum:
+            rounded = math.nextafter(rounded, 0.0)
+        return max(rounded, self.epsilon - spent.accounted)
 
     def _by_renyi(self, releases: Sequence[tuple[BoxProfile, int]]) -> float:
         order = self.order
@@ -83,3 +93,12 @@ class Budget:
 
     def __str__(self) -> str:
         return f"epsilon = {self.epsilon:g}" + (f" at delta = {self.delta:g}" if self.delta else "")
+
+
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two different numbers with as many digits as it takes to see that they differ."""
+    for digits in range(6, 18):
+        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return repr(one), repr(other)

@@ -1,22 +1,19 @@
-"""The ledger file: one SQLite database, in which a charge and its sample become durable together, before the sample is returned.
+"""The ledger of one client: its budget and its charges, each with its sample, in a book that only grows.
 
-    begin immediate | is this (agreement, data, round) there? -> its sample, no charge | does the budget allow it? -> else refuse
-                    | insert charge and sample | commit, flushed to the disk | only now return the sample
+    lock, read and verify | is this (agreement, round) there? -> its sample, no charge | does the budget allow it? -> else refuse
+                          | add charge and sample | commit, flushed to the disk | only now return the sample
 
 So a crash before the commit leaves neither, and no sample has left; a crash after it leaves both, and asking again returns
 the same sample. The lock is taken before anything is read, so that processes cannot both spend what is left once.
 
-Rollback journal with synchronous = EXTRA: in SQLite's default FULL the removal of the journal may not survive a power cut,
-and a journal that comes back would undo a charge whose sample has left. (A write-ahead log with FULL is as safe, but is three
-files.) No clock decides anything: charges are numbered, their times are only shown. Each operation opens the file anew,
-so that a ledger may be shared between processes, threads and forks.
+Answers depend on (agreement, round) alone. Whatever is asked, and however often, what leaves is a function of one sample for
+each (agreement, round), each charged when it was drawn, and of nothing else of the data: not of whether they have changed since,
+and neither does a refusal. (Were changed data drawn anew, two samples that differ would prove that the data do.) New data are
+a new round. So no data, no digest of them and no key are in the file. No clock decides anything: charges are numbered, their
+times are only shown.
 """
 
-import hashlib
-import os
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,25 +26,11 @@ from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
 from discreet.families.laws import as_floats
-from discreet.ledger.budget import Budget, Spent
+from discreet.ledger.book import WAIT_SECONDS, Book
+from discreet.ledger.budget import Budget, Spent, told_apart
 from discreet.mechanisms.sampler import Sampler
 
-FORMAT = "discreet ledger 1"
-_WAIT_SECONDS = 10.0
-_SCHEMA = (
-    "CREATE TABLE terms (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT",
-    """CREATE TABLE charges (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        agreement TEXT NOT NULL,
-        data BLOB NOT NULL,
-        round INTEGER NOT NULL,
-        epsilon REAL NOT NULL,
-        alpha REAL NOT NULL,
-        sample INTEGER NOT NULL,
-        time TEXT NOT NULL,
-        UNIQUE (agreement, data, round)
-    ) STRICT""",
-)
+FORMAT = "discreet ledger 2"
 
 
 @dataclass(frozen=True)
@@ -66,48 +49,35 @@ class Entry:
 class Ledger:
     """The budget of one client and all that was charged to it. `Ledger.create(path, budget)` once, `Ledger(path)` ever after."""
 
-    def __init__(self, path: str | Path, *, wait: float = _WAIT_SECONDS) -> None:
+    def __init__(self, path: str | Path, *, wait: float = WAIT_SECONDS) -> None:
         """An existing ledger. One that is missing is an error: starting anew would forget what was spent.
 
         `wait`: seconds to wait for other processes before giving up.
         """
-        self.path = Path(path)
-        self._wait = wait
+        self._book = Book(path, kind=FORMAT, wait=wait)
         try:
             self.path.stat()
         except FileNotFoundError:
             raise LedgerError(
                 f"there is no ledger {self.path}; make one with Ledger.create or: discreet ledger create"
             ) from None
-        except (OSError, ValueError) as error:  # a folder that may not be entered, a name with a zero byte
-            raise LedgerError(f"ledger {self.path} cannot be opened: {getattr(error, 'strerror', error)}") from None
-        with self._reading() as database:
-            self.budget, self._key = _terms(self.path, database)
+        except (OSError, ValueError):  # which the book explains
+            pass
+        self.budget = _budget(self._book.lines()[0])
 
     @classmethod
     def create(cls, path: str | Path, budget: Budget) -> "Ledger":
         """A new ledger with that budget. An existing one is never replaced."""
-        found = cls.__new__(cls)
-        found.path, found._wait = Path(path), _WAIT_SECONDS
-        found.budget, found._key = budget, os.urandom(32)
-        with found._writing(create=True) as database:
-            if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise LedgerError(
-                    f"{found.path} exists already, and replacing it would forget what was spent; use another name"
-                )
-            for statement in _SCHEMA:
-                database.execute(statement)
-            terms = {
-                "format": FORMAT.encode(),
-                "epsilon": budget.epsilon.hex().encode(),
-                "delta": budget.delta.hex().encode(),
-                "key": found._key,
-            }
-            database.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
-        return found
+        Book(path, kind=FORMAT).create({"epsilon": budget.epsilon.hex(), "delta": budget.delta.hex()})
+        return cls(path)
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return self._book.path
 
     def release(self, sampler: Sampler, p: ArrayLike, *, agreement: Agreement, round: int = 1) -> Any:
-        """One private sample of this client, paid for: the same again for the same agreement, law and round."""
+        """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then."""
         law = as_floats(p, "p", sampler.family.size)
         if law.ndim != 1:
             raise DiscreetError(f"p has shape {law.shape}; a ledger is one client's, who has one law")
@@ -117,145 +87,68 @@ class Ledger:
         def draw() -> int:
             return int(sampler.family.numbers([sampler.release(law)])[0])
 
-        data = (law + 0.0).astype("<f8").tobytes()  # + 0.0: -0.0 and 0.0 are one number
-        number = self.charged_sample(agreement.id, data, round=round, profile=profile_of(sampler), draw=draw)
+        number = self.charged_sample(agreement.id, round=round, profile=profile_of(sampler), draw=draw)
         return sampler.family.named(np.asarray(number))
 
-    def charged_sample(
-        self, agreement: str, data: bytes, *, round: int, profile: BoxProfile, draw: Callable[[], int]
-    ) -> int:
-        """The sample of this agreement, data and round: the one already paid for, or a new one once its charge is durable.
+    def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
+        """The sample of this agreement and round: the one already paid for, or a new one once its charge is durable.
 
         `draw` may be called although its sample is then not used (and never seen by anybody).
         """
-        key = (agreement, self._digest(data), check_count("round", round))
-        with self._reading() as database:
-            known = _sample(database, key)
+        key = (agreement, check_count("round", round))
+        known = _sample(self._book.lines(), key)
         if known is not None:
             return known
         drawn = int(draw())  # outside the lock: it may take long
-        with self._writing() as database:
-            known = _sample(database, key)
+        with self._book.writing() as pen:
+            known = _sample(pen.lines, key)
             if known is not None:
                 return known
-            self._check(database, profile)
-            database.execute(
-                "INSERT INTO charges (agreement, data, round, epsilon, alpha, sample, time) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*key, profile.epsilon, profile.alpha, drawn, _now()),
-            )
+            self._check(pen.lines, profile)
+            pen.add([*key, profile.epsilon, profile.alpha, drawn, _now()])
         return drawn
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
-        with self._reading() as database:
-            rows = database.execute(
-                "SELECT number, agreement, round, epsilon, alpha, sample, time FROM charges ORDER BY number"
-            ).fetchall()
-        return [Entry(*row) for row in rows]
+        return [Entry(number, *line) for number, line in enumerate(self._book.lines()) if number]
 
     def spent(self) -> Spent:
         """What all charges together cost."""
-        with self._reading() as database:
-            return self.budget.spent(_releases(database))
+        return self.budget.spent(_releases(self._book.lines()))
 
-    def _check(self, database: sqlite3.Connection, profile: BoxProfile) -> None:
-        before = _releases(database)
+    def _check(self, lines: list[Any], profile: BoxProfile) -> None:
+        before = _releases(lines)
         counts = dict(before)
-        counts[profile] = counts.get(profile, 0) + 1
-        if self.budget.allows(self.budget.spent(list(counts.items()))):
+        asked = BoxProfile(epsilon=profile.epsilon, alpha=profile.alpha)
+        counts[asked] = counts.get(asked, 0) + 1
+        after = self.budget.spent(list(counts.items()))
+        if self.budget.allows(after):
             return
         spent = self.budget.spent(before)
-        left = max(0.0, self.budget.epsilon - spent.epsilon)
+        left = self.budget.left(spent)
+        if self.budget.delta:  # sums that are not of epsilons: what is left says little about what may be added
+            why = f"is spent; a sample at epsilon = {asked.epsilon!r} would make that {after.epsilon:.6g}"
+        else:
+            shown, needed = told_apart(left, asked.epsilon)
+            why = f"is spent and {shown} is left: not enough for a sample at epsilon = {needed}"
         raise BudgetError(
-            f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} is spent and {left:.6g} is left: "
-            f"not enough for a sample at epsilon = {profile.epsilon:g}; nothing was charged"
+            f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} {why}; nothing was charged"
         )
 
-    def _digest(self, data: bytes) -> bytes:
-        """Keyed, so that equal data cannot be recognised across ledgers."""
-        return hashlib.blake2b(data, key=self._key, digest_size=32).digest()
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._errors(), _opened(self.path, "rw", self._wait) as database:
-            yield database
-
-    @contextmanager
-    def _writing(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it on the disk at the end, or nothing."""
-        with self._errors(), _opened(self.path, "rwc" if create else "rw", self._wait) as database:
-            database.execute("PRAGMA synchronous = EXTRA")
-            database.execute("PRAGMA fullfsync = ON")  # where flushing otherwise stops at the drive's cache
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                yield database
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
-            database.execute("COMMIT")
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """What SQLite says, as an error that names the file, the reason and what is known about the charge."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
-            raise LedgerError(f"ledger {self.path}: {reason}; no sample was released") from error
+def _budget(terms: Any) -> Budget:
+    return Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
 
 
-_REASONS = {
-    sqlite3.SQLITE_BUSY: "another process has been using it for too long; try again",
-    sqlite3.SQLITE_LOCKED: "another process has been using it for too long; try again",
-    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
-    sqlite3.SQLITE_CANTOPEN: "it, or its journal beside it, cannot be opened; check that file and folder are writable",
-    sqlite3.SQLITE_FULL: "the disk is full; free some space",
-    sqlite3.SQLITE_IOERR: "the disk failed or is full; check it",
-    sqlite3.SQLITE_NOTADB: "it is not a ledger; check the name",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it, and do not start a new one: what was spent stays spent",
-}
+def _sample(lines: list[Any], key: tuple[str, int]) -> int | None:
+    return next((int(line[4]) for line in lines[1:] if (line[0], line[1]) == key), None)
 
 
-@contextmanager
-def _opened(path: Path, mode: str, wait: float) -> Iterator[sqlite3.Connection]:
-    location = f"{path.absolute().as_uri()}?mode={mode}"
-    database = sqlite3.connect(location, uri=True, timeout=wait, isolation_level=None)
-    try:
-        yield database
-    finally:
-        database.close()
-
-
-def _terms(path: Path, database: sqlite3.Connection) -> tuple[Budget, bytes]:
-    try:
-        terms: dict[str, bytes] = dict(database.execute("SELECT name, value FROM terms"))
-        if terms["format"] != FORMAT.encode():
-            raise DiscreetError(
-                f"its format is {terms['format'].decode()!r}, not {FORMAT!r}; upgrade discreet to read it"
-            )
-        numbers = [float.fromhex(terms[name].decode()) for name in ("epsilon", "delta")]
-        return Budget(epsilon=numbers[0], delta=numbers[1]), terms["key"]
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error):
-            raise
-        raise LedgerError(
-            f"{path} is not a ledger, or its creation was cut short; check the name, or create it"
-        ) from None
-    except (KeyError, ValueError, AttributeError) as error:
-        raise LedgerError(f"{path} is not a ledger that this version can read: {error}") from None
-
-
-def _sample(database: sqlite3.Connection, key: tuple[str, bytes, int]) -> int | None:
-    row: Any = database.execute(
-        "SELECT sample FROM charges WHERE agreement = ? AND data = ? AND round = ?", key
-    ).fetchone()
-    return None if row is None else int(row[0])
-
-
-def _releases(database: sqlite3.Connection) -> list[tuple[BoxProfile, int]]:
-    rows = database.execute("SELECT epsilon, alpha, count(*) FROM charges GROUP BY epsilon, alpha").fetchall()
-    return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for epsilon, alpha, count in rows]
+def _releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
+    counts: dict[tuple[float, float], int] = {}
+    for _, _, epsilon, alpha, _, _ in lines[1:]:
+        counts[epsilon, alpha] = counts.get((epsilon, alpha), 0) + 1
+    return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for (epsilon, alpha), count in counts.items()]
 
 
 def _now() -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.numerics import exp_lower, floor_product
+from discreet.numerics import exp_lower, floor_product, stated
 from discreet.projection.box import Box
 from discreet.projection.vectorised import scaled
 from discreet.release.randomness import BITS
@@ -44,7 +44,7 @@ class Lattice:
     @classmethod
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
-        ratio = exp_lower(epsilon)
+        ratio = min(exp_lower(epsilon), exp_lower(stated(epsilon)))
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
         for lower in _lower_candidates(np.asarray(box.lower) * TOTAL, box.size, ratio):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)

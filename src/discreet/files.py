@@ -1,0 +1,155 @@
+"""Files that appear whole or not at all, under the mode they should have, and never in the place of what must stay.
+
+A file is written beside its target, flushed to the disk and only then given its name: a crash, a full disk or a kill at any
+moment leaves what was there before, or the whole new file, never a part of one. What it may leave is a file `.NAME.*.partial`.
+
+Only a plain file is ever replaced, only where the caller allows it, and it keeps its mode. A link, a device, a pipe or a
+folder is refused: renaming over it would replace the thing itself rather than what it leads to.
+"""
+
+import errno
+import os
+import secrets
+import shlex
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from discreet.errors import DiscreetError
+
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # a disk without hard links
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read or written, without its name."""
+    return str(getattr(error, "strerror", None) or error)
+
+
+def check_target(
+    path: str | Path, *, what: str = "output", replace: bool = False, fix: str = "name another file"
+) -> None:
+    """Refuse a name under which no file may be written: something else than a plain file, or any file unless `replace`."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        raise DiscreetError(f"{what} {path} cannot be written: {reason(error)}") from None
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+    if kind is not None:
+        raise DiscreetError(f"{what} {path} is {kind}, which is never replaced; name a plain file")
+    if not replace:
+        raise DiscreetError(f"{what} {path} exists already; {fix}")
+
+
+def check_apart(path: str | Path, others: Mapping[str, str | Path | None], *, what: str = "output") -> None:
+    """Refuse a name that leads, by any path or link, to one of the other files: {what it is: where it lies}."""
+    for role, other in others.items():
+        if other is not None and same_file(path, other):
+            raise DiscreetError(f"{what} {path} would replace the {role}; name another file")
+
+
+def same_file(path: str | Path, other: str | Path) -> bool:
+    """Whether two names lead to one file, or would once it is made."""
+    try:
+        if os.path.exists(path) and os.path.exists(other):
+            return os.path.samefile(path, other)
+        return os.path.realpath(path) == os.path.realpath(other)
+    except (OSError, ValueError):  # whoever opens it says what is wrong with it
+        return False
+
+
+@contextmanager
+def written(
+    path: str | Path,
+    *,
+    what: str = "output",
+    replace: bool = False,
+    private: bool = False,
+    fix: str = "name another file",
+) -> Iterator[IO[bytes]]:
+    """A file to write to, which gets its name only if all goes well. `private`: its owner alone may read it (0600).
+
+    A file that is replaced passes its mode on. Without `replace`, one that appears meanwhile is refused as well.
+    """
+    check_target(path, what=what, replace=replace, fix=fix)
+    target = Path(path)
+    partial = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
+    try:
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
+    except (OSError, ValueError) as error:
+        raise DiscreetError(f"{what} {path} cannot be written: {reason(error)}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _give_mode(file, target, private=private)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        check_target(path, what=what, replace=replace, fix=fix)
+        if replace:
+            os.replace(partial, target)
+        else:
+            _name(partial, target)
+        sync_folder(target.parent)
+    except FileExistsError:
+        raise DiscreetError(f"{what} {path} exists already; {fix}") from None
+    except OSError as error:
+        raise DiscreetError(f"{what} {path} could not be written: {reason(error)}") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+
+
+def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
+    if private:
+        os.fchmod(file.fileno(), 0o600)  # whatever the umask
+        return
+    with suppress(FileNotFoundError):
+        os.fchmod(file.fileno(), stat.S_IMODE(os.lstat(target).st_mode))
+
+
+def _name(partial: Path, target: Path) -> None:
+    """Give a file its name unless something has that name by now."""
+    try:
+        os.link(partial, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError from None
+        os.rename(partial, target)
+
+
+def sync_folder(folder: Path) -> None:
+    """So that a new name survives a power cut, where the system can promise that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        with suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_private(
+    path: str | Path, status: os.stat_result, *, what: str, after: str = "", error: type[DiscreetError] = DiscreetError
+) -> None:
+    """Refuse what anybody but its owner may read or write, with the line that mends it. `after`: what else to do."""
+    if status.st_mode & 0o077:
+        mode = "700" if stat.S_ISDIR(status.st_mode) else "600"
+        raise error(
+            f"{what} {path} has mode {stat.S_IMODE(status.st_mode):04o}: others on this machine may read it; "
+            f"run: chmod {mode} {shlex.quote(str(path))}{after}"
+        )
