@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
+from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex, agreement
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.mechanisms.sampler import Sampler
 from tests.strategies import bands, epsilons, sizes
@@ -275,3 +275,23 @@ def test_a_band_of_absurd_size_is_refused_without_trying() -> None:
     document["family"]["size"] = 10**17
     with pytest.raises(DiscreetError, match="pass the family"):
         Agreement.from_json(json.dumps(document)).sampler()
+
+
+def test_many_fields_are_read_in_time_that_grows_with_their_number() -> None:
+    """A field that is given twice among very many is found by counting each once, not by comparing each with each."""
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    fields: list[tuple[str, Any]] = [(Name(f"field {number}"), 1) for number in range(2000)]
+    with pytest.raises(DiscreetError, match="gives 'field 1999' twice"):
+        agreement._once([*fields, (Name("field 1999"), 2)])
+    assert compared < 10 * len(fields)

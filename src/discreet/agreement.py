@@ -10,7 +10,9 @@ the id of any agreement made before. A file may list the labels in place of thei
 import hashlib
 import json
 import math
+import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +23,7 @@ import numpy as np
 
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range, check_count
 from discreet.families import Band, FiniteFamily, Simplex
+from discreet.files import reason, written
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.randomness import BITS
@@ -222,23 +225,15 @@ class Agreement:
 
         An existing file is never replaced; one that holds this agreement already is left as it is.
         """
-        try:
-            file = open(path, "x", encoding="utf-8", newline="\n")  # noqa: SIM115
-        except FileExistsError:
+        if os.path.lexists(path):
             self.check_file(path)
             return
-        except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-            raise DiscreetError(f"agreement {path} cannot be written: {getattr(error, 'strerror', error)}") from None
-        try:
-            with file:
-                file.write(self.text + "\n")
-        except OSError as error:
-            Path(path).unlink()  # half an agreement is none
-            raise DiscreetError(f"agreement {path} could not be written: {error.strerror}") from None
+        with written(path, what="agreement") as file:
+            file.write(self.text.encode() + b"\n")
 
     def check_file(self, path: str | Path) -> None:
         """Refuse a file that is there and holds anything but this agreement, and name both."""
-        if not Path(path).exists():
+        if not os.path.lexists(path):
             return
         try:
             found = Agreement.read(path).id
@@ -259,7 +254,7 @@ class Agreement:
         except DiscreetError:
             raise
         except (OSError, ValueError) as error:
-            raise DiscreetError(f"agreement {path} cannot be read: {getattr(error, 'strerror', error)}") from None
+            raise DiscreetError(f"agreement {path} cannot be read: {reason(error)}") from None
 
     @classmethod
     def from_json(cls, text: str) -> "Agreement":
@@ -319,7 +314,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object; a field that is given twice is refused, since readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        repeated = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
+        (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise DiscreetError(f"the agreement gives {repeated!r} twice")
     return found
 

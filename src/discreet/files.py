@@ -46,6 +46,8 @@ def check_target(
     except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
         raise DiscreetError(f"{what} {path} cannot be written: {reason(error)}") from None
     kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+    if kind == "a folder":
+        raise DiscreetError(f"{what} {path} is a folder; name a file")
     if kind is not None:
         raise DiscreetError(f"{what} {path} is {kind}, which is never replaced; name a plain file")
     if not replace:

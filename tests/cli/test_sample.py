@@ -105,7 +105,7 @@ def test_numbers_and_intervals(folder: Path, run: Run) -> None:
     table = rows()
     frame = pl.DataFrame(table).with_columns((pl.col("value") / 10.0).alias("level"))
     frame.write_parquet("numbers.parquet")
-    base = ("sample", "numbers.parquet", "--client", "client", "--epsilon", "1", "-q", "-o", "out.parquet")
+    base = ("sample", "numbers.parquet", "--client", "client", "--epsilon", "1", "-q", "--force", "-o", "out.parquet")
     assert run(*base, "--value", "value", "--domain-size", "40").exit_code == 0
     assert pl.read_parquet("out.parquet")["sample"].is_between(0, 39).all()
     assert run(*base, "--value", "value", "--domain-size", "20", "--other", "0").exit_code == 0

@@ -1,6 +1,8 @@
 """`discreet sample` under an agreement: the document is all it takes, and nobody can say otherwise."""
 
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,20 @@ from discreet.agreement import Agreement
 Run = Callable[..., Any]
 
 ANIMALS = ["ant", "bee", "cow", "dog"]
-BASE = ("sample", "in.parquet", "--client", "who", "--value", "what", "--secret", "s", "-q", "-o", "out.parquet")
+BASE = (
+    "sample",
+    "in.parquet",
+    "--client",
+    "who",
+    "--value",
+    "what",
+    "--secret",
+    "s",
+    "-q",
+    "--force",
+    "-o",
+    "out.parquet",
+)
 
 
 @pytest.fixture
@@ -109,7 +124,19 @@ def test_what_no_engine_can_carry_out_is_refused(folder: Path, run: Run, refusal
 
 def test_numbers_cells_and_labels_that_are_numbers(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
     def sampled(value: str, agreement: str, *more: str) -> pl.Series:
-        arguments = ["--client", "who", "--value", value, "--agreement", agreement, *more, "-q", "-o", "out.parquet"]
+        arguments = [
+            "--client",
+            "who",
+            "--value",
+            value,
+            "--agreement",
+            agreement,
+            *more,
+            "-q",
+            "--force",
+            "-o",
+            "out.parquet",
+        ]
         done = run("sample", "in.parquet", *arguments)
         assert done.exit_code == 0, done.output
         return pl.read_parquet("out.parquet")["sample"]
@@ -130,14 +157,14 @@ def test_numbers_cells_and_labels_that_are_numbers(folder: Path, run: Run, refus
     )  # fmt: skip
     # Labels read for a column of integers are integers, and the agreement made of them says so.
     integers = ("--client", "who", "--value", "number", "--domain", "numbers.txt", "-q")
-    arguments = (*integers, "--epsilon", "9", "--write-agreement", "integers.json", "-o", "out.parquet")
+    arguments = (*integers, "--epsilon", "9", "--write-agreement", "integers.json", "--force", "-o", "out.parquet")
     assert run("sample", "in.parquet", *arguments).exit_code == 0
     assert Agreement.read("integers.json").family.names == (0, 1, 2, 3)
     assert sampled("number", "integers.json", "--other", "3").is_in(range(4)).all()
     assert sampled("number", "integers.json", "--domain", "numbers.txt", "--other", "3").is_in(range(4)).all()
     pl.read_parquet("in.parquet").write_csv("in.csv")
     for agreement in ("integers.json", "texts.json"):
-        assert run("sample", "in.csv", *integers, "--agreement", agreement, "-o", "out.csv").exit_code == 0
+        assert run("sample", "in.csv", *integers, "--agreement", agreement, "--force", "-o", "out.csv").exit_code == 0
         assert pl.read_csv("out.csv")["agreement"].unique().to_list() == [Agreement.read(agreement).id]
 
 
@@ -210,3 +237,43 @@ def test_a_table_is_no_domain_and_a_slip_is_noticed(refusal: Callable[..., str],
         "-o", str(tmp_path / "out.csv"),
     )  # fmt: skip
     assert "did you mean 'Amsterdam'?" in told
+
+
+def test_an_output_is_new_unless_forced_and_never_takes_the_place_of_what_is_read(
+    folder: Path, run: Run, refusal: Callable[..., str]
+) -> None:
+    """By whatever path or link it is named, with --force and without; and a replaced file keeps its mode."""
+    Path("clients.txt").write_text("\n".join(f"c{row}" for row in range(20)) + "\n")
+    command = [*BASE[:-2], "--agreement", "a.json", "--domain", "animals.txt", "--clients", "clients.txt"]
+    command += ["--write-agreement", "new.json", "-o"]
+    plain = [word for word in command if word != "--force"]
+    read = {
+        "s": "the secret",
+        "animals.txt": "the list of outcomes",
+        "a.json": "the agreement",
+        "clients.txt": "the list of",
+    }
+    read |= {"in.parquet": "what in.parquet holds", "new.json": "the agreement", "s.rounds": "the secret's rounds"}
+    assert run(*plain, "first.parquet").exit_code == 0
+    before = {name: Path(name).read_bytes() for name in read if Path(name).exists()}
+    Path("sub").mkdir()
+    for name, says in read.items():
+        Path("hard").unlink(missing_ok=True)
+        Path("soft").unlink(missing_ok=True)
+        os.symlink(name, "soft")
+        names = [name, f"sub/../{name}", str(folder / name), "soft"]
+        if Path(name).exists():
+            os.link(name, "hard")
+            names.append("hard")
+        for output in names:
+            told = refusal(*command, output, "--format", "parquet")
+            assert "would replace" in told or ("is a link" in told and output == "soft"), told
+            assert says in told or "is a link" in told, told
+    assert {name: Path(name).read_bytes() for name in before} == before
+    os.symlink("first.parquet", "link.parquet")
+    assert "is a link, which is never replaced" in refusal(*command, "link.parquet")
+    assert "is a device, which is never replaced" in refusal(*command, "/dev/null", "--format", "parquet")
+    assert "exists already; name another file, or replace it" in refusal(*plain, "first.parquet")
+    Path("first.parquet").chmod(0o640)
+    assert run(*command, "first.parquet").exit_code == 0
+    assert stat.S_IMODE(Path("first.parquet").stat().st_mode) == 0o640

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
+from discreet.files import check_target, written
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
 from discreet.tradeoff import check_epsilon
@@ -107,8 +108,20 @@ class Certificate:
         return json.dumps(record, indent=1) + "\n"
 
     def write(self, path: str | Path) -> None:
-        """Write the JSON file that `verify.py` reads."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
+        """Write the JSON file that `verify.py` reads. It may replace another certificate, and nothing else."""
+        with written(path, what="certificate", replace=_is_certificate(path)) as file:
+            file.write(self.to_json().encode())
+
+
+def _is_certificate(path: str | Path) -> bool:
+    """Whether a plain file is one that `write` has written; as much of it is read as tells."""
+    start = f'{{\n "format": {json.dumps(FORMAT)},'.encode()
+    try:
+        check_target(path, replace=True)
+        with open(path, "rb") as file:
+            return file.read(len(start)) == start
+    except (OSError, ValueError):
+        return False
 
 
 def certificate_of(

@@ -60,7 +60,12 @@ def audit(
 def certify(
     outcomes: Annotated[int, typer.Option(metavar="K", help="Number of outcomes.")],
     epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The certificate, a JSON file.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The certificate, a JSON file; it replaces nothing but another one."
+        ),
+    ],
     mechanism: Annotated[str, typer.Option(metavar="NAME", help="optimal, linear or mollifier.")] = "optimal",
     lower: Annotated[float, typer.Option(metavar="C1", help="Laws are at least this multiple of uniform.")] = 0.0,
     upper: Annotated[

@@ -12,6 +12,7 @@ from discreet.agreement import Agreement
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.engines.formats import STANDARD
 from discreet.errors import DiscreetError, check_count
+from discreet.files import check_apart
 
 if TYPE_CHECKING:
     from discreet.engines.domains import Domain
@@ -179,6 +180,11 @@ def _check_written(
         from discreet.plots.style import check_picture
 
         check_picture(plot)
+        check_apart(
+            plot,
+            {"samples": source, "agreement": agreement, "truth": truth, "synthetic table": synthetic},
+            what="picture",
+        )
     if synthetic is None:
         return
     if synthetic == STANDARD:

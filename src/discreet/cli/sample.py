@@ -113,6 +113,9 @@ def sample(
         Path | None,
         typer.Option(metavar="FOLDER", help="Where records larger than memory go meanwhile (mode 0700, removed)."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace OUT if it is there (never what is read, a link or a device).")
+    ] = False,
     output_format: Annotated[
         str | None,
         typer.Option("--format", metavar="parquet|csv|arrow", help="Of the output, where its name does not say."),
@@ -148,7 +151,7 @@ def sample(
         case "local":
             summary = _local(
                 source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, write_agreement,
-                quiet=quiet,
+                force=force, keep={"secret": secret, "list of outcomes": domain, "agreement that is read": agreement}, quiet=quiet,
             )  # fmt: skip
         case "spark":
             from discreet.engines.spark import sample_files
@@ -181,6 +184,8 @@ def _local(
     output_format: str | None,
     agreement_file: Path | None,
     *,
+    force: bool,
+    keep: dict[str, Path | None],
     quiet: bool,
 ) -> "Summary":
     from discreet.engines.local import sample_file
@@ -196,6 +201,8 @@ def _local(
             folder=scratch,
             output_format=output_format,
             agreement_file=agreement_file,
+            replace=force,
+            keep=keep,
             progress=progress,
         )
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,9 @@ from discreet.engines.domains import LISTED
 from discreet.engines.formats import STANDARD
 from discreet.engines.inputs import METADATA, Source, client_list, reads, source_of, standard_input
 from discreet.engines.jobs import Job, Request
-from discreet.engines.outputs import format_of, writer_to
+from discreet.engines.outputs import EXISTS, format_of, writer_to
 from discreet.errors import DiscreetError, check_count
+from discreet.files import check_apart, check_target
 from discreet.release.keyed import Secret
 
 if TYPE_CHECKING:
@@ -252,14 +253,24 @@ def sample_file(
     folder: Path | None = None,
     output_format: str | None = None,
     agreement_file: Path | None = None,
+    replace: bool = False,
+    keep: Mapping[str, Path | None] | None = None,
     progress: Callable[[Source], Progress] | None = None,
 ) -> Summary:
-    """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole, and its agreement beside it."""
+    """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole, and its agreement beside it.
+
+    `replace`: a plain file of that name may be replaced, but never the input, the list of clients, the state of the secret or the
+    files in `keep`, {what it is: where it lies}, by whatever path or link the output is named.
+    """
     kind = format_of(output, output_format)
-    if STANDARD not in (path, output) and reads(path, output):
-        raise DiscreetError(f"output {output} would replace what {path} holds, or lie among it; name another file")
-    if isinstance(clients, Path) and clients.exists() and os.path.exists(output) and clients.samefile(output):
-        raise DiscreetError(f"output {output} would replace the list of clients; name another file")
+    if output != STANDARD:
+        if path != STANDARD and reads(path, output):
+            raise DiscreetError(f"output {output} would replace what {path} holds, or lie among it; name another file")
+        kept = {"list of clients": clients if isinstance(clients, Path) else None, "agreement": agreement_file}
+        if request.secret is not None:
+            kept["record of the secret's rounds"] = request.secret.state
+        check_apart(output, {**kept, **(keep or {})})
+        check_target(output, replace=replace, fix=EXISTS)
 
     def run(source: Source) -> Summary:
         release = LocalRelease(
@@ -274,7 +285,7 @@ def sample_file(
         agreement = release.job.agreement
         if agreement_file is not None:
             agreement.check_file(agreement_file)
-        with writer_to(output, release.schema, kind) as writer:
+        with writer_to(output, release.schema, kind, replace=replace) as writer:
             for batch in release.batches():
                 writer.write(batch)
             if agreement_file is not None:

@@ -1,12 +1,6 @@
-"""Where samples go: Parquet, CSV or Arrow, written beside the target and renamed into place once it is whole.
+"""Where samples go: Parquet, CSV or Arrow, in files that appear whole or not at all (`discreet.files`)."""
 
-A crash, a full disk or a kill at any moment leaves either the old file or the new one under the name that was asked for, never
-a part of one; what it may leave is a file `.NAME.*.partial`.
-"""
-
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +10,10 @@ import pyarrow as pa
 
 from discreet.engines.formats import STANDARD, WRITTEN
 from discreet.errors import DiscreetError
+from discreet.files import written
 
 FORMATS = ("parquet", "csv", "arrow")
+EXISTS = "name another file, or replace it: replace=True (--force)"
 _ROW_GROUP = 1 << 20
 
 
@@ -65,41 +61,23 @@ def format_of(path: str, declared: str | None = None) -> str:
 
 
 @contextmanager
-def writer_to(path: str, schema: pa.Schema, kind: str) -> Iterator[Writer]:
-    """A writer to a file that appears only if all goes well, or to standard output ('-')."""
+def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[Writer]:
+    """A writer to a file that appears only if all goes well (`discreet.files`), or to standard output ('-')."""
     if path == STANDARD:
         writer = _writer(sys.stdout.buffer, schema, kind, streaming=True)
         yield writer
         writer.close()
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
-    if target.is_dir():
-        raise DiscreetError(f"output {path} is a folder; name a file")
-    try:
-        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        raise DiscreetError(f"output {path} cannot be written: {getattr(error, 'strerror', error)}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            writer = _writer(file, schema, kind, streaming=False)
-            try:
-                yield writer
-            except BaseException:
-                with suppress(Exception):
-                    writer.close()  # or it would complain, when it is forgotten, that its file is gone
-                raise
-            writer.close()
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(partial, 0o666 & ~_umask())
-        os.replace(partial, target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise DiscreetError(f"output {path} could not be written: {error.strerror or error}") from None
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
+    with written(path, replace=replace, fix=EXISTS) as file:
+        writer = _writer(file, schema, kind, streaming=False)
+        try:
+            yield writer
+        except BaseException:
+            with suppress(Exception):
+                writer.close()  # or it would complain, when it is forgotten, that its file is gone
+            raise
+        writer.close()
 
 
 def _writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> Writer:
@@ -135,23 +113,3 @@ def _plain(schema: pa.Schema) -> pa.Schema:
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
     ]
     return pa.schema(fields)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a power cut, where the system can promise that."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

@@ -1,5 +1,6 @@
 """One look for every picture: quiet axes, colours that colour-blind readers tell apart, files without a display."""
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, need_extra
+from discreet.files import check_target, written
 
 try:
     import matplotlib
@@ -104,8 +106,7 @@ def check_picture(path: Path) -> None:
     """Refuse a name that no picture can be written under."""
     if path.suffix.lower() not in FORMATS:
         raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
-    if path.is_dir():
-        raise DiscreetError(f"picture {str(path)!r} is a folder; name a file")
+    check_target(path, what="picture", replace=True)
 
 
 def save(drawn: Figure, path: Path) -> None:
@@ -114,4 +115,7 @@ def save(drawn: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with styled(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
-        drawn.savefig(path, dpi=160, facecolor="white")
+        content = io.BytesIO()
+        drawn.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=160, facecolor="white")
+    with written(path, what="picture", replace=True) as file:
+        file.write(content.getvalue())

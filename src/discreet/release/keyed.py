@@ -37,6 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet.errors import DiscreetError, check_count
+from discreet.files import check_private, reason, written
 from discreet.release.randomness import BITS
 
 INTEGER_CLIENT, TEXT_CLIENT = 1, 2
@@ -106,8 +107,11 @@ class Secret:
     """32 random bytes. Whoever knows them and a client's identity can undo its privacy; it never prints itself."""
 
     value: bytes = field(repr=False)
+    state: Path | None = field(default=None, compare=False, repr=False)  # where the rounds released under it are noted
 
     def __post_init__(self) -> None:
+        if self.state is not None:
+            object.__setattr__(self, "state", Path(self.state))
         # a shorter key can be guessed, and no key at all is one that everybody knows
         if not isinstance(self.value, bytes) or len(self.value) != _SECRET_BYTES:
             held = f"{len(self.value)} bytes" if isinstance(self.value, bytes) else f"a {type(self.value).__name__}"
@@ -132,44 +136,39 @@ def fresh_secret() -> Secret:
 
 def write_secret(path: str | Path) -> None:
     """Write a fresh secret to a new file that its owner alone may read (0600). An existing file is never replaced."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise DiscreetError(
-            f"{path} exists already, and replacing a secret would release every client anew; choose another name"
-        ) from None
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        raise DiscreetError(f"{path} cannot be written: {getattr(error, 'strerror', error)}") from None
-    with os.fdopen(handle, "wb") as file:
-        os.fchmod(file.fileno(), 0o600)  # whatever the umask
+    fix = "replacing a secret would release every client anew; choose another name"
+    with written(path, what="secret file", private=True, fix=fix) as file:
         file.write(b"discreet-secret-1 " + fresh_secret().value.hex().encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
-def read_secret(path: str | Path) -> Secret:
-    """The secret in a file, refused if anybody but its owner may read or write it."""
+def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
+    """The secret in a file, refused if anybody but its owner may read or write it.
+
+    `state`: where the rounds that are released under it are noted, by default beside the file itself (whatever link leads to it).
+    """
     try:
-        with open(path, "rb") as file:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
+        with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())  # of the very file that is read
             if not stat.S_ISREG(status.st_mode):
                 raise DiscreetError(f"secret file {path} is not a plain file; make one with: discreet secret FILE")
-            if status.st_mode & 0o077:
-                raise DiscreetError(
-                    f"secret file {path} has mode {stat.S_IMODE(status.st_mode):04o}: others on this machine may read it; "
-                    f"run: chmod 600 {path} (and make a new one if they may have)"
-                )
+            check_private(path, status, what="secret file", after=" (and make a new one if they may have)")
             content = file.read(_LARGEST_FILE)
     except DiscreetError:
         raise
     except (OSError, ValueError) as error:
         raise DiscreetError(
-            f"secret file {path} cannot be read: {getattr(error, 'strerror', error)}; make one with: discreet secret FILE"
+            f"secret file {path} cannot be read: {reason(error)}; make one with: discreet secret FILE"
         ) from None
     found = _SECRET_LINE.match(content)
     if found is None:
         raise DiscreetError(f"{path} does not hold a secret; make one with: discreet secret FILE")
-    return Secret(bytes.fromhex(found[1].decode()))
+    return Secret(bytes.fromhex(found[1].decode()), state_beside(path) if state is None else Path(state))
+
+
+def state_beside(path: str | Path) -> Path:
+    """Where the rounds of a secret's file are noted unless somebody says otherwise."""
+    return Path(f"{os.path.realpath(path)}.rounds")
 
 
 def _text(name: str) -> bytes:
