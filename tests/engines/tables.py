@@ -34,7 +34,7 @@ def expected(
     found = {}
     for client, counts in held.items():
         outcome_list = sorted(counts)
-        u = uniform(words(key, client, outcome_list, [float(counts[x]) for x in outcome_list])[0])
+        u = uniform(words(key, client, outcome_list, [counts[x] for x in outcome_list])[0])
         law = sampler.family.law(counts=[counts[x] for x in range(outcomes)])
         found[client] = int(release.outcomes(sampler.lattice, law[None], sampler._mixing, np.array([u]))[0])
     return found

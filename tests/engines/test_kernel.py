@@ -85,6 +85,33 @@ def test_counts_weigh_records() -> None:
     assert kernel(pa.RecordBatch.from_pydict(columns)).equals(repeated)
 
 
+def test_the_type_of_a_column_decides_and_not_its_values() -> None:
+    """Counts are exact past 2^53, where floats are not; weights are on the grid even where they are whole numbers."""
+    clients = list(range(300))
+
+    def released(counts: pa.Array, **terms: Any) -> pa.RecordBatch:
+        columns = {"client": pa.array(clients), "outcomes": pa.array([[3, 8]] * 300), "counts": counts}
+        return Kernel(job(**terms))(pa.RecordBatch.from_pydict(columns))
+
+    def lists(numbers: list[Any], kind: pa.DataType) -> pa.Array:
+        return pa.array([numbers] * 300, pa.list_(kind))
+
+    large = released(lists([2**53 + 1, 1], pa.int64()))
+    assert not large.equals(released(lists([2**53, 1], pa.int64())))
+    assert large.equals(released(lists([2**53 + 1, 1], pa.uint64())))
+    thirds = released(lists([1, 2], pa.int8()))
+    for kind in (pa.float32(), pa.float64()):
+        assert not released(lists([1.0, 2.0], kind)).equals(thirds)
+    weighed = [
+        released(lists([1, 2], kind), weight="n") for kind in (pa.int8(), pa.int64(), pa.float32(), pa.float64())
+    ]
+    assert all(each.equals(weighed[0]) for each in weighed)
+    with pytest.raises(DiscreetError, match="ask for them as weight="):
+        released(lists([1.0, 2.0], pa.float64()), count="n")
+    with pytest.raises(DiscreetError, match="not lists of whole numbers below 2\\^63"):
+        released(lists([2**64 - 1, 1], pa.uint64()))
+
+
 def test_many_clients_are_shared_among_threads() -> None:
     kernel = Kernel(job())
     number = 40_000
@@ -181,6 +208,7 @@ def test_cells_give_points_within_them() -> None:
         ),
         ({"client": ["a"], "outcomes": [[1]], "counts": [[float("nan")]]}, "not a number"),
         ({"client": [4], "outcomes": [[1, 2]], "counts": [[1.7e308, 1.7e308]]}, "client 4: has counts that add up"),
+        ({"client": [4], "outcomes": [[1, 2]], "counts": [[2**62, 2**62]]}, "client 4: has counts that add up"),
     ],
 )
 def test_bad_batches_are_refused_by_name(columns: dict[str, list[Any]], named: str) -> None:

@@ -95,7 +95,6 @@ def test_what_repeats_and_what_does_not() -> None:
         released(table, rounds=2, round=2),
         released(table, rounds=2, purpose="another"),
         released(table, rounds=2, secret=dc.engines.Secret(bytes(32))),
-        released(pa.concat_tables([table, table]), rounds=2),  # the same law of every client, but other data
         released(table, rounds=2, secret=None),
     ]
     for other in map(by_client, fresh):
@@ -103,6 +102,7 @@ def test_what_repeats_and_what_does_not() -> None:
         assert agree < 0.5  # two independent draws over 40 outcomes seldom agree, at epsilon 3
     changed = table.append_column("x", table.column("client")).select(["client", "value"])
     assert by_client(released(changed, rounds=2)) == first
+    assert by_client(released(pa.concat_tables([table, table]), rounds=2)) == first  # the same law of every client
 
 
 def test_one_changed_record_redraws_that_client_alone() -> None:
@@ -115,6 +115,48 @@ def test_one_changed_record_redraws_that_client_alone() -> None:
         assert {c: s for c, s in one.items() if c != 7} == {c: s for c, s in two.items() if c != 7}
     assert any(one[7] != two[7] for one, two in zip(results, origins, strict=True))
     assert set(before) == set(results[0])
+
+
+def weighed(seed: int = 3) -> pl.DataFrame:
+    """500 clients with 24 rows each on 6 outcomes, and weights such as sums of prices are."""
+    rng = np.random.default_rng(seed)
+    table = rows(clients=500, number=12_000, outcomes=6)
+    return pl.DataFrame({**table, "w": rng.gamma(2.0, 0.1, 12_000)})
+
+
+def test_the_order_in_which_weights_were_added_up_redraws_nobody() -> None:
+    """A lazy aggregation, whose sums differ in the last bits from run to run: here by the order of its rows, to be certain."""
+    table = weighed()
+    raw = by_client(released(table, weight="w"))
+    sums = []
+    for seed in range(3):
+        mixed = table.sample(fraction=1.0, shuffle=True, seed=seed).lazy()
+        totals = mixed.group_by("client", "value").agg(pl.col("w").sum()).collect()
+        sums.append(totals.sort("client", "value")["w"])
+        assert by_client(released(totals, weight="w")) == raw
+        assert by_client(released(mixed.group_by("client", "value").agg(pl.col("w").sum()), weight="w")) == raw
+    assert (sums[0] != sums[1]).sum() > 100, "the noise is there"
+
+
+def test_one_law_in_weights_is_one_sample() -> None:
+    """Times 2, times 3, in another order, with rows split into thirds, and with 0.3 for 0.1 + 0.2."""
+    table = weighed()
+    whole = by_client(released(table, weight="w"))
+    third = pl.col("w") / 3
+    same = [
+        table.with_columns(pl.col("w") * 2),
+        table.with_columns(pl.col("w") * 3),
+        table.reverse(),
+        pl.concat([table.with_columns(third), table.with_columns(third), table.with_columns(third).reverse()]),
+        pl.concat([table, table.with_columns(w=0.0)]),
+    ]
+    for other in same:
+        assert by_client(released(other, weight="w")) == whole
+    clients = list(range(400))
+    once = pl.DataFrame({"client": clients * 2, "value": [0] * 400 + [1] * 400, "w": [0.3] * 400 + [0.7] * 400})
+    added = once.with_columns(pl.when(pl.col("w") == 0.3).then(0.1 + 0.2).otherwise("w").alias("w"))
+    assert by_client(released(once, weight="w")) == by_client(released(added, weight="w"))
+    assert by_client(released(once, weight="w")) != by_client(released(once.with_columns(w=0.5), weight="w"))
 
 
 @pytest.mark.parametrize("named", [False, True])

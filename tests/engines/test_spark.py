@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -107,6 +108,27 @@ def check_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
     once = engine.sample(data, **terms)
     assert collected(once) == collected(once)  # one call draws one key
     assert collected(once) != collected(engine.sample(data, **terms))
+
+
+def check_sums_over_other_partitions_are_the_same_law(spark: Any) -> None:
+    """Spark's sum(double) depends on its partitions in the last bits; no sample does, nor on whether Spark or the engine adds."""
+    from pyspark.sql import functions as F
+
+    from discreet.engines import spark as engine
+
+    rng = np.random.default_rng(4)
+    table = rows(clients=1000, number=24_000, outcomes=5)
+    data = frame_of(spark, {**table, "w": rng.gamma(2.0, 0.1, 24_000).tolist()}, partitions=1)
+    terms = {**TERMS, "weight": "w"}
+    expected = collected(engine.sample(data, **terms))
+    sums = []
+    for partitions in (2, 7):
+        mixed = data.repartition(partitions, F.rand(partitions))
+        totals = mixed.groupBy("client", "value").agg(F.sum("w").alias("w")).localCheckpoint()
+        sums.append({(row["client"], row["value"]): row["w"] for row in totals.collect()})
+        assert collected(engine.sample(totals, **terms)) == expected
+    assert sums[0] != sums[1], "the noise is there"
+    assert collected(engine.sample(data.withColumn("w", F.col("w") * 3), **terms)) == expected
 
 
 def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
@@ -257,6 +279,7 @@ def test_spark(spark: Any, tmp_path: Path) -> None:
     check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))
     check_a_fresh_draw_each_time_would_be_noticed(spark)
     check_every_option_gives_what_one_machine_gives(spark)
+    check_sums_over_other_partitions_are_the_same_law(spark)
     with pytest.MonkeyPatch.context() as patch:
         check_many_small_batches_cut_clients_in_two(spark, patch)
     with pytest.MonkeyPatch.context() as patch:

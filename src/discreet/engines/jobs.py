@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from discreet.agreement import MECHANISMS, Agreement
@@ -42,6 +43,11 @@ class Columns:
     def counts(self) -> str | None:
         """The column that says how often or how much, if there is one."""
         return self.count if self.weight is None else self.weight
+
+    @property
+    def amounts(self) -> Any:
+        """The numpy type of the numbers in that column: whole numbers if they count, floats if they weigh, whatever they came as."""
+        return np.int64 if self.weight is None else np.float64
 
     @property
     def question(self) -> Question:
@@ -218,7 +224,8 @@ class Job:
             self.domain.outcomes(columns.value).alias("outcome"),
         ]
         if columns.counts is not None:
-            prepared.append(pl.col(columns.counts).cast(pl.Float64).alias("count"))
+            kind = pl.Int64 if columns.weight is None else pl.Float64
+            prepared.append(pl.col(columns.counts).cast(kind).alias("count"))
         return self.with_types(frame).select(prepared)
 
     def with_types(self, frame: Any) -> Any:

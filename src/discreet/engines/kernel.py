@@ -28,7 +28,7 @@ _PROBLEMS = {
     NOT_A_NUMBER: "has a count that is not a number",
     NEGATIVE: "has a negative count",
     INFINITE: "has an infinite count",
-    OVERFLOWING: "has counts that add up to more than a float can hold",
+    OVERFLOWING: "has counts that add up to more than 2^63 - 1, or weights past the largest float, or 2^31 records",
 }
 
 
@@ -49,14 +49,15 @@ class Kernel:
     """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement).
 
     `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
-    outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often (or how much) each of them
-    counts. An empty list draws from the reference.
+    outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often each of them counts (lists
+    of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference.
     """
 
     def __init__(self, job: Job) -> None:
         self.domain: Domain = job.domain
         self.agreement_id = job.agreement.id
         self.plan = sparse.Plan.of(job.sampler.lattice, job.sampler._mixing)
+        self._columns = job.columns
         self._key: RunKey = job.key
         self._state = sparse.state_of(job.key)
         self._state.setflags(write=False)
@@ -66,7 +67,12 @@ class Kernel:
             if name not in batch.schema.names:
                 raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
         counts = batch.column("counts") if "counts" in batch.schema.names else None
-        clients = clients_of(batch.column("client"), batch.column("outcomes"), counts)
+        weighted = self._columns.weight is not None
+        clients = clients_of(batch.column("client"), batch.column("outcomes"), counts, weighted=weighted)
+        if clients.weights.size and self._columns.count is not None:
+            raise DiscreetError(
+                "column 'counts' holds lists of numbers that are not whole ones; ask for them as weight="
+            )
         refuse_twice(batch.column("client"), clients)
         drawn = self.draw(clients, threads=os.cpu_count() or 1)
         return self.batch(batch.column("client"), drawn)
@@ -123,19 +129,37 @@ class Kernel:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
 
 
-def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None) -> sparse.Clients:
-    """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already."""
+def clients_of(
+    clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False
+) -> sparse.Clients:
+    """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already.
+
+    Lists of integers are counts unless they are to be `weighted`; lists of other numbers are weights.
+    """
     for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
         if column is not None and column.null_count:
             raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
     integers, text_ends, text = client_arrays(clients)
     ends, numbers = _lists(outcomes, pa.uint32(), "outcomes", "outcome numbers")
-    weights = np.empty(0)
+    amounts: NDArray[Any] = np.empty(0)
     if counts is not None:
-        count_ends, weights = _lists(counts, pa.float64(), "counts", "numbers")
+        whole = not weighted and _of_integers(counts.type)
+        kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
+        count_ends, amounts = _lists(counts, kind, "counts", what)
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
-    return sparse.Clients(*map(frozen, (integers, text_ends, text, ends, numbers, weights)))
+    return sparse.Clients(*map(frozen, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+
+
+def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers as counts or as weights, by their type; the other is empty."""
+    if np.issubdtype(amounts.dtype, np.integer):
+        return amounts, np.empty(0)
+    return np.empty(0, dtype=np.int64), amounts
+
+
+def _of_integers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
 
 
 def refuse_twice(names: pa.Array, clients: sparse.Clients) -> None:

@@ -134,7 +134,9 @@ class LocalRelease:
             kind = "integers" if self.job.integer_clients else "texts"
             raise DiscreetError(f"the list holds {self._clients.type} values but the clients of the table are {kind}")
         marks = np.full(len(self._clients), LISTED)
-        counts = None if self.job.columns.counts is None else np.ones(len(self._clients))
+        counts = (
+            None if self.job.columns.counts is None else np.ones(len(self._clients), dtype=self.job.columns.amounts)
+        )
         parts.add(self._clients, marks, counts)
 
     def _read(self, parts: "Parts") -> None:

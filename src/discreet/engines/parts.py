@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.engines import tables
 from discreet.engines.domains import MISSING
 from discreet.engines.jobs import FEW, Job, few
-from discreet.engines.kernel import client_arrays, frozen
+from discreet.engines.kernel import client_arrays, counts_and_weights, frozen
 from discreet.errors import DiscreetError
 from discreet.release.sparse import Clients
 
@@ -35,13 +35,13 @@ class Group(NamedTuple):
 
     def without_marks(self) -> "Group":
         """The group as the kernel takes it when there is a list of clients; refused if it holds others."""
-        ends, outcomes, counts, listed = tables.without_marks(*self.clients[3:])
+        ends, outcomes, counts, weights, listed = tables.without_marks(*self.clients[3:])
         if not listed.all():
             unknown = self.names.filter(pa.array(~listed)).slice(0, FEW + 1).to_pylist()
             raise DiscreetError(
                 f"clients with records are not on the list: {few(unknown)}; add them, or filter their records out"
             )
-        return Group(self.names, Clients(*self.clients[:3], *map(frozen, (ends, outcomes, counts))))
+        return Group(self.names, Clients(*self.clients[:3], *map(frozen, (ends, outcomes, counts, weights))))
 
     @property
     def without_records(self) -> int:
@@ -50,13 +50,16 @@ class Group(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Rows of (client, outcome[, count]); clients as integers or as texts, and those arrays that do not apply are empty."""
+    """Rows of (client, outcome[, count]); clients as integers or as texts, and those arrays that do not apply are empty.
+
+    Counts are whole numbers or, for weights, floats: as they came, never added up on the way.
+    """
 
     integers: NDArray[np.int64]
     text_ends: NDArray[np.int64]
     text: NDArray[np.uint8]
     outcomes: NDArray[np.uint32]
-    counts: NDArray[np.float64]
+    counts: NDArray[np.int64] | NDArray[np.float64]
 
     @property
     def nbytes(self) -> int:
@@ -154,7 +157,7 @@ class Parts:
         self,
         clients: pa.Array,
         outcomes: NDArray[np.uint32],
-        counts: NDArray[np.float64] | None = None,
+        counts: NDArray[np.int64] | NDArray[np.float64] | None = None,
         *,
         missing_to: int | None = None,
         outside_to: int | None = None,
@@ -270,7 +273,7 @@ def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.
     ends, gathered = tables.lists(numbers, len(names), outcomes, lengths)
     if counts.size:
         _, counts = tables.lists(numbers, len(names), counts, lengths)
-    return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, counts))))
+    return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, *counts_and_weights(counts)))))
 
 
 def _no_clients() -> Clients:
@@ -280,5 +283,6 @@ def _no_clients() -> Clients:
         np.empty(0, dtype=np.uint8),
         np.zeros(1, dtype=np.int64),
         np.empty(0, dtype=np.uint32),
+        np.empty(0, dtype=np.int64),
         np.empty(0),
     )

@@ -204,8 +204,9 @@ def _packed(group: Group) -> pa.RecordBatch:
         "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
         "outcomes": _as_bytes(group.clients.ends, group.clients.outcomes),
     }
-    if group.clients.counts.size:
-        columns["counts"] = _as_bytes(group.clients.ends, group.clients.counts)
+    amounts = group.clients.counts if group.clients.counts.size else group.clients.weights
+    if amounts.size:
+        columns["counts"] = _as_bytes(group.clients.ends, amounts)
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -254,7 +255,9 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
         return
     (batch,) = table.combine_chunks().to_batches()
     lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
-    counts = _from_bytes(batch.column("counts"), np.float64)[1] if "counts" in batch.schema.names else np.empty(0)
+    counts = np.empty(0)
+    if "counts" in batch.schema.names:
+        counts = _from_bytes(batch.column("counts"), job.columns.amounts)[1]
     records = Records(*client_arrays(batch.column("client")), outcomes, counts)
     group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
@@ -294,7 +297,7 @@ def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
         )
     marks = [F.col(job.columns.client).cast(names).alias("client"), F.lit(LISTED.tobytes()).alias("outcomes")]
     if job.columns.counts is not None:
-        marks.append(F.lit(np.float64(1.0).tobytes()).alias("counts"))
+        marks.append(F.lit(job.columns.amounts(1).tobytes()).alias("counts"))
     return clients.select(*marks)
 
 

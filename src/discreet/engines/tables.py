@@ -242,11 +242,11 @@ def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def without_marks(ends: Any, outcomes: Any, counts: Any) -> Any:
-    """(ends, outcomes, counts, whether each client is listed): the lists without the marks LISTED."""
+def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
+    """(ends, outcomes, counts, weights, whether each client is listed): the lists without the marks LISTED."""
     new_ends = np.zeros(ends.size, dtype=np.int64)
     listed = np.zeros(ends.size - 1, dtype=np.bool_)
-    kept_outcomes, kept_counts = np.empty_like(outcomes), np.empty_like(counts)
+    kept_outcomes, kept_counts, kept_weights = np.empty_like(outcomes), np.empty_like(counts), np.empty_like(weights)
     kept = 0
     for client in range(ends.size - 1):
         for place in range(ends[client], ends[client + 1]):
@@ -256,6 +256,14 @@ def without_marks(ends: Any, outcomes: Any, counts: Any) -> Any:
                 kept_outcomes[kept] = outcomes[place]
                 if counts.size:
                     kept_counts[kept] = counts[place]
+                if weights.size:
+                    kept_weights[kept] = weights[place]
                 kept += 1
         new_ends[client + 1] = kept
-    return new_ends, kept_outcomes[:kept].copy(), kept_counts[: kept if counts.size else 0].copy(), listed
+    return (
+        new_ends,
+        kept_outcomes[:kept].copy(),
+        kept_counts[: kept if counts.size else 0].copy(),
+        kept_weights[: kept if weights.size else 0].copy(),
+        listed,
+    )

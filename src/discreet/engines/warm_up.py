@@ -12,10 +12,11 @@ from discreet.engines.local import sample
 def warm_up() -> None:
     """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list."""
     for names in ([1, 2], ["a", "b"]):
-        table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "count": [1.0, 0.5] * 20})
-        for weight in (None, "count"):
+        table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "n": [1, 2] * 20})
+        listed = [*names, names[0]]
+        for count, weight in ((None, None), ("n", None), (None, "n")):
             sample(
-                table, client="client", value="value", domain=3, epsilon=1.0, weight=weight, clients=[*names, names[0]]
+                table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed
             )
         backwards = pa.array(names[::-1])
         refuse_twice(backwards, clients_of(backwards, pa.array([[0], [1]]), None))

@@ -1,9 +1,12 @@
-"""A client's records in canonical form: distinct outcomes in increasing order with their counts, whatever the order they came in.
+"""A client's records in canonical form: distinct outcomes in increasing order with whole numbers, whatever the order they came in.
 
-The sum of floating-point counts depends on their order, so the counts of one outcome are added from the smallest to the
-largest: records that arrive in another order, from another engine or another shuffle, have the same form bit for bit, and
-with it the same randomness. The form is the list of words that `discreet.release.keyed` hashes, and is read back from there
-for the few clients whose draw depends on it.
+The numbers are those of `discreet.release.grid`, computed for millions of clients at a time: counts divided by what they
+have in common; weights added up without rounding and put on the grid. The form is the list of words that
+`discreet.release.keyed` hashes, and is read back from there for the few clients whose draw depends on it.
+
+Floating-point sums of n weights of at least 0 are right up to a factor 1 +- n 2^-53, so a share is known up to 1 +- (2 n + 8) 2^-52
+(twice what is needed). Where that decides on which side of a line of the grid it lies, it does; the rest, one client in many
+millions, is decided in whole numbers (`discreet.release.exact_sums`).
 """
 
 from typing import Any
@@ -12,6 +15,8 @@ import numba
 import numpy as np
 
 from discreet.projection.breakpoints import NEGLIGIBLE
+from discreet.release.exact_sums import LIMBS, add_up, at_least
+from discreet.release.grid import NOTHING_BITS, SHARE_BITS
 from discreet.release.keyed import NARROW, WIDE
 
 OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
@@ -21,7 +26,9 @@ _SHORT = 64  # lists up to here are sorted by insertion, longer ones digit by di
 _DIGIT = 8
 _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
-_TOO_WIDE = float(1 << 32)
+_TOO_WIDE = 1 << 32
+_MOST = (1 << 63) - 1
+LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its 64 windows of six bits are all different
 _PLACES = np.zeros(64, dtype=np.uint64)
 for _place in range(64):
@@ -65,7 +72,7 @@ def write_records(
         if number <= _SHORT:
             _sort_without_branches(keys, number)
         else:
-            nothing = np.empty(0)
+            nothing = np.empty(0, dtype=np.int64)
             _sort(keys, spare, number, size, nothing, nothing)
     distinct = 0
     place = 0
@@ -76,7 +83,29 @@ def write_records(
             place += 1
         words[used + distinct] = (np.uint64(keys[first]) << _HALF) | np.uint64(place - first)
         distinct += 1
+    _reduce(words, used, distinct)
     return distinct
+
+
+@numba.njit(cache=True)
+def _reduce(words: Any, used: int, distinct: int) -> None:
+    """Divide the counts of narrow pairs by what they have in common."""
+    common = np.uint64(0)
+    for place in range(distinct):
+        common = _common(common, words[used + place] & _LOWER_HALF)
+        if common == np.uint64(1):
+            return
+    for place in range(distinct):
+        pair = words[used + place]
+        words[used + place] = (pair ^ (pair & _LOWER_HALF)) | ((pair & _LOWER_HALF) // common)
+
+
+@numba.njit(cache=True)
+def _common(one: Any, two: Any) -> Any:
+    """The greatest common divisor; that of 0 and a number is the number."""
+    while one:
+        one, two = two % one, one
+    return two
 
 
 @numba.njit(cache=True)
@@ -104,6 +133,7 @@ def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, see
             tallies[key] = np.uint32(0)
             distinct += 1
             bits ^= lowest
+    _reduce(words, used, distinct)
     return distinct
 
 
@@ -130,69 +160,170 @@ def write_counts(
     used: int,
     keys: Any,
     spare: Any,
-    weights: Any,
-    spare_weights: Any,
+    amounts: Any,
+    spare_amounts: Any,
     problem: Any,
 ) -> tuple[int, int]:
-    """As `write_records`, for records with counts or weights: (how many pairs, NARROW or WIDE). Zeros are left out."""
+    """As `write_records`, for records with whole-number counts: (how many pairs, NARROW or WIDE). Zeros are left out."""
     number = 0
+    total = 0
     for place in range(start, stop):
         count = counts[place]
-        if records[place] >= size or not (count >= 0.0 and count < np.inf):
+        if records[place] >= size or count < 0 or count > _MOST - total:
             problem[0] = place - start
-            problem[1] = OUTSIDE if records[place] >= size else INFINITE if count > 0.0 else NEGATIVE
-            if count != count:
+            problem[1] = OUTSIDE if records[place] >= size else NEGATIVE if count < 0 else OVERFLOWING
+            return -1, NARROW
+        if count > 0:
+            keys[number], amounts[number] = records[place], count
+            total += count
+            number += 1
+    _sort(keys, spare, number, size, amounts, spare_amounts)
+    distinct = 0
+    place = 0
+    while place < number:
+        key, added = keys[place], amounts[place]
+        place += 1
+        while place < number and keys[place] == key:
+            added += amounts[place]
+            place += 1
+        keys[distinct], amounts[distinct] = key, added
+        distinct += 1
+    return distinct, _write_pairs(words, used, keys, amounts, distinct)
+
+
+@numba.njit(cache=True)
+def write_weights(
+    records: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    size: int,
+    words: Any,
+    used: int,
+    keys: Any,
+    spare: Any,
+    amounts: Any,
+    spare_amounts: Any,
+    sums: Any,
+    problem: Any,
+) -> tuple[int, int]:
+    """As `write_counts`, for records with floating-point weights."""
+    number = 0
+    for place in range(start, stop):
+        weight = weights[place]
+        if records[place] >= size or not (weight >= 0.0 and weight < np.inf):
+            problem[0] = place - start
+            problem[1] = OUTSIDE if records[place] >= size else INFINITE if weight > 0.0 else NEGATIVE
+            if weight != weight:
                 problem[1] = NOT_A_NUMBER
             return -1, NARROW
-        if count > 0.0:
-            keys[number], weights[number] = records[place], count
+        if weight > 0.0:
+            keys[number], amounts[number] = records[place], weight_bits(weight)
             number += 1
-    _sort(keys, spare, number, size, weights, spare_weights)
+    _sort(keys, spare, number, size, amounts, spare_amounts)
+    rows, ends = amounts.view(np.float64), spare
     distinct = 0
-    form = NARROW
     total = 0.0
     place = 0
     while place < number:
-        first = place
+        key, added = keys[place], rows[place]
         place += 1
-        while place < number and keys[place] == keys[first]:
+        while place < number and keys[place] == key:
+            added += rows[place]
             place += 1
-        if place > first + 1:
-            weights[first:place].sort()
-        added = 0.0
-        for each in range(first, place):
-            added += weights[each]
-        keys[distinct], spare_weights[distinct] = keys[first], added
-        if added != np.floor(added) or added >= _TOO_WIDE:
-            form = WIDE
+        keys[distinct], sums[distinct], ends[distinct] = key, added, place
         total += added
         distinct += 1
     if total == np.inf:
         problem[0], problem[1] = 0, OVERFLOWING
         return -1, NARROW
+    _put_on_grid(amounts, number, sums, ends, total, distinct, spare_amounts)
+    held = 0
     for place in range(distinct):
-        if form == NARROW:
-            words[used + place] = (np.uint64(keys[place]) << _HALF) | np.uint64(spare_weights[place])
+        if spare_amounts[place]:
+            keys[held], spare_amounts[held] = keys[place], spare_amounts[place]
+            held += 1
+    return held, _write_pairs(words, used, keys, spare_amounts, held)
+
+
+@numba.njit(cache=True)
+def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
+    """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and add up to about sums[i]."""
+    exact = np.empty((4, LIMBS), dtype=np.uint64)
+    known = False  # the exact total
+    error = (2.0 * rows + 8.0) * 2.0**-52
+    held = 0
+    for place in range(distinct):
+        share = sums[place] / total * 2.0**NOTHING_BITS
+        there = share >= 1.0
+        if abs(share - 1.0) <= error:
+            known = _add_up_some(bits, rows, ends, place, exact, known)
+            there = at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
+        if there:
+            held += 1
         else:
+            sums[place] = 0.0
+    scale_bits = SHARE_BITS
+    while 1 << (scale_bits - SHARE_BITS) < held:
+        scale_bits += 1
+    scale = 2.0**scale_bits
+    for place in range(distinct):
+        scaled = sums[place] / total * scale
+        below = np.floor(scaled)
+        number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
+        if abs(scaled - below - 0.5) <= error * scaled:
+            known = _add_up_some(bits, rows, ends, place, exact, known)
+            while at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
+                number += 1
+            while number and not at_least(exact[1], scale_bits + 1, exact[0], 2 * number - 1, exact[2], exact[3]):
+                number -= 1
+        numbers[place] = number
+
+
+@numba.njit(cache=True)
+def _add_up_some(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
+    """The exact sum of one outcome, and of all unless that is known."""
+    if not known:
+        add_up(bits, 0, rows, exact[0])
+    add_up(bits, np.int64(ends[place - 1]) if place else 0, np.int64(ends[place]), exact[1])
+    return True
+
+
+@numba.njit(cache=True)
+def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) -> int:
+    """Write outcomes with their amounts, divided by what these have in common; NARROW or WIDE."""
+    common = np.uint64(0)
+    largest = np.uint64(0)
+    for place in range(distinct):
+        amount = np.uint64(amounts[place])
+        largest = max(largest, amount)
+        if common != np.uint64(1):
+            common = _common(common, amount)
+    if distinct and largest // common >= np.uint64(_TOO_WIDE):
+        for place in range(distinct):
             words[used + 2 * place] = np.uint64(keys[place])
-            words[used + 2 * place + 1] = _bits(spare_weights[place])
-    return distinct, form
+            words[used + 2 * place + 1] = np.uint64(amounts[place]) // common
+        return WIDE
+    for place in range(distinct):
+        words[used + place] = (np.uint64(keys[place]) << _HALF) | (np.uint64(amounts[place]) // common)
+    return NARROW
 
 
 @numba.njit(cache=True)
 def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses: Any) -> int:
-    """The law count/total that the words hold: outcomes to `keys`, probabilities to `masses`; how many are not negligible."""
-    total = 0.0
+    """The law number/total that the words hold: outcomes to `keys`, probabilities to `masses`; how many are not negligible."""
+    total = np.uint64(0)
     for place in range(distinct):
         if form == NARROW:
             pair = words[used + place]
-            keys[place], masses[place] = pair >> _HALF, np.float64(pair & _LOWER_HALF)
+            key, number = pair >> _HALF, pair & _LOWER_HALF
         else:
-            keys[place], masses[place] = words[used + 2 * place], _float(words[used + 2 * place + 1])
-        total += masses[place]
+            key, number = words[used + 2 * place], words[used + 2 * place + 1]
+        keys[place], masses[place] = key, np.float64(number)
+        total += number
     held = 0
     for place in range(distinct):
-        mass = masses[place] / total
+        mass = masses[place] / np.float64(total)
         if mass > NEGLIGIBLE:
             keys[held], masses[held] = keys[place], mass
             held += 1
@@ -200,21 +331,21 @@ def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses:
 
 
 @numba.njit(cache=True)
-def _sort(keys: Any, spare: Any, number: int, size: int, weights: Any, spare_weights: Any) -> None:
-    """Sort keys, and weights along with them unless there are none."""
+def _sort(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
+    """Sort keys, and amounts along with them unless there are none."""
     if number <= _SHORT:
         for place in range(1, number):
             key = keys[place]
-            weight = weights[place] if weights.size else 0.0
+            amount = amounts[place] if amounts.size else 0
             hole = place
             while hole > 0 and keys[hole - 1] > key:
                 keys[hole] = keys[hole - 1]
-                if weights.size:
-                    weights[hole] = weights[hole - 1]
+                if amounts.size:
+                    amounts[hole] = amounts[hole - 1]
                 hole -= 1
             keys[hole] = key
-            if weights.size:
-                weights[hole] = weight
+            if amounts.size:
+                amounts[hole] = amount
         return
     starts = np.empty(1 << _DIGIT, dtype=np.int64)
     mask = np.uint32((1 << _DIGIT) - 1)
@@ -229,20 +360,16 @@ def _sort(keys: Any, spare: Any, number: int, size: int, weights: Any, spare_wei
         for place in range(number):
             digit = (keys[place] >> np.uint32(shift)) & mask
             spare[starts[digit]] = keys[place]
-            if weights.size:
-                spare_weights[starts[digit]] = weights[place]
+            if amounts.size:
+                spare_amounts[starts[digit]] = amounts[place]
             starts[digit] += 1
         keys[:number] = spare[:number]
-        if weights.size:
-            weights[:number] = spare_weights[:number]
+        if amounts.size:
+            amounts[:number] = spare_amounts[:number]
         shift += _DIGIT
 
 
 @numba.njit(cache=True)
-def _bits(value: float) -> Any:
-    return np.array([value]).view(np.uint64)[0]
-
-
-@numba.njit(cache=True)
-def _float(bits: Any) -> Any:
-    return np.array([bits]).view(np.float64)[0]
+def weight_bits(weight: float) -> Any:
+    """The bits of a float, as a 64-bit integer."""
+    return np.array([weight]).view(np.int64)[0]

@@ -10,21 +10,22 @@ keys cannot be told from independent uniform ones. So the same question to the s
 agreement and in the same round, has the same answer however often a task is retried, and nothing new is released; while
 another question (another column of the same domain), another round or another agreement is an independent draw.
 
-What this does not give, and no stateless rule can: a second release of *the same question and round on changed data* that
-is safe. Let a release be a function S of the data for a given key. Repeatable means that equal data give equal samples, so
-whoever sees two releases that differ knows that the data differ, whatever S does with the data; with probability one, where
-two releases each at epsilon may only shift the odds by e^(2 epsilon). If S hashes the data, nearly every change shows
-(independent draws agree by chance only); if it does not, fewer changes show, but those that do show also where. Hence a round
-is released once. The digest lets whoever keeps the secret keep the state that it takes: the digest of the input beside the
-round, and a refusal where it has changed. New data are a new round, with a new run key and so with fresh randomness, and two
-rounds of one client are 2 epsilon-LDP together whether its data changed or not.
+What this does not give, and no rule without a memory can, is a second answer to one question in one round on data that may
+have changed. Let S(D) be the sample from data D under a fixed key, with the law Q(D) over keys. If the answer is repeatable,
+S(D) = S(D) for certain; while if D and D' have different laws, P(S(D) != S(D')) is at least the total variation distance of Q(D)
+and Q(D'), *however the two depend on each other*, and that is not zero. So two answers that differ prove a change: the odds
+shift by an infinite factor, not by e^(2 epsilon). Hashing the data makes it nearly certain that a change shows (the two draws
+are independent, and agree by chance alone); leaving them out makes it rarer, and tells where the change was as well. Hence a
+round is released once: whoever keeps the secret keeps the digest of what went into each round beside it, and refuses a round
+whose input has changed. New data are a new round, that is a new run key and fresh randomness, whether anything has changed or
+not; and then two rounds of one client are 2 epsilon-LDP together, for any two histories of its data.
 
-The message is a list of 64-bit words, little-endian, and can be read back uniquely (so no two inputs share one):
+The message is a list of 64-bit words, little-endian, and can be read back uniquely, so that two clients or laws never share one:
 
     header   kind of client (1 integer, 2 text) + 256 * form (0 narrow, 1 wide) + 65536 * bytes of text
     client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words
-    input    the distinct outcomes in increasing order with their counts: narrow, one word 2^32 outcome + count, where
-             all counts are whole numbers below 2^32; else wide, two words: the outcome, and the count as a float64
+    law      the distinct outcomes in increasing order with the numbers that `discreet.release.grid` makes of their counts or
+             weights: narrow, one word 2^32 outcome + number, where all numbers are below 2^32; else wide, two words
 """
 
 import hashlib
@@ -38,6 +39,7 @@ from pathlib import Path
 
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_private, reason, written
+from discreet.release.grid import counted
 from discreet.release.randomness import BITS
 
 INTEGER_CLIENT, TEXT_CLIENT = 1, 2
@@ -175,22 +177,22 @@ def _text(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")  # what is no Unicode is a name all the same, and another one
 
 
-def message(client: int | str, outcomes: Sequence[int], counts: Sequence[float]) -> bytes:
-    """The canonical input of a client: distinct outcomes in increasing order, and their positive counts."""
-    narrow = all(float(count).is_integer() and count < 1 << 32 for count in counts)
+def message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
+    """The canonical input of a client: who it is, and its law in whole numbers (see `discreet.release.grid.gridded` for weights)."""
+    law = counted(outcomes, counts)
+    narrow = all(number < 1 << 32 for number in law.values())
     form = NARROW if narrow else WIDE
     if isinstance(client, str):
         text = client.encode()
         head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)
     else:
         head = struct.pack("<Qq", INTEGER_CLIENT + 256 * form, client)
-    pairs = zip(outcomes, counts, strict=True)
     if narrow:
-        return head + b"".join(struct.pack("<Q", (x << 32) + int(count)) for x, count in pairs)
-    return head + b"".join(struct.pack("<Qd", x, count) for x, count in pairs)
+        return head + b"".join(struct.pack("<Q", (x << 32) + number) for x, number in law.items())
+    return head + b"".join(struct.pack("<QQ", x, number) for x, number in law.items())
 
 
-def words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[float]) -> tuple[int, ...]:
+def words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
     """The eight pseudo-random 64-bit words of a client. (`discreet.release.sparse` computes them for millions at a time.)"""
     hashed = hashlib.blake2b(
         message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS

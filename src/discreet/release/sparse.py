@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from discreet.projection import Affine
 from discreet.projection.compiled import look, solve_uniform
 from discreet.release.blake2b import BLOCK, finish, keyed_state
-from discreet.release.canonical import bit_scratch, read_law, write_counts, write_records
+from discreet.release.canonical import (
+    LONGEST,
+    OVERFLOWING,
+    bit_scratch,
+    read_law,
+    write_counts,
+    write_records,
+    write_weights,
+)
 from discreet.release.compiled import _excess
 from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL, Lattice
@@ -54,7 +62,8 @@ class Plan(NamedTuple):
 class Clients(NamedTuple):
     """Columns of many clients: who they are (integers, or texts as Arrow lays them out), and lists of what they hold.
 
-    `counts` is empty where every record counts once.
+    `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty where every
+    record counts once. Which of the two it is decides how a law is made of them: `discreet.release.grid`.
     """
 
     integers: NDArray[np.int64]
@@ -62,7 +71,8 @@ class Clients(NamedTuple):
     text: NDArray[np.uint8]
     ends: NDArray[np.int64]
     outcomes: NDArray[np.uint32]
-    counts: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
     def __len__(self) -> int:
         return self.ends.size - 1
@@ -152,25 +162,33 @@ def draw(
     `problem` then holds which record of the row is bad, and why. The GIL is not held: give each thread its own rows.
     """
     size, lower = plan[0], plan[3]
-    integers, text_ends, text, ends, records, counts = clients
+    integers, text_ends, text, ends, records, counts, weights = clients
     longest, longest_name = 0, 1
     for row in range(first, last):
         longest = max(longest, ends[row + 1] - ends[row])
+        if longest > LONGEST:
+            problem[0], problem[1] = 0, OVERFLOWING
+            return row
         if not integers.size:
             longest_name = max(longest_name, (text_ends[row + 1] - text_ends[row] + 7) // 8)
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
-    weights, spare_weights = np.empty(longest), np.empty(longest)
-    own = np.empty(longest, dtype=np.int64)
+    own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    masses = np.empty(longest)
     words = np.empty(1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     state = np.empty(8, dtype=np.uint64)
-    seen, tallies = bit_scratch(size, 0 if counts.size else longest)
+    seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
     for row in range(first, last):
         used = _write_client(integers, text_ends, text, row, words)
         form = NARROW
         if counts.size:
             number, form = write_counts(
                 records, counts, ends[row], ends[row + 1], size,
-                words, used, keys, spare, weights, spare_weights, problem,
+                words, used, keys, spare, own, spare_own, problem,
+            )  # fmt: skip
+        elif weights.size:
+            number, form = write_weights(
+                records, weights, ends[row], ends[row + 1], size,
+                words, used, keys, spare, own, spare_own, masses, problem,
             )  # fmt: skip
         else:
             number = write_records(
@@ -186,8 +204,8 @@ def draw(
         if uniform < size * lower:
             drawn[row] = uniform // lower
         else:
-            number = read_law(words, used, number, form, keys, weights)
-            drawn[row] = outcome(plan, keys[:number], weights[:number], own[:number], uniform)
+            number = read_law(words, used, number, form, keys, masses)
+            drawn[row] = outcome(plan, keys[:number], masses[:number], own[:number], uniform)
         if order.size:
             order[row] = state[1]
         if within.size:
