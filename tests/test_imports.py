@@ -10,7 +10,7 @@ import discreet
 PACKAGE = Path(discreet.__file__).parent
 LAYERS = [
     {"_version"},
-    {"errors", "numerics", "quadrature"},
+    {"errors", "kernels", "numerics", "quadrature"},
     {"files"},
     {"divergences"},
     {"families"},

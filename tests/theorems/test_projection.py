@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.divergences import BUILT_IN
 from discreet.numerics import exp_lower
-from discreet.projection import Box, compiled, vectorised
+from discreet.projection import Box
 from discreet.projection.breakpoints import NEGLIGIBLE
 from tests.exact import exact_slope
 from tests.strategies import bands, epsilons, laws, members, sizes
@@ -105,26 +105,6 @@ def test_projection_onto_too_small_a_support(data: st.DataObject) -> None:
     assert q[held] == pytest.approx(reference[held] * np.exp(epsilon / 2), rel=1e-12)
     others = np.delete(q / reference, held)
     assert np.ptp(others) <= 1e-12
-
-
-@given(st.data())
-@settings(max_examples=200, deadline=None)
-def test_compiled_and_numpy_agree(data: st.DataObject) -> None:
-    family = data.draw(st.one_of(bands(40), sizes(40).map(Simplex)))
-    kind = data.draw(st.sampled_from([OptimalSampler, MollifierSampler]))
-    box = kind(family, epsilon=data.draw(epsilons())).box
-    p = np.stack([data.draw(laws(family.size)) for _ in range(3)])
-    outs = []
-    for module in (compiled, vectorised):
-        law, slope, lift = np.empty_like(p), np.empty(len(p)), np.zeros(len(p))
-        assert module.affine(p, box.lower, box.upper, box.ceiling, True, slope, lift, law) == -1
-        outs.append((law, slope))
-    assert np.abs(outs[0][0] - outs[1][0]).max() <= 1e-14
-    for law, slope in outs:  # several slopes may serve; each must give the law
-        held = p > NEGLIGIBLE
-        with np.errstate(invalid="ignore", over="ignore"):
-            again = np.clip(p * slope[:, None], box.lower, box.upper)
-        assert np.abs(again - law)[held].max() <= 1e-14
 
 
 @given(st.data())

@@ -1,13 +1,14 @@
 """Compile the numba kernels once and for all: `python -m discreet.mechanisms.warm_up`.
 
-Numba compiles a function when it is first called and keeps the result beside the source, so that only the first release
-ever made on a machine waits for it (half a minute or so). Running this at installation time moves that wait there.
-Without numba there is nothing to compile, and it returns at once.
+Numba compiles a function when it is first called, and the result is kept (`discreet.kernels.cache`), so that only the first
+large release ever made on a machine waits for it (half a minute or so). Running this at installation time moves that wait
+there. Without numba there is nothing to compile, and it returns at once.
 """
 
 import importlib.util
 
 from discreet.families import Band, GaussianMixtures, Mixture, Simplex
+from discreet.kernels import Code, only
 from discreet.mechanisms.boosted import BoostedSampler, Training
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.optimal import OptimalSampler
@@ -15,14 +16,16 @@ from discreet.mechanisms.optimal import OptimalSampler
 
 def warm_up() -> None:
     """Call every kernel once for a uniform reference and once for another: the two kinds of code there are."""
+    if importlib.util.find_spec("numba") is None:
+        return
     law = [0.2, 0.3, 0.5]
-    for family in (Simplex(3), Band([1.0, 1.0, 2.0], lower=0.5, upper=2.0)):
-        projecting, mixing = OptimalSampler(family, epsilon=1.0), LinearSampler(family, epsilon=1.0)
-        projecting.output(law)
-        projecting.weights(law)
-        projecting.scale(law)
-        mixing.output(law)
-    if importlib.util.find_spec("numba"):
+    with only(Code.COMPILED):
+        for family in (Simplex(3), Band([1.0, 1.0, 2.0], lower=0.5, upper=2.0)):
+            projecting, mixing = OptimalSampler(family, epsilon=1.0), LinearSampler(family, epsilon=1.0)
+            projecting.output(law)
+            projecting.weights(law)
+            projecting.scale(law)
+            mixing.output(law)
         little = Training(rounds=2, samples=2, batch=1, epochs=1, burn_in=1)
         BoostedSampler(GaussianMixtures(1), epsilon=1.0, training=little).output(Mixture([1.0], [0.0]))
 

@@ -8,18 +8,17 @@ linear between the breakpoints lower_x/p_x and upper_x/p_x. On the segment where
 
     a = (1 - clipped mass) / P(M)
 
-so r is found exactly by finitely many Newton steps (in sorted order should those not settle), without a tolerance.
+so r is found exactly by finitely many Newton steps (`breakpoints`), without a tolerance.
 If G(infinity) < 1, P sits on a set S too small for any r: then the projection is `upper` on S and a multiple `lift` of
 `lower` off it. The same pair (slope, lift) also
 describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form serves every mechanism:
 
     q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0 (and masses below 1e-280 taken as 0)
 
-Two interchangeable implementations: `compiled` (numba, used when installed) and `vectorised` (numpy).
+Two interchangeable implementations, `compiled` (numba) and `vectorised` (numpy), return the same law, bit for bit.
 """
 
 import importlib
-import importlib.util
 import math
 from dataclasses import dataclass
 from types import ModuleType
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.families.laws import as_floats, refuse_bad_law
+from discreet.kernels import compiled_for
 from discreet.projection import breakpoints
 from discreet.tradeoff import Constants
 
@@ -36,14 +36,15 @@ _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 _LARGEST_EXPONENT = 708.0  # past it 1/e^epsilon is below the smallest normal float, which then bounds every ratio
 
 
-def compiled_kernels() -> bool:
-    """Whether numba is installed. If so it is always used, never a mixture, so that a law is drawn as it is inspected."""
-    return importlib.util.find_spec("numba") is not None
+def implementation(entries: int) -> ModuleType:
+    """The module that projects laws of so many numbers together: `compiled` or `vectorised`, with the same results."""
+    found = "compiled" if compiled_for(numpy_seconds(entries)) else "vectorised"
+    return importlib.import_module(f"discreet.projection.{found}")
 
 
-def implementation() -> ModuleType:
-    """The module that projects: `compiled` or `vectorised`."""
-    return importlib.import_module("discreet.projection." + ("compiled" if compiled_kernels() else "vectorised"))
+def numpy_seconds(entries: int) -> float:
+    """Roughly how long `vectorised` takes for laws of so many numbers together."""
+    return 1e-3 + 1e-7 * entries
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,9 @@ class Box:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
-        bad = implementation().affine(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
+        bad = implementation(rows.size).affine(
+            rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law
+        )
         if bad >= 0:
             refuse_bad_law(rows, bad)
         return slope, lift

@@ -1,29 +1,37 @@
 """The projection in numba: one pass over memory, branch-free inner loops, rows shared out among threads.
 
-The same functions as `vectorised`, with the same meaning. Sums may be re-associated (so that they use vector
-instructions); the integers that decide privacy are computed without any such licence in `discreet.release.compiled`.
+The same functions as `vectorised`, with the same meaning and the same results, bit for bit: the order of every sum that
+a result depends on is fixed (`breakpoints`, `lanes`).
 """
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from discreet.families.laws import SUM_TOLERANCE
-from discreet.projection.breakpoints import NEGLIGIBLE, NEWTON_STEPS, ROUNDING, SETTLED
+from discreet.kernels import kernel
+from discreet.projection.breakpoints import (
+    BEYOND,
+    BLOCK,
+    FARTHEST,
+    NARROW,
+    NEGLIGIBLE,
+    NEWTON_STEPS,
+    PAST,
+    PATIENT,
+    ROUNDING,
+    SETTLED,
+)
+from discreet.projection.lanes import clipped_and_middle, mass_above
 from discreet.projection.threads import first_bad_row
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
 
-_BLOCK = 1 << 10
-_NARROW = 1 << 12  # entries that a vector passes over faster than they are sorted out
-_SUMS = {"reassoc", "nsz", "contract"}
-_BEYOND = 2.0 / NEGLIGIBLE  # larger than every breakpoint
-_PAST = 2.0**-50  # a step this far beyond a breakpoint is beyond it in floating point too
+_COUNTS = {"reassoc", "nsz", "contract"}  # for sums that are whole numbers, or that decide nothing in their last bits
 
 
 def at(bound: Any, place: Any) -> Any:
@@ -42,53 +50,31 @@ def _at(bound: Any, place: Any) -> Any:
     return entry if isinstance(bound, types.Array) else constant
 
 
-@numba.njit(error_model="numpy", fastmath=_SUMS, cache=True)
-def look(p: Any, level: float) -> tuple[int, float, float]:
-    """How many outcomes a law gives mass to (0 if it is no law), how many exceed the level, and their mass: in one pass.
-
-    A law has no negative entry and sums to one, which NaN does not.
-    """
+@kernel(error_model="numpy", fastmath=_COUNTS)
+def look(p: Any) -> int:
+    """How many outcomes a law gives mass to; 0 if it is no law. A law has no negative entry and sums to one: NaN does not."""
     total = 0.0
     negative = 0.0
     held = 0.0
-    above = 0.0
-    mass_above = 0.0
     for place in range(p.size):
         total += p[place]
         negative += 1.0 * (p[place] < 0.0)
         held += 1.0 * (p[place] > NEGLIGIBLE)
-        exceeds = 1.0 * (p[place] > level)
-        above += exceeds
-        mass_above += p[place] * exceeds
-    lawful = negative == 0.0 and abs(total - 1.0) <= SUM_TOLERANCE
-    return (int(held) if lawful else 0), above, mass_above
+    return int(held) if negative == 0.0 and abs(total - 1.0) <= SUM_TOLERANCE else 0
 
 
-@numba.njit(error_model="numpy", fastmath=_SUMS, cache=True)
-def _block_sums(mass: Any, start: int, stop: int, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
-    clipped = 0.0
-    middle = 0.0
-    for place in range(start, stop):
-        value = slope * mass[place]
-        inside = min(max(value, at(lower, place)), at(upper, place))
-        unclipped = 1.0 * (inside == value)
-        clipped += inside * (1.0 - unclipped)
-        middle += mass[place] * unclipped
-    return clipped, middle
-
-
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The bounds of the clipped outcomes, summed, and the mass of the others: by blocks, so that long sums stay accurate."""
-    clipped, middle = _block_sums(mass, 0, min(mass.size, _BLOCK), slope, lower, upper)
-    for start in range(_BLOCK, mass.size, _BLOCK):
-        more = _block_sums(mass, start, min(start + _BLOCK, mass.size), slope, lower, upper)
+    clipped, middle = clipped_and_middle(mass, 0, min(mass.size, BLOCK), slope, lower, upper)
+    for start in range(BLOCK, mass.size, BLOCK):
+        more = clipped_and_middle(mass, start, min(start + BLOCK, mass.size), slope, lower, upper)
         clipped += more[0]
         middle += more[1]
     return clipped, middle
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The nearest breakpoints on either side of a slope: 0 or infinity where there is none."""
     below, above = 0.0, np.inf
@@ -101,7 +87,7 @@ def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float,
     return below, above
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float:
     """The multiple of `lower` that outcomes without mass get when those with mass are all clipped from above."""
     held = 0.0
@@ -113,15 +99,15 @@ def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float
     return (1.0 - held) / unheld if unheld > 0.0 else 0.0
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float, float]:
     """(slope, lift) of one law, from the outcomes listed and the sum `unheld` of the lower bounds of those that are not.
 
     Newton, kept between the largest slope known to be too small and the smallest known to be too large: where it would
     leave them, or meets a flat piece, it halves the distance instead, so that it cannot go round in circles.
     """
-    slope, too_small, too_large, stretch = 1.0, 0.0, np.inf, 1.0 + _PAST
-    for _ in range(NEWTON_STEPS):
+    slope, too_small, too_large, stretch = 1.0, 0.0, np.inf, 1.0 + PAST
+    for turn in range(NEWTON_STEPS):
         clipped, middle = _clipped_and_middle(mass, slope, lower, upper)
         clipped += unheld
         step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else np.inf
@@ -139,39 +125,35 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
                 return (below if below > 0.0 else slope), 0.0
             if excess < 0.0 and above == np.inf:
                 return np.inf, _lift_off_support(mass, unheld, lower, upper)
-            step = below / stretch if excess > 0.0 else min(above * stretch, _BEYOND)
-            stretch = min(max(2.0, stretch * stretch), 1e100)  # past the next breakpoint, and much further each time
+            step = below / stretch if excess > 0.0 else min(above * stretch, BEYOND)
+            stretch = min(max(2.0, stretch * stretch), FARTHEST)  # past the next breakpoint, and much further each time
         elif step <= 0.0:
             step = 0.5 * slope
-        if bracketed and (middle <= NEGLIGIBLE or not too_small < step < too_large):
+        halving = turn >= PATIENT and turn % 2 == 1
+        if bracketed and (halving or middle <= NEGLIGIBLE or not too_small < step < too_large):
             step = np.sqrt(too_small) * np.sqrt(too_large)
         slope = step
     return slope, 0.0
 
 
-@numba.njit(error_model="numpy", fastmath=_SUMS, cache=True)
-def _block_above(mass: Any, start: int, stop: int, slope: float, lower: float) -> tuple[float, float]:
+@kernel(error_model="numpy", fastmath=_COUNTS)
+def _number_above(mass: Any, slope: float, lower: float) -> float:
     above = 0.0
-    mass_above = 0.0
-    for place in range(start, stop):
-        exceeds = 1.0 * (slope * mass[place] > lower)
-        above += exceeds
-        mass_above += mass[place] * exceeds
-    return above, mass_above
+    for place in range(mass.size):
+        above += 1.0 * (slope * mass[place] > lower)
+    return above
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
     """How many masses are not clipped from below, and their sum: by blocks, so that long sums stay accurate."""
-    above, mass_above = 0.0, 0.0
-    for start in range(0, mass.size, _BLOCK):
-        more = _block_above(mass, start, min(start + _BLOCK, mass.size), slope, lower)
-        above += more[0]
-        mass_above += more[1]
-    return above, mass_above
+    total = 0.0
+    for start in range(0, mass.size, BLOCK):
+        total += mass_above(mass, start, min(start + BLOCK, mass.size), slope, lower)
+    return _number_above(mass, slope, lower), total
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _remaining(mass: Any, slope: float, lower: float, at_most: float) -> Any:
     """The masses that are not clipped from below; a larger slope left `at_most` so many."""
     last = int(at_most)
@@ -183,63 +165,62 @@ def _remaining(mass: Any, slope: float, lower: float, at_most: float) -> Any:
     return kept[: min(number, last)]
 
 
-@numba.njit(error_model="numpy", cache=True)
-def _solve_convex(mass: Any, unheld: int, lower: float, above: float, mass_above: float) -> float:
+@kernel(error_model="numpy")
+def _solve_convex(mass: Any, unheld: int, lower: float) -> float:
     """The slope where nothing can be clipped from above. Newton then only ever goes down, so that what is once clipped from
     below stays so and need not be looked at again: the whole costs little more than two passes, however many the steps."""
     slope = 1.0
     for _ in range(NEWTON_STEPS):
-        if not mass_above > NEGLIGIBLE:
+        above, total = _above(mass, slope, lower)
+        if not total > NEGLIGIBLE:
             break
-        step = (1.0 - (unheld + mass.size - above) * lower) / mass_above
+        step = (1.0 - (unheld + mass.size - above) * lower) / total
         if not 0.0 < step < slope * (1.0 - SETTLED):
             return step if abs(step - slope) <= SUM_TOLERANCE * slope else slope
         slope = step
-        if mass.size > _NARROW:
+        if mass.size > NARROW:
             kept = _remaining(mass, slope, lower, above)
             unheld += mass.size - kept.size
             mass = kept
-        above, mass_above = _above(mass, slope, lower)
     return slope
 
 
-@numba.njit(error_model="numpy", cache=True)
-def solve_uniform(
-    mass: Any, unheld: int, lower: float, upper: float, above: float, mass_above: float
-) -> tuple[float, float]:
-    """(slope, lift) over a uniform reference: from the held masses in order, what `look` saw above `lower`, and how many
-    outcomes are not held. So a client given as k numbers and as its few distinct values has one slope, bit for bit."""
+@kernel(error_model="numpy")
+def solve_uniform(mass: Any, unheld: int, lower: float, upper: float) -> tuple[float, float]:
+    """(slope, lift) over a uniform reference, from the held masses in order and how many outcomes are not held.
+
+    So a client given as k numbers and as its few distinct values has one slope, bit for bit.
+    """
     if upper == np.inf:
-        return _solve_convex(mass, unheld, lower, above, mass_above), 0.0
+        return _solve_convex(mass, unheld, lower), 0.0
     return solve_held(mass, unheld * lower, lower, upper)
 
 
-def solve(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> Any:
-    """(slope, lift) of one row, given what `look` saw of it: one of the two functions below, by the kind of bounds."""
+def solve(p: Any, held: int, lower: Any, upper: Any) -> Any:
+    """(slope, lift) of one row of which `look` says how much is held: one of the two functions below, by the kind of bounds."""
     raise TypeError("solve is called from compiled code; from Python use Box.project or Box.scale")
 
 
 @overload(solve)
-def _solve(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> Any:
-    def uniform(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> tuple[float, float]:
+def _solve(p: Any, held: int, lower: Any, upper: Any) -> Any:
+    def uniform(p: Any, held: int, lower: Any, upper: Any) -> tuple[float, float]:
         if held == p.size:
-            return solve_uniform(p, 0, lower, upper, above, mass_above)
+            return solve_uniform(p, 0, lower, upper)
         mass = np.empty(held)
         filled = 0
         for place in range(p.size):
             if p[place] > NEGLIGIBLE and filled < held:
                 mass[filled] = p[place]
                 filled += 1
-        _, above, mass_above = look(mass, lower)
-        return solve_uniform(mass, p.size - held, lower, upper, above, mass_above)
+        return solve_uniform(mass, p.size - held, lower, upper)
 
-    def general(p: Any, held: int, above: float, mass_above: float, lower: Any, upper: Any) -> tuple[float, float]:
+    def general(p: Any, held: int, lower: Any, upper: Any) -> tuple[float, float]:
         return solve_held(p, 0.0, lower, upper)
 
     return general if isinstance(lower, types.Array) else uniform
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
     if slope < np.inf:
         for place in range(p.size):
@@ -252,14 +233,14 @@ def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -
             out[place] = at(upper, place) if p[place] > NEGLIGIBLE else off_support
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@kernel(error_model="numpy", nogil=True)
 def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
     for row in range(len(laws)):
-        held, above, mass_above = look(laws[row], at(lower, 0))
+        held = look(laws[row])
         if held == 0:
             return row
         if projecting:
-            slope[row], lift[row] = solve(laws[row], held, above, mass_above, lower, ceiling)
+            slope[row], lift[row] = solve(laws[row], held, lower, ceiling)
         if row < len(out):
             _fill(laws[row], slope[row], lift[row], lower, upper, out[row])
     return -1

@@ -11,6 +11,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.kernels import kernel
+
 BLOCK = 16  # words
 
 _INITIAL = np.array(
@@ -57,7 +59,7 @@ def _mixed(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
     return a, b, c, d
 
 
-@numba.njit(cache=True)
+@kernel()
 def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> None:
     """The function F of the RFC: take the block from words[first] on into the state. `so_far` counts bytes, this block's too."""
     v0, v1, v2, v3, v4, v5, v6, v7 = (
@@ -86,7 +88,7 @@ def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> Non
     state[7] ^= v7 ^ v15
 
 
-@numba.njit(cache=True)
+@kernel()
 def finish(state: Any, words: Any, number: int) -> None:
     """Take the first `number` >= 1 words into a keyed state. `words` has room up to the end of the last block."""
     blocks = (number + BLOCK - 1) // BLOCK

@@ -6,10 +6,10 @@ re-associate or contract, so that the law drawn is bit for bit the one that `Lat
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.kernels import kernel
 from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.projection.compiled import at, look, solve
 from discreet.projection.threads import first_bad_row
@@ -22,7 +22,7 @@ _TOTAL = float(1 << BITS)
 _BLOCK = 16
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L.
 
@@ -34,7 +34,7 @@ def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: A
     return np.int64(min(max(np.float64(low), value), np.float64(at(upper, place)))) - low  # in this order NaN gives L
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _block_excess(
     p: Any, start: int, stop: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
 ) -> tuple[int, bool]:
@@ -48,7 +48,7 @@ def _block_excess(
     return whole, sixteenths < 1 << (BITS - 4)
 
 
-@numba.njit(error_model="numpy", cache=True)
+@kernel(error_model="numpy")
 def _above_shared(p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int) -> int:
     """The outcome on which the integer `rest` falls, once the shared part has been taken off.
 
@@ -73,7 +73,7 @@ def _above_shared(p: Any, slope: float, lift: float, floors: Any, lower: Any, up
     return -1  # unreachable: the lattice was built with sum U >= 2^62
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@kernel(error_model="numpy", nogil=True)
 def _draw(
     laws: Any,
     floors: Any,
@@ -90,12 +90,12 @@ def _draw(
 ) -> int:
     for row in range(len(laws)):
         p = laws[row]
-        held, above, mass_above = look(p, at(floors, 0))
+        held = look(p)
         if held == 0:
             return row
         if uniform[row] >= shared:
             if projecting:
-                slope[row], lift[row] = solve(p, held, above, mass_above, floors, ceilings)
+                slope[row], lift[row] = solve(p, held, floors, ceilings)
             out[row] = _above_shared(p, slope[row], lift[row], floors, lower, upper, uniform[row] - shared)
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")

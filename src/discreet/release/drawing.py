@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families.laws import refuse_bad_law
+from discreet.kernels import compiled_for
 from discreet.projection import vectorised as projection
-from discreet.projection.box import Affine, compiled_kernels
+from discreet.projection.box import Affine, numpy_seconds
 from discreet.release.lattice import TOTAL, Integers, Lattice
 
 
@@ -31,7 +32,8 @@ def _drawn(
     slope = np.full(len(laws), np.inf if mixing is None else mixing.slope)
     lift = np.full(len(laws), 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
-    draw = import_module("discreet.release.compiled").draw if compiled_kernels() else _numpy_draw
+    compiled = compiled_for(numpy_seconds(laws.size))
+    draw = import_module("discreet.release.compiled").draw if compiled else _numpy_draw
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)

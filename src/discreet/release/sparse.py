@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection import Affine
-from discreet.projection.compiled import look, solve_uniform
+from discreet.projection.compiled import solve_uniform
 from discreet.release.blake2b import BLOCK, finish, keyed_state
 from discreet.release.canonical import (
     LONGEST,
@@ -111,8 +111,7 @@ def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> An
         base = _TOTAL // size - lower
     else:
         if projecting:
-            _, above, mass_above = look(masses, floor)
-            slope, lift = solve_uniform(masses, size - masses.size, floor, ceiling, above, mass_above)
+            slope, lift = solve_uniform(masses, size - masses.size, floor, ceiling)
         steep = slope * float(_TOTAL)
         base = _excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
         for place in range(masses.size):

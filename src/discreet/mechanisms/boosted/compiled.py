@@ -11,6 +11,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from discreet.kernels import kernel
+
 _BLOCK = 128
 _TABLE = 1 << 14  # linear interpolation between so many nodes is closer to the network than its own float32 rounding
 _REACH = 9.0  # of a standard normal: nothing beyond it is ever drawn
@@ -32,14 +34,14 @@ def _tanh(x: Any) -> Any:
     return x * top / bottom
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True)
 def tanh(x: Any, out: Any) -> None:
     """The activation on a row of float32."""
     for s in range(x.size):
         out[s] = _tanh(x[s])
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True, boundscheck=False)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
 def _layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
     """out = weights below + bias for a block of points, five inputs at a time."""
     rows, columns = weights.shape
@@ -65,7 +67,7 @@ def _layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
                 row[s] += w0 * x0[s]
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True, boundscheck=False)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
 def _activate(values: Any) -> None:
     for i in range(values.shape[0]):
         row = values[i]
@@ -73,7 +75,7 @@ def _activate(values: Any) -> None:
             row[s] = _tanh(row[s])
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True, boundscheck=False)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
 def _gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
     """weights += delta below^T and bias += the sums of delta, over a block of points."""
     columns = below.shape[0]
@@ -106,7 +108,7 @@ def _gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
             weights[i, j] += t0
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True, boundscheck=False)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
 def _pulled_back(weights: Any, delta: Any, values: Any, nothing: Any, out: Any) -> None:
     """out = (weights^T delta)(1 - values^2): the error signal one layer down. `weights` comes transposed."""
     _layer(weights, nothing, delta, out)
@@ -116,7 +118,7 @@ def _pulled_back(weights: Any, delta: Any, values: Any, nothing: Any, out: Any) 
             row[s] *= _ONE - value[s] * value[s]
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True)
 def _views(flat: Any, dim: int, width: int) -> Any:
     """(weights, bias) of the four layers inside one row of parameters, in the order of `networks.sizes`."""
     at = 0
@@ -137,7 +139,7 @@ def _views(flat: Any, dim: int, width: int) -> Any:
     return w1, b1, w2, b2, w3, b3, w4, flat[at : at + 1]
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True, boundscheck=False)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
 def train(parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, rate: float, momentum: float) -> None:
     """Fit one client's network in place: points p (dim, n) labelled 1 against q labelled 0, batches in fixed order.
 
@@ -189,7 +191,7 @@ def train(parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, 
                 parameters[k] -= speed * (gradient[k] + keep * velocity[k])
 
 
-@numba.njit(fastmath=_FAST, error_model="numpy", nogil=True, cache=True, boundscheck=False)
+@kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
 def logits(parameters: Any, x: Any, width: int) -> Any:
     """The network's logits at points (dim, n)."""
     dim, count = x.shape
@@ -213,7 +215,7 @@ def logits(parameters: Any, x: Any, width: int) -> Any:
     return out
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel(nogil=True)
 def _boost(networks: Any, weights: Any, x: Any, width: int, clipped: bool, bound: float) -> Any:
     """sum_t weights_t c_t at points (dim, n): c the sigmoid of the logit, or the logit clipped to +-bound."""
     total = np.zeros(x.shape[1])
@@ -226,7 +228,7 @@ def _boost(networks: Any, weights: Any, x: Any, width: int, clipped: bool, bound
     return total
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel(nogil=True)
 def walk(
     networks: Any,
     weights: Any,

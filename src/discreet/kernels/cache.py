@@ -1,0 +1,272 @@
+"""Compiled functions that are kept on disk, under a name that is a digest of all that went into them.
+
+Numba's own cache looks at the file that a function is in, and not at those of the functions it calls: after a change in one of
+those the old machine code keeps running. Here a function is kept in a folder whose name is a digest of
+
+* the source of every module whose functions it can reach, as it was when it was imported,
+* the value of every constant in those modules, wherever it was defined (compiling freezes them),
+* the versions of Python, numba, llvmlite and numpy, and the kind of machine,
+
+and within it under the types of its arguments and the processor. So no old code is ever found, in an editable install
+after a `git pull` neither, and two versions never write to one file.
+
+Folders are tried in this order, all of them to read, the first that can be written to write: `$DISCREET_CACHE`, numba's
+`$NUMBA_CACHE_DIR`, `__pycache__` in this package, the user's cache. What is read is run, so a folder must belong to this user, to root or to
+whoever owns this package, and not be open to everybody. Where nothing can be written, functions are compiled in memory.
+"""
+
+import hashlib
+import logging
+import os
+import pickle
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+_PACKAGE = Path(__file__).parents[1]
+_HOME = __name__.rpartition(".")[0]  # nothing here is compiled
+_NAME = __name__.partition(".")[0]
+_KEPT = 64  # folders: of the versions that were used last
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_DAMAGED = (
+    OSError,
+    EOFError,
+    pickle.PickleError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    IndexError,
+    KeyError,
+)
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_log = logging.getLogger("discreet")
+_sources: dict[str, bytes] = {}  # digests, by module
+_told: set[str] = set()
+
+
+def kernel(**options: Any) -> Callable[[_Function], _Function]:
+    """Compile a function by numba, with its options, when it is first called; and keep it."""
+    import numba
+
+    def decorated(function: _Function) -> _Function:
+        for name in _reachable(function.__module__):
+            _sources.setdefault(name, _source(sys.modules[name]))
+        compiled: Any = numba.njit(**options)(function)
+        if hasattr(compiled, "_cache"):  # not where numba is told to leave functions as they are
+            compiled._cache = _Kept(function)
+        return cast(_Function, compiled)
+
+    return decorated
+
+
+class _Kept:
+    """What numba asks a cache for, for one function."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._folder = ""
+
+    @property
+    def cache_path(self) -> str:
+        return self._digest()
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """The function compiled for these types, or None."""
+        context.refresh()
+        key = self._key(signature, context.codegen())
+        for root in roots():
+            if root.is_dir() and _trusted(root):
+                file = self._file(root)
+                try:
+                    data = file.load(key)
+                    if data is not None:
+                        return _compile_result()._rebuild(context, *data)
+                except _DAMAGED:  # a damaged file is as good as none
+                    _forget(file)
+        _tell_compiling()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep the function, if there is anywhere to keep it."""
+        if result.library.has_dynamic_globals:
+            return
+        root = writable_root()
+        if root is None:
+            return
+        key, data = self._key(signature, result.codegen), result._reduce()
+        try:
+            folder = root / self._digest()
+            if not folder.is_dir():
+                folder.mkdir(mode=0o755, exist_ok=True)
+                _prune(root)
+            self._file(root).save(key, data)
+        except OSError as error:
+            _tell(
+                "full", f"compiled code could not be kept in {root}: {error.strerror}; it is compiled again next time"
+            )
+
+    def enable(self) -> None:
+        """It always is."""
+
+    def disable(self) -> None:
+        """It never is."""
+
+    def flush(self) -> None:
+        """Forget what was kept of this function."""
+        for root in roots():
+            if (root / self._digest()).is_dir():
+                _forget(self._file(root))
+
+    def _key(self, signature: Any, codegen: Any) -> Any:
+        return signature, codegen.magic_tuple(), hashlib.sha256(self._function.__code__.co_code).hexdigest()
+
+    def _file(self, root: Path) -> Any:
+        name = f"{self._function.__module__}.{self._function.__qualname__}".replace("<", "").replace(">", "")
+        digest = self._digest()
+        return import_module("numba.core.caching").IndexDataCacheFile(str(root / digest), name, digest)
+
+    def _digest(self) -> str:
+        if not self._folder:
+            self._folder = digest_of(self._function.__module__)
+        return self._folder
+
+
+def digest_of(module: str) -> str:
+    """The digest of all that goes into the compiled functions of a module."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for fact in (sys.version, platform.machine(), *map(_version, ("numba", "llvmlite", "numpy"))):
+        hashed.update(f"{fact}\n".encode())
+    for name in sorted(_reachable(module)):
+        hashed.update(f"{name}\n".encode() + _sources.setdefault(name, _source(sys.modules[name])))
+        for constant, value in sorted(vars(sys.modules[name]).items()):
+            if not constant.startswith("__") and (known := _constant(value)):
+                hashed.update(f"{constant} {known}\n".encode())
+    return hashed.hexdigest()
+
+
+def roots() -> Iterator[Path]:
+    """The folders in which compiled functions may lie, in the order in which they are tried."""
+    for variable in ("DISCREET_CACHE", "NUMBA_CACHE_DIR"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]) / "discreet-kernels"
+    yield _PACKAGE / "__pycache__" / "kernels"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if os.path.isabs(home):
+        yield Path(home) / "discreet-kernels"
+
+
+def writable_root() -> Path | None:
+    """The first of the folders that can be written to; it is made if need be."""
+    for root in roots():
+        try:
+            root.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if _trusted(root):
+                tempfile.TemporaryFile(dir=root).close()  # a permission alone does not tell
+                return root
+        except OSError:
+            continue
+    return None
+
+
+def _trusted(root: Path) -> bool:
+    try:
+        status = root.stat()
+        owners = {0, _PACKAGE.stat().st_uid, *([os.geteuid()] if hasattr(os, "geteuid") else [status.st_uid])}
+    except OSError:
+        return False
+    if status.st_uid in owners and not status.st_mode & 0o002:
+        return True
+    _tell(
+        str(root),
+        f"compiled code in {root} is left alone: others may write there (chmod o-w, or another DISCREET_CACHE)",
+    )
+    return False
+
+
+def _forget(file: Any) -> None:
+    """Make what cannot be read an empty index, where that can be written."""
+    with suppress(OSError):
+        file.flush()
+
+
+def _prune(root: Path) -> None:
+    """Remove the folders that were made longest ago."""
+    folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
+    for folder in folders[:-_KEPT]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _reachable(module: str) -> set[str]:
+    """The modules of this package whose functions a module's functions can call, that module included."""
+    found, new = set(), {module}
+    while new:
+        name = new.pop()
+        found.add(name)
+        for value in list(vars(sys.modules[name]).values()):
+            origin = getattr(value, "__module__", None)
+            if callable(value) and not isinstance(value, type) and isinstance(origin, str) and _is_ours(origin):
+                new |= {origin} - found
+    return found
+
+
+def _is_ours(module: str) -> bool:
+    return module in sys.modules and f"{module}.".startswith(f"{_NAME}.") and not f"{module}.".startswith(f"{_HOME}.")
+
+
+def _source(module: ModuleType) -> bytes:
+    loader = module.__spec__.loader if module.__spec__ is not None else None
+    text = getattr(loader, "get_source", lambda name: None)(module.__name__)
+    if text is None:  # compiled files alone: what was loaded cannot be told from what would be
+        return os.urandom(16)
+    return hashlib.blake2b(text.encode()).digest()
+
+
+def _constant(value: Any) -> str:
+    """A constant as text; empty for what is none."""
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if isinstance(value, (tuple, set, frozenset)):
+        inner = [_constant(each) for each in value]
+        return f"{type(value).__name__}({', '.join(inner if isinstance(value, tuple) else sorted(inner))})"
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"{value.dtype.str} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return ""
+
+
+def _version(module: str) -> str:
+    return str(import_module(module).__version__)
+
+
+def _compile_result() -> Any:
+    return import_module("numba.core.compiler").CompileResult
+
+
+def _tell_compiling() -> None:
+    if writable_root() is not None:
+        _tell("compiling", "compiling the kernels, once: half a minute or so")
+    else:
+        tried = ", ".join(map(str, roots()))
+        _tell(
+            "compiling",
+            f"compiling the kernels for this process alone, half a minute or so: none of {tried} can be written; "
+            "set DISCREET_CACHE, or run python -m discreet.engines.warm_up where the image is built",
+        )
+
+
+def _tell(what: str, line: str) -> None:
+    """One line, once in a process."""
+    if what not in _told:
+        _told.add(what)
+        _log.warning("discreet: %s", line)

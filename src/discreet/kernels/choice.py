@@ -1,0 +1,46 @@
+"""When compiled code is used: it computes what numpy does, bit for bit, so nothing but time depends on it.
+
+Importing numba and loading the kernels takes longer than a few thousand clients take in numpy, and compiling them, once,
+half a minute. So the first second of work in a process is done in numpy; what comes after it, and whatever would take longer
+than that at once, by compiled code if numba is installed.
+"""
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+PATIENCE = 1.0  # seconds
+
+
+class Code(Enum):
+    """Which of the two does the work."""
+
+    NUMPY = "numpy"
+    COMPILED = "compiled"
+
+
+_spent = 0.0
+_only: Code | None = None
+
+
+def compiled_for(seconds: float) -> bool:
+    """Whether work that would take numpy about so long is for compiled code."""
+    global _spent
+    if _only is not None:
+        return _only is Code.COMPILED
+    if importlib.util.find_spec("numba") is None:
+        return False
+    _spent += seconds
+    return _spent > PATIENCE
+
+
+@contextmanager
+def only(code: Code) -> Iterator[None]:
+    """Use one of the two whatever the work: to compile ahead of it, and to compare them."""
+    global _only
+    before, _only = _only, code
+    try:
+        yield
+    finally:
+        _only = before
