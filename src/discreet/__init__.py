@@ -13,6 +13,7 @@ from discreet.errors import (
     NotPrivateWarning,
     OutsideFamilyError,
     OutsideFamilyWarning,
+    UnresolvedWarning,
 )
 from discreet.families import (
     Band,
@@ -68,6 +69,7 @@ __all__ = [
     "Risk",
     "Simplex",
     "Tabulated",
+    "UnresolvedWarning",
     "__version__",
     "divergence",
     "epsilon_for",

@@ -62,6 +62,10 @@ class OutsideFamilyWarning(UserWarning):
     """A client's law is not in the family: its privacy holds all the same, the bound on its utility does not."""
 
 
+class UnresolvedWarning(UserWarning):
+    """A client has mass that no node saw: what is reported of its output law may be off by as much. Its privacy holds all the same."""
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the line that called into the library, however deep inside it the matter was noticed."""
     package = os.path.dirname(__file__)

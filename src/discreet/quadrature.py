@@ -11,7 +11,7 @@ two), and c_middle, of the k before: geometrically where they fall fast, as a po
 The estimate decides where panels are split, and what is reported as an error. No privacy guarantee rests on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +20,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+Element = Callable[[Floats], Floats]  # a density in coordinates (..., dim)
+
+ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel, by dimension
+_CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
+_INTEGRAL = {1: 1e-11, 2: 1e-8, 3: 1e-5}  # and of the normalising constant
 _NARROWEST = 1e-14
 _SQUARES = 1e150
 _FAST = 0.1  # past this rho they fall like a power of the degree
@@ -90,8 +95,12 @@ class Panels:
     @property
     def divisible(self) -> NDArray[np.bool_]:
         """(n,) whether a panel is wide enough to be split: not next to rounding, compared with all of them together."""
-        whole = self.upper.max(axis=0) - self.lower.min(axis=0)
-        return np.asarray(np.all(self.upper - self.lower > _NARROWEST * whole, axis=1))
+        return np.asarray(np.all(self.upper - self.lower > self.narrowest, axis=1))
+
+    @property
+    def narrowest(self) -> Floats:
+        """(dim,) the sides below which a panel is next to rounding, compared with all of them together."""
+        return np.asarray(_NARROWEST * (self.upper.max(axis=0) - self.lower.min(axis=0)))
 
     def joined(self, other: "Panels") -> "Panels":
         """These panels and then the others."""
@@ -164,3 +173,47 @@ def subdivided(breaks: Floats, width: float, most: int = 4096) -> Floats:
         np.linspace(low, high, n, endpoint=False) for low, high, n in zip(breaks[:-1], breaks[1:], counts, strict=True)
     ]
     return np.concatenate([*pieces, breaks[-1:]])
+
+
+def measured(panels: Panels, element: Element) -> tuple[Panels, float, float]:
+    """Panels good enough to evaluate every client on; and the integral of `element(t)`, known better than that, with its error."""
+    dim = panels.dim
+    coarse, *_ = resolved(panels, element, _CLIENTS[dim], 0.1)
+    return (coarse, *resolved(coarse, element, _INTEGRAL[dim], 0.0)[1:])
+
+
+def resolved(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
+    """Panels split until the integral of `element(t)` is known to a relative tolerance, with the integral and its error.
+
+    `fast` as in `errors_on_unit_cube`: 0 for an error that a jump in some derivative cannot hide from.
+    """
+    order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
+
+    def values_of(some: Panels) -> tuple[Floats, Floats]:
+        t, weights = some.nodes(order)
+        with np.errstate(over="ignore", invalid="ignore"):  # then the integral is infinite or none, and refused
+            values = element(t)
+            return np.sum(values * weights, axis=1), some.errors(values, order, fast)
+
+    integrals, errors = values_of(panels)
+    while True:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, error = float(integrals.sum()), float(errors.sum())
+        if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
+            return panels, total, error
+        bad = worst(errors, 0.5 * tolerance * total) & panels.divisible
+        if not bad.any():
+            return panels, total, error
+        new = panels[bad].split(2)
+        fresh = values_of(new)
+        panels = panels[~bad].joined(new)
+        integrals = np.concatenate([integrals[~bad], fresh[0]])
+        errors = np.concatenate([errors[~bad], fresh[1]])
+
+
+def worst(errors: Floats, allowed: float) -> NDArray[np.bool_]:
+    """The fewest panels whose errors must go so that those of the rest add up to no more than allowed."""
+    order = np.argsort(errors)
+    chosen = np.zeros(len(errors), dtype=bool)
+    chosen[order[np.searchsorted(np.cumsum(errors[order]), allowed, side="right") :]] = True
+    return chosen

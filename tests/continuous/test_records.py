@@ -129,3 +129,38 @@ def test_kernels_are_pulled_inside_the_radius() -> None:
     assert isinstance(p, dc.Mixture)
     assert p.means == pytest.approx(np.array([[0.6, 0.8], [0.1, 0.2]]))
     assert math.hypot(*p.means[0]) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("bandwidth", [None, 0.05, 1e-3, 1e-6])
+@pytest.mark.parametrize("family", [
+    BAND,
+    dc.DensityBand(stats.norm(), lower=0.0, upper=1.5),
+    dc.DensityBand(stats.multivariate_normal([0.0, 0.0]), lower=0.5, upper=3.0),
+    dc.DensityBand(stats.multivariate_normal(np.zeros(5)), lower=0.5, upper=3.0),
+    interval_family(),
+], ids=str)  # fmt: skip
+def test_kernel_fits_lie_in_the_band_everywhere(family: Any, bandwidth: float | None) -> None:
+    """At the records themselves, which are on no node, and all around them; and their mass is one."""
+    rng = np.random.default_rng(5)
+    records = 0.7 * rng.standard_normal((40, family.dim))
+    p = family.law(records=records, fit=dc.KernelFit(bandwidth))
+    around = (records[:, None, :] + (bandwidth or 0.3) * rng.standard_normal((40, 50, family.dim))).reshape(
+        -1, family.dim
+    )
+    x = np.concatenate([records, around, family.draw(2000, rng)])
+    x = x[np.isfinite(family.log_reference(x))]
+    ratio = np.exp(p.log_density(x) - family.log_reference(x))
+    mass = p.mass_between(*family.space) if isinstance(p, dc.Mixture) else 1.0
+    assert ratio.max() <= family.bounds.upper * mass * (1 + 1e-9)
+    assert ratio.min() >= family.bounds.lower * mass * (1 - 1e-9)
+    if family.dim <= 3:
+        law = dc.OptimalSampler(family, epsilon=1.0).output(p)  # no warning, which pytest would turn into an error
+        assert float(law.mass) == pytest.approx(mass, abs=2e-3)
+        dc.LinearSampler(family, epsilon=1.0).release(p)
+
+
+def test_a_narrow_kernel_fit_is_near_its_records_and_not_the_reference() -> None:
+    """Moved into the band by clipping, it keeps what it can: nearly all that the band allows sits around the records."""
+    p = BAND.law(records=[1.0], fit=dc.KernelFit(1e-3))
+    ratio = p.pdf([1.0, 1.2, -2.0]) / BAND.pdf([1.0, 1.2, -2.0])  # type: ignore[attr-defined]
+    assert ratio == pytest.approx([BAND.bounds.upper, BAND.bounds.upper, BAND.bounds.lower])

@@ -214,6 +214,7 @@ def attack(name: str, data: bytes) -> None:
     with warnings.catch_warnings(), _alarm():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", dc.OutsideFamilyWarning)
+        warnings.simplefilter("ignore", dc.UnresolvedWarning)
         try:
             result = ATTACKS[name](Chooser(data))
         except dc.DiscreetError:

@@ -26,6 +26,7 @@ TOLD = {
     "NotPrivateWarning",
     "OutsideFamilyError",
     "OutsideFamilyWarning",
+    "UnresolvedWarning",
 }
 RESULTS = {
     "BlackBoxAudit",

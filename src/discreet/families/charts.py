@@ -36,6 +36,13 @@ class Chart(Protocol):
     def coordinates(self, x: Floats) -> Floats:
         """t(x) for points (n, dim)."""
 
+    def stretches(self, t: Floats) -> Floats:
+        """|dx/dt_i| along each axis for coordinates (n, dim): their product is the jacobian."""
+
+    @property
+    def turn(self) -> float:
+        """The period of the last coordinate; 0 where it has none."""
+
 
 class AxisMap(Protocol):
     """x(t) on one axis."""
@@ -117,6 +124,13 @@ class Cartesian:
     def coordinates(self, x: Floats) -> Floats:
         return np.stack([axis.backward(x[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
 
+    def stretches(self, t: Floats) -> Floats:
+        return np.stack([axis.slope(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
+
+    @property
+    def turn(self) -> float:
+        return 0.0
+
 
 @dataclass(frozen=True, eq=False)
 class Polar:
@@ -135,6 +149,13 @@ class Polar:
     def coordinates(self, x: Floats) -> Floats:
         angle = np.mod(np.arctan2(x[..., 1], x[..., 0]), 2.0 * math.pi)
         return np.stack([np.hypot(x[..., 0], x[..., 1]), angle], axis=-1)
+
+    def stretches(self, t: Floats) -> Floats:
+        return np.stack([np.ones_like(t[..., 0]), t[..., 0]], axis=-1)
+
+    @property
+    def turn(self) -> float:
+        return 2.0 * math.pi
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,3 +177,11 @@ class Spherical:
         across = np.hypot(x[..., 0], x[..., 1])
         longitude = np.mod(np.arctan2(x[..., 1], x[..., 0]), 2.0 * math.pi)
         return np.stack([np.hypot(across, x[..., 2]), np.arctan2(across, x[..., 2]), longitude], axis=-1)
+
+    def stretches(self, t: Floats) -> Floats:
+        radius = t[..., 0]
+        return np.stack([np.ones_like(radius), radius, radius * np.sin(t[..., 1])], axis=-1)
+
+    @property
+    def turn(self) -> float:
+        return 2.0 * math.pi

@@ -9,7 +9,7 @@ cells of known mass, and as a law to draw from. None of these depend on any clie
 """
 
 import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,16 +21,14 @@ from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
 from discreet.families.band import Bounds
 from discreet.families.charts import Chart
 from discreet.families.densities import LogDensity, as_points, shape_of_points, spelled
+from discreet.families.features import features_of, split_at
 from discreet.families.fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
-from discreet.quadrature import Panels
+from discreet.quadrature import ORDER, Panels
 
 Floats = NDArray[np.float64]
 
 MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
-ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel
-_CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
-_INTEGRAL = {1: 1e-11, 2: 1e-8, 3: 1e-5}  # and of the normalising constant
 _CELLS_IN_A_ROUND = 1 << 22
 
 
@@ -73,6 +71,13 @@ class ContinuousFamily(abc.ABC):
 
     dim: int
     bounds: Bounds
+    box: list[tuple[float, float]] | None
+
+    @property
+    def space(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest corner (dim,) of the space that members live on; infinite without a box."""
+        low, high = np.array([(-np.inf, np.inf)] * self.dim if self.box is None else self.box).T
+        return low, high
 
     @property
     def decomposable(self) -> bool:
@@ -138,6 +143,15 @@ class ContinuousFamily(abc.ABC):
             element = np.exp(log_reference) * self.chart.jacobian(t)
         return Nodes(panels, x, log_reference, weights, np.nan_to_num(element, nan=0.0))
 
+    def panels_at(self, panels: Panels, clients: Sequence[Any], most: int) -> tuple[Panels, NDArray[np.intp]]:
+        """Panels so fine wherever a client says that it is narrow that their nodes cannot miss it, and what each is a part of.
+
+        No more than `most` nodes: clients with more to tell than that are not seen everywhere.
+        """
+        order = ORDER[self.dim]
+        features = features_of(clients, self.dim)
+        return split_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
+
     def cells(self, count: int) -> "Partition":
         """A partition into at least `count` cells of about equal reference mass; the same for everybody."""
         count = check_count("cells", count, most=MOST_CELLS)
@@ -148,53 +162,6 @@ class ContinuousFamily(abc.ABC):
     @cached_property
     def _partitions(self) -> dict[int, "Partition"]:
         return {}
-
-
-Element = Callable[[Floats], Floats]
-
-
-def measured(panels: Panels, element: Element) -> tuple[Panels, float, float]:
-    """Panels good enough to evaluate every client on; and the integral of `element(t)`, known better than that, with its error."""
-    dim = panels.dim
-    coarse, *_ = resolved(panels, element, _CLIENTS[dim], 0.1)
-    return (coarse, *resolved(coarse, element, _INTEGRAL[dim], 0.0)[1:])
-
-
-def resolved(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
-    """Panels split until the integral of `element(t)` is known to a relative tolerance, with the integral and its error.
-
-    `fast` as in `errors_on_unit_cube`: 0 for an error that a jump in some derivative cannot hide from.
-    """
-    order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
-
-    def values_of(some: Panels) -> tuple[Floats, Floats]:
-        t, weights = some.nodes(order)
-        with np.errstate(over="ignore", invalid="ignore"):  # then the integral is infinite or none, and refused
-            values = element(t)
-            return np.sum(values * weights, axis=1), some.errors(values, order, fast)
-
-    integrals, errors = values_of(panels)
-    while True:
-        with np.errstate(over="ignore", invalid="ignore"):
-            total, error = float(integrals.sum()), float(errors.sum())
-        if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
-            return panels, total, error
-        bad = worst(errors, 0.5 * tolerance * total) & panels.divisible
-        if not bad.any():
-            return panels, total, error
-        new = panels[bad].split(2)
-        fresh = values_of(new)
-        panels = panels[~bad].joined(new)
-        integrals = np.concatenate([integrals[~bad], fresh[0]])
-        errors = np.concatenate([errors[~bad], fresh[1]])
-
-
-def worst(errors: Floats, allowed: float) -> NDArray[np.bool_]:
-    """The fewest panels whose errors must go so that those of the rest add up to no more than allowed."""
-    order = np.argsort(errors)
-    chosen = np.zeros(len(errors), dtype=bool)
-    chosen[order[np.searchsorted(np.cumsum(errors[order]), allowed, side="right") :]] = True
-    return chosen
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
+from discreet.families.features import Features
 from discreet.families.laws import as_floats
 
 Floats = NDArray[np.float64]
+
+_LEVELS = np.concatenate([[1e-3, 0.01], np.linspace(0.05, 0.95, 19), [0.99, 0.999]])  # of quantiles: where a law is
+_DRAWS = 64
 
 
 class LogDensity(Protocol):
@@ -41,11 +45,14 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
             raise DiscreetError(f"{name} is a law in dimension {p.dim}, the family lives in dimension {dim}")
         return cast(LogDensity, p)
     if _is_kernel_estimate(p):
-        return FunctionDensity(lambda x: p.logpdf(x.T), dim, f"{name}.logpdf", logarithmic=True)
+        return KernelEstimate(p, dim, name)
     if callable(getattr(p, "logpdf", None)):
         return ScipyDensity(p, dim, name)
     if callable(getattr(p, "pdf", None)):
         return FunctionDensity(p.pdf, dim, f"{name}.pdf")
+    owner = getattr(p, "__self__", None)
+    if callable(p) and getattr(p, "__name__", "") == "pdf" and callable(getattr(owner, "pdf", None)):
+        return as_density(owner, dim, name)  # what the function belongs to knows more of itself than the function
     if callable(p):
         return FunctionDensity(p, dim, name)
     raise DiscreetError(
@@ -133,6 +140,48 @@ class ScipyDensity(FunctionDensity):
             drawn = self.distribution.sample(count, rng=rng)
         return np.asarray(drawn, dtype=np.float64).reshape(count, self.dim)
 
+    def narrow_places(self) -> Features:
+        """Its quantiles, with the gaps between them; in more dimensions some draws."""
+        return Features.joined(
+            (_narrow_places(one, self.dim) for one in getattr(self.distribution, "components", [self.distribution])),
+            self.dim,
+        )
+
+    def mass_between(self, low: Floats, high: Floats) -> float | None:
+        """Its mass in the box from low to high, where scipy has a distribution function."""
+        if not _is_of_scipy(self.distribution):
+            return None
+        if np.isneginf(low).all() and np.isposinf(high).all():
+            return 1.0
+        if self.dim > 1:
+            return None
+        below, above = self.distribution.cdf(low[0]), self.distribution.cdf(high[0])
+        if below > 0.5:  # in the upper tail the differences of 1 - cdf are those that keep their digits
+            beyond = getattr(self.distribution, "sf", None) or self.distribution.ccdf
+            return float(beyond(low[0]) - beyond(high[0]))
+        return float(above - below)
+
+
+class KernelEstimate(FunctionDensity):
+    """scipy.stats.gaussian_kde, which takes its points as columns."""
+
+    def __init__(self, estimate: Any, dim: int, name: str = "p") -> None:
+        if estimate.d != dim:
+            raise DiscreetError(f"{name} is a law in dimension {estimate.d}, the family lives in dimension {dim}")
+        super().__init__(lambda x: estimate.logpdf(x.T), dim, f"{name}.logpdf", logarithmic=True)
+        self.estimate = estimate
+
+    def narrow_places(self) -> Features:
+        """Its data, with the narrowest width of a kernel."""
+        width = np.sqrt(np.linalg.eigvalsh(np.atleast_2d(self.estimate.covariance)).min())
+        return Features(np.asarray(self.estimate.dataset.T, dtype=np.float64), np.full(self.estimate.n, width))
+
+    def mass_between(self, low: Floats, high: Floats) -> float | None:
+        """Its mass in the box from low to high, where that is known."""
+        if np.isneginf(low).all() and np.isposinf(high).all():
+            return 1.0
+        return float(self.estimate.integrate_box_1d(low[0], high[0])) if self.dim == 1 else None
+
 
 class Tabulated:
     """A density given as a table on a grid, zero outside it.
@@ -180,6 +229,19 @@ class Tabulated:
         """The grid's extent."""
         return [(float(axis[0]), float(axis[-1])) for axis in self.axes]
 
+    def narrow_places(self) -> Features:
+        """The middles of its cells, with their shortest sides."""
+        middles = np.stack(np.meshgrid(*(0.5 * (a[1:] + a[:-1]) for a in self.axes), indexing="ij"), axis=-1)
+        sides = np.stack(np.meshgrid(*(np.diff(a) for a in self.axes), indexing="ij"), axis=-1)
+        return Features(middles.reshape(-1, self.dim), 0.5 * sides.reshape(-1, self.dim).min(axis=1))
+
+    def mass_between(self, low: Floats, high: Floats) -> float:
+        """Its mass in the box from low to high (dim,), whose ends may be infinite."""
+        mass = self.values
+        for axis, start, stop in zip(self.axes, low, high, strict=True):
+            mass = np.tensordot(_overlaps(axis, float(start), float(stop), self._constant), mass, axes=(0, 0))
+        return float(mass)
+
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) or (n, dim)."""
         return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
@@ -226,6 +288,37 @@ def spelled(point: Floats) -> str:
     """A point as text: 0.5, or [0.5, 1]; long ones cut short."""
     entries = [f"{entry:g}" for entry in point[:4]] + (["..."] if len(point) > 4 else [])
     return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
+
+
+def _overlaps(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
+    """The integrals from start to stop along one axis of a table: of the cells' indicators, or of the points' hat functions."""
+    low, high = np.clip(start, axis[:-1], axis[1:]), np.clip(stop, axis[:-1], axis[1:])
+    lengths = np.maximum(high - low, 0.0)
+    if constant:
+        return np.asarray(lengths)
+    towards_end = lengths * (0.5 * (low + high) - axis[:-1]) / np.diff(axis)
+    return np.asarray(np.append(lengths - towards_end, 0.0) + np.insert(towards_end, 0, 0.0))
+
+
+def _narrow_places(distribution: Any, dim: int) -> Features:
+    """Where a scipy distribution has its mass: between its quantiles, or around draws where it does not know them."""
+    if not _is_of_scipy(distribution):
+        return Features(np.empty((0, dim)), np.empty(0))
+    quantile = getattr(distribution, "ppf", None) or getattr(distribution, "icdf", None)
+    if dim == 1 and quantile is not None:
+        places = np.asarray(quantile(_LEVELS), dtype=np.float64)
+        gaps = np.diff(places)
+        scales = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
+    else:
+        places = ScipyDensity(distribution, dim).draw(_DRAWS, np.random.default_rng(0))
+        low, high = np.quantile(places, [0.25, 0.75], axis=0)
+        scales = np.full(_DRAWS, 0.5 * float((high - low).min()))
+    return Features(places.reshape(-1, dim), scales)
+
+
+def _is_of_scipy(p: Any) -> bool:
+    """Whether what a distribution says of itself is scipy's word."""
+    return type(p).__module__.startswith("scipy.stats")
 
 
 def _is_kernel_estimate(p: Any) -> bool:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.families.band import normalised_bounds
 from discreet.families.charts import AxisMap, Cartesian, Chart, HalfLine, Identity, Line
-from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Partition, as_box, measured, refuse_singular
+from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Partition, as_box, refuse_singular
 from discreet.families.densities import Drawable, LogDensity, Tabulated, as_density
-from discreet.quadrature import Panels, subdivided
+from discreet.quadrature import Panels, measured, subdivided
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class DensityBand(ContinuousFamily):
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float) -> None:
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise refuse_singular("upper = inf", "take a finite upper bound on p/h")
-        self.box = _box_of(density, box)
+        self.box: list[tuple[float, float]] = _box_of(density, box)
         self.dim = len(self.box)
         self.density: LogDensity = as_density(density, self.dim, "density")
         self._given = (density, lower, upper)

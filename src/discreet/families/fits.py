@@ -7,7 +7,8 @@ TV(P, P_hat) has two parts:
 * `HistogramFit(k)`: at most sqrt((k-1)/n)/2 on average from sampling (`sampler.estimation_cost` bounds that part), and how much
   p/h varies inside a cell from binning. Needs no assumption; for up to three dimensions.
 * `KernelFit`: in a mixture family, one component of the family's own scale at every record: always a member, smoother than P by
-  one kernel width whatever n. In a `DensityBand`, Gaussian kernels of Scott's bandwidth n^(-1/(dim+4)).
+  one kernel width whatever n. In a `DensityBand`, Gaussian kernels of Scott's bandwidth n^(-1/(dim+4)), clipped to the band at every
+  point (so that no node has to notice where they leave it) and normalised there numerically.
 * `MixtureFit`: in a mixture family, the maximum-likelihood weights over centres inside the radius: always a member, and its
   error goes to zero with n when P is in the family. The best choice there.
 
@@ -22,16 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
+from discreet.families.clipping import in_band
 from discreet.families.densities import LogDensity, spelled
+from discreet.families.features import Features
 from discreet.families.kernels import Kernel, Mixture
 
 if TYPE_CHECKING:
     from discreet.families.continuous import ContinuousFamily, Partition
 
 Floats = NDArray[np.float64]
-
-_LARGEST_LOG = 500.0
-_BETWEEN_NODES = 0.02  # by how much p/h may pass its extremes on the nodes
 
 
 class Fit(Protocol):
@@ -68,28 +68,23 @@ class HistogramLaw:
         """Number of cells."""
         return len(self.partition)
 
+    def mass_between(self, low: Floats, high: Floats) -> float | None:
+        """Its mass in a box that holds all of its family's space; None in another."""
+        start, stop = self.partition.family.space
+        return float(self.heights @ self.partition.masses) if (low <= start).all() and (high >= stop).all() else None
+
+    def narrow_places(self) -> Features:
+        """The middles of its cells, with their shortest sides."""
+        panels, chart = self.partition.panels, self.partition.family.chart
+        middles = 0.5 * (panels.lower + panels.upper)
+        sides = (panels.upper - panels.lower) * chart.stretches(middles)
+        return Features(chart.points(middles), 0.5 * sides.min(axis=1))
+
     def log_density(self, x: Floats) -> Floats:
         cell = self.partition.numbers(x)
         with np.errstate(divide="ignore"):
             heights = np.log(np.where(cell >= 0, self.heights[cell], 0.0))
         return np.asarray(heights + self.partition.family.log_reference(x))
-
-
-class Blend:
-    """(1 - share) P + share mu: a law moved towards the reference just enough to lie in the band."""
-
-    def __init__(self, family: "ContinuousFamily", p: LogDensity, log_mass: float, share: float) -> None:
-        self._family, self._p, self._log_mass, self.share = family, p, log_mass, share
-
-    @property
-    def dim(self) -> int:
-        """The dimension of the space."""
-        return self._family.dim
-
-    def log_density(self, x: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            own = np.log1p(-self.share) + self._p.log_density(x) - self._log_mass
-            return np.asarray(np.logaddexp(own, np.log(self.share) + self._family.log_reference(x)))
 
 
 @dataclass(frozen=True)
@@ -116,7 +111,10 @@ class HistogramFit:
 
 @dataclass(frozen=True)
 class KernelFit:
-    """One kernel at every record; `bandwidth` is the family's scale in a mixture family, else Scott's."""
+    """One kernel at every record; `bandwidth` is the family's scale in a mixture family, else Scott's.
+
+    Where that is no member of the family by its parameters, it is clipped to the band: nearest to the estimate, and inside.
+    """
 
     bandwidth: float | None = None
 
@@ -129,7 +127,7 @@ class KernelFit:
         mixtures = as_mixture_family(family)
         if mixtures is not None:
             width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
-            return Mixture(weights, pulled_inside(mixtures, records), width, kernel=mixtures.kernel)
+            return in_band(family, Mixture(weights, pulled_inside(mixtures, records), width, kernel=mixtures.kernel))
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
         width = scott if self.bandwidth is None else float(self.bandwidth)
@@ -182,23 +180,3 @@ def share_towards_reference(smallest: float, largest: float, family: "Continuous
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
     from_below = (lower - smallest) / (1.0 - smallest) if smallest < lower else 0.0
     return max(from_above, from_below)
-
-
-def in_band(family: "ContinuousFamily", p: LogDensity) -> LogDensity:
-    """p itself where it lies in the band on the family's nodes, else the blend with the reference that does."""
-    from_nodes = family.nodes if family.dim in (1, 2, 3) else None
-    if from_nodes is None:
-        return p
-    with np.errstate(invalid="ignore"):
-        log_ratio = p.log_density(from_nodes.x.reshape(-1, family.dim)) - from_nodes.log_reference.ravel()
-    held = np.isfinite(from_nodes.log_reference.ravel())
-    ratio = np.exp(
-        np.minimum(log_ratio[held], _LARGEST_LOG)
-    )  # larger ones mean the same: as much of the reference as there is
-    masses = from_nodes.masses.ravel()[held]
-    mass = float(ratio @ masses)
-    if mass <= 0.0:
-        raise DiscreetError(f"the records leave no mass in the space of {family!r}")
-    smallest, largest = (1.0 - _BETWEEN_NODES) * float(ratio.min()), (1.0 + _BETWEEN_NODES) * float(ratio.max())
-    share = share_towards_reference(smallest / mass, largest / mass, family)
-    return Blend(family, p, math.log(mass), min(1.0, share * (1.0 + 1e-9))) if share > 0.0 else p

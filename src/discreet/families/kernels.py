@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
 from discreet.families.densities import as_points, shape_of_points
+from discreet.families.features import Features
 from discreet.families.laws import as_floats, refuse_bad_entries
 
 Floats = NDArray[np.float64]
@@ -31,6 +33,9 @@ class Kernel(Protocol):
         """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
 
     def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats: ...
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        """log of the mass that one axis of K has between low and high."""
+
     def size(self, x: Floats) -> Floats:
         """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
 
@@ -56,6 +61,12 @@ class _Gaussian:
     def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats:
         return rng.standard_normal((count, dim))
 
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirrored(low, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
+            return np.asarray(above + np.log1p(-np.exp(below - above)))
+
     def size(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
@@ -77,8 +88,29 @@ class _Laplace:
     def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats:
         return rng.laplace(size=(count, dim))
 
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirrored(low, high)
+        with np.errstate(divide="ignore"):
+            end = np.minimum(right, 0.0)
+            one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
+            return np.where(right <= 0.0, one_sided, np.log(laplace_cdf(right) - laplace_cdf(left)))
+
     def size(self, x: Floats) -> Floats:
         return np.asarray(np.abs(x).sum(axis=-1))
+
+
+def laplace_cdf(x: Floats) -> Floats:
+    """The distribution function of the unit Laplace law."""
+    with np.errstate(over="ignore"):
+        return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
+
+
+def _mirrored(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
+    """The interval or its mirror image, whichever lies further left: there masses are small numbers without cancellation."""
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # the whole line is its own mirror image
+        flip = low + high > 0
+    return np.where(flip, -high, low), np.where(flip, -low, high)
 
 
 GAUSSIAN: Kernel = _Gaussian()
@@ -155,6 +187,15 @@ class Mixture:
             out[rows] = log_sum(terms)
         return out
 
+    def mass_between(self, low: Floats, high: Floats) -> float:
+        """Its mass in the box from low to high (dim,), whose ends may be infinite."""
+        return float(masses_between([self], low, high)[0])
+
+    def narrow_places(self) -> Features:
+        """Its components."""
+        held = self.weights > 0.0
+        return Features(self.means[held], self.scales[held])
+
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Independent points (count, dim) of the mixture."""
         which = rng.choice(len(self.weights), size=count, p=self.weights)
@@ -174,10 +215,24 @@ def log_sum(terms: Floats) -> Floats:
         return np.asarray(shift + np.log(np.exp(terms - shift).sum(axis=0)))
 
 
+def masses_between(mixtures: Sequence[Mixture], low: Floats, high: Floats) -> Floats:
+    """(n,) masses of n mixtures of one kernel in the box from low to high (dim,), all components in one go."""
+    weights = np.concatenate([p.weights for p in mixtures])
+    means = np.concatenate([p.means for p in mixtures])
+    scales = np.concatenate([p.scales for p in mixtures])[:, None]
+    log_masses = mixtures[0].kernel.log_mass((low - means) / scales, (high - means) / scales).sum(axis=1)
+    return np.asarray(np.add.reduceat(weights * np.exp(log_masses), _starts(mixtures)[:-1]))
+
+
+def _starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
+    """Where each mixture's components begin when all are put in a row, and where the last ones end."""
+    return np.cumsum([0, *(len(p.weights) for p in mixtures)])
+
+
 def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
     """(n, m) log densities of n mixtures of one kernel at m shared points, all components in one go."""
     kernel, dim = mixtures[0].kernel, mixtures[0].dim
-    starts = np.cumsum([0, *(len(p.weights) for p in mixtures)])
+    starts = _starts(mixtures)
     weights = np.concatenate([p.weights for p in mixtures])
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])

@@ -25,9 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.families.band import normalised_bounds
 from discreet.families.charts import Cartesian, Chart, Identity, Polar, Spherical
-from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, as_box, measured, refuse_singular
-from discreet.families.kernels import GAUSSIAN, LAPLACE, Kernel, Mixture
-from discreet.quadrature import Panels, subdivided
+from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, as_box, refuse_singular
+from discreet.families.kernels import GAUSSIAN, LAPLACE, Kernel, Mixture, laplace_cdf
+from discreet.quadrature import Panels, measured, subdivided
 
 Floats = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class GaussianMixtures(_Mixtures):
 
         def log_mass(direction: Floats) -> float:
             centre = self.radius / self.scale * direction / np.linalg.norm(direction)
-            return float(_log_normal_mass(low - centre, high - centre).sum())
+            return float(GAUSSIAN.log_mass(low - centre, high - centre).sum())
 
         # log mass is concave in the centre, so its minimum over the ball lies on the sphere
         corners = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
@@ -193,8 +193,8 @@ class GaussianMixtures(_Mixtures):
         assert self.box is not None
         (low, high), rho, s = self.box[0], self.radius, self.scale
         middle = max(0.0, min(high, rho) - max(low, -rho))
-        left = math.exp(_log_normal_mass((low + rho) / s, min(0.0, (high + rho) / s))) if low < -rho else 0.0
-        right = math.exp(_log_normal_mass(max(0.0, (low - rho) / s), (high - rho) / s)) if high > rho else 0.0
+        left = math.exp(GAUSSIAN.log_mass((low + rho) / s, min(0.0, (high + rho) / s))) if low < -rho else 0.0
+        right = math.exp(GAUSSIAN.log_mass(max(0.0, (low - rho) / s), (high - rho) / s)) if high > rho else 0.0
         return np.array([left * s * math.sqrt(2 * math.pi), middle, right * s * math.sqrt(2 * math.pi)])
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
@@ -288,16 +288,13 @@ class LaplaceMixtures(_Mixtures):
             least, most = -ratio, ratio
         else:
             low, high = np.array(self.box).T
-            at_zero = _log_laplace_mass(low / self.scale, high / self.scale)
+            at_zero = LAPLACE.log_mass(low / self.scale, high / self.scale)
             # log mass is concave in the centre: least at a vertex of the ball; along each axis greatest near the box's middle
             ends = np.array(
-                [
-                    _log_laplace_mass((low - c) / self.scale, (high - c) / self.scale)
-                    for c in (-self.radius, self.radius)
-                ]
+                [LAPLACE.log_mass((low - c) / self.scale, (high - c) / self.scale) for c in (-self.radius, self.radius)]
             )
             middle = np.clip(np.nan_to_num(0.5 * (low + high), nan=0.0), -self.radius, self.radius)
-            at_best = _log_laplace_mass((low - middle) / self.scale, (high - middle) / self.scale)
+            at_best = LAPLACE.log_mass((low - middle) / self.scale, (high - middle) / self.scale)
             least = -ratio - float((at_best - at_zero).sum())
             most = ratio - float((ends - at_zero).min())
         if not most <= 700.0:
@@ -316,13 +313,13 @@ class LaplaceMixtures(_Mixtures):
         if self.box is None:
             return free
         low, high = np.array(self.box).T / self.scale
-        return free - float(_log_laplace_mass(low, high).sum())
+        return free - float(LAPLACE.log_mass(low, high).sum())
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if self.box is None:
             return self.scale * rng.laplace(size=(count, self.dim))
         low, high = np.array(self.box).T / self.scale
-        below, above = _laplace_cdf(low), _laplace_cdf(high)
+        below, above = laplace_cdf(low), laplace_cdf(high)
         uniform = below + (above - below) * rng.random((count, self.dim))
         x = np.where(uniform < 0.5, np.log(2.0 * uniform), -np.log(2.0 * (1.0 - uniform)))
         return np.clip(x, low, high) * self.scale
@@ -355,33 +352,8 @@ def _cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, wi
     return Cartesian((Identity(),) * len(box), tuple(coarse), tuple(all_edges))
 
 
-def _log_normal_mass(low: Any, high: Any) -> Any:
-    """log(Phi(high) - Phi(low)), on whichever side it does not cancel."""
-    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    flip = low + high > 0
-    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return scipy.special.log_ndtr(high) + np.log1p(
-            -np.exp(scipy.special.log_ndtr(low) - scipy.special.log_ndtr(high))
-        )
-
-
 def _normal_between(low: float, high: float, uniform: Floats) -> Floats:
     """Standard normal draws restricted to [low, high] with high <= 0, by inversion."""
     return np.asarray(
         scipy.special.ndtri(scipy.special.ndtr(low) + uniform * (scipy.special.ndtr(high) - scipy.special.ndtr(low)))
     )
-
-
-def _laplace_cdf(x: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
-
-
-def _log_laplace_mass(low: Floats, high: Floats) -> Floats:
-    """log of the mass of [low, high] under the unit Laplace law, along each axis."""
-    flip = low + high > 0  # then take the mirror image, whose masses are small numbers without cancellation
-    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
-    with np.errstate(divide="ignore"):
-        one_sided = np.minimum(high, 0.0) + np.log(-np.expm1(low - np.minimum(high, 0.0))) - math.log(2.0)
-        return np.where(high <= 0.0, one_sided, np.log(_laplace_cdf(high) - _laplace_cdf(low)))

@@ -6,8 +6,11 @@
   p_i proportional to p(X_i)/h(X_i). Any dimension, no normalisation. The law of the released point is within O(1/N) of Q*.
 
 Either way the atoms are fixed before the client is looked at, and the weights are integers within one box, so the release is
-epsilon-LDP whatever the errors in mu_i and p_i, whether or not the client is in the family. `Density` is the paper's own way
-without atoms; its guarantee is as good as the numerical integral [paper, Section 4.1].
+epsilon-LDP whatever the errors in mu_i and p_i, whether or not the client is in the family.
+
+`Density` is the paper's own way, without atoms [paper, Section 4.1]: it describes a law and releases nothing. Drawing from a density by
+rejection is epsilon-LDP only if the density has the mass it is said to have, and no finite number of looks at a client's
+function can vouch for its integral: a spike between the nodes is missed by all of them.
 """
 
 import math
@@ -22,7 +25,7 @@ from numpy.typing import NDArray
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes, Partition
 from discreet.families.densities import LogDensity
-from discreet.mechanisms.clients import largest_log_ratios, log_ratios, tell_outside
+from discreet.mechanisms.clients import Seen, largest_log_ratios, log_ratios, luck, tell_outside
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,7 +35,6 @@ POINTS = 1 << 16
 _NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
 _POINTS_IN_A_BLOCK = 4096
 _CELL_SLACK = 1e-3
-_POINT_SLACK = 1e-6
 _FRACTION = Range(0.0, 1.0, high_open=True)
 
 
@@ -66,10 +68,10 @@ class Points:
 
 @dataclass(frozen=True)
 class Density:
-    """Release from the density itself by rejection, with the mass of q trusted to lie in [1 - delta1, 1 + delta2].
+    """The paper's calibration for a density whose mass is trusted to lie in [1 - delta1, 1 + delta2]: to describe, not to release.
 
-    The box is calibrated to epsilon' = epsilon - log((1 + delta2)/(1 - delta1)), so that the release is epsilon-LDP if the mass
-    is as claimed [paper, Section 4.1]; one whose estimated error exceeds a delta is refused.
+    The box is that of epsilon' = epsilon - log((1 + delta2)/(1 - delta1)) [paper, Section 4.1], for `output` and `risk`. Nothing is
+    released this way: the guarantee would rest on an integral of whatever function a client passes.
     """
 
     delta1: float = 1e-5
@@ -183,7 +185,8 @@ class CellAtoms:
     def held(self, clients: Sequence[LogDensity], *, refuse: bool) -> HeldOnCells:
         """P(cell_i) = mu_i times the average of p/h over the cell."""
         log_ratio = log_ratios(clients, self._nodes)
-        ratio = np.exp(log_ratio - largest_log_ratios(log_ratio)[:, None, None])
+        shift = largest_log_ratios(log_ratio)
+        ratio = np.exp(log_ratio - shift[:, None, None])
         within = self._nodes.masses
         total = within.sum(axis=1)
         share = np.divide(
@@ -191,9 +194,8 @@ class CellAtoms:
         )
         rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
         mass = rows.sum(axis=1)
-        smallest = ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
-        extremes = np.stack([smallest, ratio.max(axis=(1, 2))], axis=1) / mass[:, None]
-        tell_outside(self.family, clients, extremes, _CELL_SLACK, refuse)
+        smallest = log_ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
+        tell_outside(self.family, clients, Seen(shift + np.log(mass), smallest, shift, _CELL_SLACK), refuse)
         return HeldOnCells(rows / mass[:, None], self.partition)
 
 
@@ -246,25 +248,22 @@ class PointAtoms:
             log_reference = self.family.log_reference(x)
             for row, p in enumerate(clients):
                 log_ratio[row, columns] = p.log_density(x) - log_reference
-        shift = log_ratio.max(axis=1)
-        self._tell_outside(clients, log_ratio, shift, refuse)
-        rows = np.exp(log_ratio - np.where(np.isfinite(shift), shift, 0.0)[:, None])
-        rows[~np.isfinite(shift)] = 1.0
-        return HeldOnPoints(rows / rows.sum(axis=1, keepdims=True), self, seed)
-
-    def _tell_outside(self, clients: Sequence[LogDensity], log_ratio: Floats, shift: Floats, refuse: bool) -> None:
-        """Here p is taken to be normalised: the points alone could not tell its mass from their own luck."""
-        unseen = int(np.isneginf(shift).sum())
-        if unseen:
+        shift, smallest = log_ratio.max(axis=1), log_ratio.min(axis=1)
+        seen = np.isfinite(shift)
+        if not seen.all():
             warn_caller(
-                f"{unseen} of {len(clients)} clients are 0 at each of the {self.how.count} points: what is released for them is "
-                "a draw of the reference; take more points, or a family nearer to the clients",
+                f"{int((~seen).sum())} of {len(clients)} clients are 0 at each of the {self.how.count} points: what is released for "
+                "them is a draw of the reference; take more points, or a family nearer to the clients",
                 OutsideFamilyWarning,
             )
-        with np.errstate(over="ignore"):
-            extremes = np.exp(np.stack([log_ratio.min(axis=1), shift], axis=1))
-        seen = np.flatnonzero(np.isfinite(shift))
-        tell_outside(self.family, [clients[int(i)] for i in seen], extremes[seen], _POINT_SLACK, refuse)
+        rows = np.exp(log_ratio - np.where(seen, shift, 0.0)[:, None])
+        rows[~seen] = 1.0
+        total = rows.sum(axis=1)
+        of_points = Seen(
+            (shift + np.log(total / self.size))[seen], smallest[seen], shift[seen], luck(self.family.bounds, self.size)
+        )
+        tell_outside(self.family, [p for p, held in zip(clients, seen, strict=True) if held], of_points, refuse)
+        return HeldOnPoints(rows / total[:, None], self, seed)
 
 
 def atoms_of(family: ContinuousFamily, how: How) -> Atoms:
@@ -276,5 +275,7 @@ def atoms_of(family: ContinuousFamily, how: How) -> Atoms:
             return PointAtoms(family, how)
         case _:
             raise DiscreetError(
-                f"{how!r} draws from the density itself and has no integer weights; use Cells or Points for an exact release"
+                f"how = {how!r} describes the paper's law and releases nothing: a sample drawn from the density itself would be as "
+                "private as a numerical integral of the client's function is right; release with how=Cells(...) or "
+                "how=Points(...), which are private for every function"
             )

@@ -26,11 +26,9 @@ from discreet.tradeoff import Constants, Risk, minimax_risk, optimal_constants
 class LinearSampler(Sampler):
     """gamma P + (1 - gamma) mu. Refuses a client outside its family, for whom it would not be what it claims.
 
-    (The integer lattice would keep even such a client private, but the law would no longer be linear in P, and whoever
-    inverts it would be misled. Project first, or use `OptimalSampler`.)
-
-    On a continuous family `how=Density()` needs only draws of P: one with probability gamma, else one of h. It would publish a
-    record verbatim for a client outside the band, and so refuses one; `nearest_member(family, p)` is inside.
+    The refusal is for whoever inverts the law, which would no longer be linear in P; privacy has no part in it. The integer box
+    keeps every client private, also one outside the band that no node of a continuous family gave away. `nearest_member(family,
+    p)` is inside; `OptimalSampler` takes anybody.
     """
 
     @cached_property

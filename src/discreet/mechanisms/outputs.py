@@ -1,7 +1,8 @@
 """Q(.|P) on a continuous space: q = clip(slope p + lift b h, b h, B h), known everywhere once slope and lift are.
 
 On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope is the finite weighted problem of
-`discreet.projection`, solved exactly; only the nodes are approximate (`discreet.mechanisms.solving`).
+`discreet.projection`, solved exactly; only the nodes are approximate (`discreet.mechanisms.solving`): of a function that tells
+nothing of itself they see no more than its values there.
 
 An `OutputLaw` is for looking at. What is released is drawn from integer weights (`discreet.mechanisms.atoms`), whose guarantee
 does not depend on anything here.
@@ -18,7 +19,9 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count, warn_caller
 from discreet.families.continuous import ContinuousFamily
 from discreet.families.densities import LogDensity, as_points, shape_of_points
+from discreet.families.features import Features, features_of
 from discreet.projection import Affine
+from discreet.release import generator
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
@@ -41,6 +44,9 @@ class OutputLaw:
     slope: Floats
     lift: Floats
     errors: Floats  # (n,)
+    mass_known: NDArray[np.bool_] | None = (
+        None  # (n,) whether a client told its mass, so that what nodes missed is in its error
+    )
 
     @property
     def dim(self) -> int:
@@ -57,14 +63,24 @@ class OutputLaw:
 
     @property
     def mass(self) -> float | Floats:
-        """The integral of the density as it was given; the law is of p divided by it."""
+        """The integral of the density as it was given, as the nodes saw it; the law is of p divided by it."""
         with np.errstate(over="ignore"):  # inf where it is more than a float can hold; the law does not depend on it
             return self._each(np.exp(self.log_mass))
 
     @property
     def mass_error(self) -> float | Floats:
-        """Estimated error of the integral of q over the space (one standard error above three dimensions)."""
+        """An ESTIMATE of the error of the masses of p and q over the space (one standard error above three dimensions).
+
+        Where a client tells its mass (a `Mixture`, a `Tabulated`, a fit, a scipy distribution; see `mass_checked`), it is at least what the
+        nodes missed of that. Of a bare function only the values at the nodes are known: a feature between them escapes the estimate,
+        and `scale` and `divergence` with it. No privacy rests on it.
+        """
         return self._each(self.errors)
+
+    @property
+    def mass_checked(self) -> bool:
+        """Whether `mass` was compared with what the clients say of themselves; else a spike between the nodes may be missed."""
+        return self.mass_known is not None and bool(self.mass_known.all())
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density q at points (n,) in one dimension or (n, dim)."""
@@ -93,15 +109,13 @@ class OutputLaw:
     def sample(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
         """Points drawn from q by rejection from h: (count,) in one dimension, else (count, dim).
 
-        For experiments: `count` samples are count epsilon-LDP together, and this draw is as exact as floating point and the
-        nodes are. `release` is the private draw.
+        For experiments, and it warns so: a draw by rejection follows q divided by whatever the mass of q really is, and the box alone
+        promises only 2 epsilon for that. `release` is the private draw.
         """
         count = check_count("count", count)
         self._need_one()
-        if rng is None:
-            rng = np.random.default_rng()
-        else:
-            warn_caller("rng= makes the sample reproducible: it is NOT private", NotPrivateWarning)
+        rng = generator(rng)
+        warn_caller("output(p).sample(n) is for experiments and NOT private; release(p) is", NotPrivateWarning)
         kept: list[Floats] = []
         missing = count
         while missing:
@@ -135,6 +149,15 @@ class OutputLaw:
         """(n, m) masses of q on the nodes, or (m,) for a single client."""
         found = self.output_masses_of(slice(None))
         return found if self.many else found[0]
+
+    def narrow_places(self) -> Features:
+        """Those of the clients that it is the law of."""
+        return features_of(self.clients, self.dim)
+
+    def __repr__(self) -> str:
+        who = f"{len(self.clients)} clients" if self.many else "1 client"
+        checked = "checked against what p says of itself" if self.mass_checked else "estimated: nodes can miss a spike"
+        return f"OutputLaw(<{who} of {self.family!r}>, mass_error={float(np.max(self.errors)):.1g} ({checked}))"
 
     def _need_one(self) -> None:
         if self.many:

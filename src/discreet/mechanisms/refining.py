@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.charts import Cartesian
-from discreet.families.continuous import ORDER, ContinuousFamily, Nodes, worst
+from discreet.families.continuous import ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity, Tabulated
 from discreet.families.fits import HistogramLaw
 from discreet.families.kernels import LAPLACE, Mixture
@@ -21,7 +21,7 @@ from discreet.mechanisms.clients import check_masses, largest_log_ratios, log_ra
 from discreet.mechanisms.kinks import CutLines, at_ends, cut_lines
 from discreet.mechanisms.outputs import OutputLaw, affine_clip, ratio_of
 from discreet.projection import Affine, Box
-from discreet.quadrature import Panels, rule
+from discreet.quadrature import ORDER, Panels, rule, worst
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
@@ -218,14 +218,13 @@ def _uncut_and_cut(
 
 
 def nodes_for(family: ContinuousFamily, p: LogDensity) -> Nodes:
-    """The family's nodes, on panels cut along the lines where p is known not to be smooth."""
-    breaks = _breaks(family, p)
-    if breaks is None:
-        return family.nodes
+    """The family's nodes, on panels cut along the lines where p is known not to be smooth, and as fine as it is narrow."""
     panels = family.panels
-    for axis, places in enumerate(breaks):
+    for axis, places in enumerate(_breaks(family, p) or ()):
         panels = panels.cut(axis, np.unique(places))
-    return family.nodes_of(panels, ORDER[family.dim])
+    panels, _ = family.panels_at(panels, [p], MOST_NODES[family.dim] // 2)
+    unchanged = len(panels) == len(family.panels)
+    return family.nodes if unchanged else family.nodes_of(panels, ORDER[family.dim])
 
 
 def _breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:

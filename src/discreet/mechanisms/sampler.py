@@ -22,7 +22,6 @@ from discreet.families.band import Bounds
 from discreet.families.densities import LogDensity
 from discreet.families.fits import HistogramLaw
 from discreet.families.laws import as_floats
-from discreet.mechanisms import rejection
 from discreet.mechanisms.atoms import Atoms, Cells, Density, Held, How, Points, atoms_of, default_how
 from discreet.mechanisms.clients import as_clients, is_many
 from discreet.mechanisms.outputs import OutputLaw
@@ -38,7 +37,8 @@ _BLOCK = 1 << 22  # clients times atoms held at a time
 class Sampler(abc.ABC):
     """An epsilon-LDP sampler on finitely many atoms. Final classes say which box, and whether they project or mix.
 
-    `how` says how a continuous client is released: `Cells`, `Points` or `Density`; by default cells up to three dimensions.
+    `how` says how a continuous client is released: by `Cells` or by `Points`; by default cells up to three dimensions.
+    (`Density` only describes: it sets the box as the paper does for its numerical integrals, and releases nothing.)
     """
 
     def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
@@ -136,7 +136,7 @@ class Sampler(abc.ABC):
         """
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
         if self._continuous:
-            points = self._released(p, randomness, np.random.default_rng() if rng is None else rng)
+            points = self._released(p, randomness, release.generator(rng))
             return self._spelled(points, is_many(p))
         laws = self._laws(p)  # type: ignore[arg-type]
         rows = laws.reshape(-1, self.family.size)
@@ -145,7 +145,7 @@ class Sampler(abc.ABC):
 
     def release_number(self, p: Client | Sequence[Client], *, rng: np.random.Generator | None = None) -> Any:
         """As `release`, but only the number of the cell or of the shared point: all that a client has to send."""
-        self._need_shared_atoms()
+        self._need_shared_atoms("release_number")
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
         held = self._held(p)
         numbers = release.outcomes(self.lattice, held.rows, self._mixing, randomness.integers(len(held.rows)))
@@ -153,11 +153,15 @@ class Sampler(abc.ABC):
 
     def points(self, numbers: ArrayLike, *, rng: np.random.Generator | None = None) -> Any:
         """The points that released numbers stand for: what the curator does with them. It spends nothing."""
-        self._need_shared_atoms()
-        wanted = np.atleast_1d(np.asarray(numbers, dtype=np.int64))
-        if ((wanted < 0) | (wanted >= self._atoms.size)).any():
-            raise DiscreetError(f"numbers must lie between 0 and {self._atoms.size - 1}")
-        found = self._atoms.shared_points(wanted, np.random.default_rng() if rng is None else rng)
+        self._need_shared_atoms("points")
+        wanted = np.atleast_1d(as_floats(numbers, "numbers"))
+        good = (wanted >= 0) & (wanted < self._atoms.size) & (wanted == np.floor(wanted))
+        if not good.all():
+            raise DiscreetError(
+                f"numbers holds {wanted[~good][0]:g}; it takes whole numbers between 0 and {self._atoms.size - 1}, as "
+                "release_number gives them"
+            )
+        found = self._atoms.shared_points(wanted.astype(np.int64), release.generator(rng))
         return self._spelled(found, np.ndim(numbers) > 0)
 
     # finite clients
@@ -185,8 +189,6 @@ class Sampler(abc.ABC):
 
     def _released(self, p: Any, randomness: Randomness, rng: np.random.Generator) -> NDArray[np.float64]:
         clients = as_clients(p, self.family)
-        if isinstance(self.how, Density):
-            return rejection.drawn([self._solver.law(one) for one in clients], self.how, randomness, rng)
         step = max(1, _BLOCK // self._atoms.size)
         found = []
         for start in range(0, len(clients), step):
@@ -201,16 +203,13 @@ class Sampler(abc.ABC):
             return flat
         return float(flat[0]) if self.family.dim == 1 else flat[0]
 
-    def _need_shared_atoms(self) -> None:
-        match self.how:
-            case Cells():
-                return
-            case Points(seed=int()):
-                return
-            case Points():
-                raise DiscreetError("fresh points are known to the client alone; give everybody Points(seed=...)")
-            case _:
-                raise DiscreetError(f"numbers stand for cells or shared points; {self!r} has neither: use release(p)")
+    def _need_shared_atoms(self, method: str) -> None:
+        if not self._continuous:
+            raise DiscreetError(
+                f"{method} is for continuous families; on {self.family!r} release(p) gives an outcome itself"
+            )
+        if isinstance(self.how, Points) and self.how.seed is None:
+            raise DiscreetError("fresh points are known to the client alone; give everybody Points(seed=...)")
 
     def __repr__(self) -> str:
         given = "" if self.how is None or self.how == default_how(self.family) else f", how={self.how!r}"

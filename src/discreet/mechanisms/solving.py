@@ -16,14 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import OutsideFamilyWarning
-from discreet.families.continuous import LARGEST_CHARTED, ORDER, ContinuousFamily, Nodes
+from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity
 from discreet.mechanisms.batches import cut_clients
-from discreet.mechanisms.clients import as_clients, check_masses, is_many, largest_log_ratios, log_ratios, tell_outside
+from discreet.mechanisms.clients import (
+    Seen,
+    as_clients,
+    check_masses,
+    is_many,
+    largest_log_ratios,
+    log_ratios,
+    luck,
+    tell_outside,
+    tell_unresolved,
+)
 from discreet.mechanisms.outputs import OutputLaw, blocks
 from discreet.mechanisms.refining import Refiner, levels
 from discreet.projection import Affine, Box
 from discreet.projection.vectorised import improved
+from discreet.quadrature import ORDER
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
@@ -58,30 +69,40 @@ class OutputSolver:
     def _on_own_panels(self, p: LogDensity) -> OutputLaw:
         refined = Refiner(self.family, self.constants, self.epsilon, self.mixing).refined(p)
         found = refined.solution
-        inside = found.ratio[None, found.masses > 0.0]
-        tell_outside(self.family, [p], inside, _BAND_SLACK + refined.error, self.mixing is not None)
-        return OutputLaw(
-            self.family, self.constants, self.mixing, (p,), False, found.masses, (found.masses * found.ratio)[None, :],
-            np.array([refined.log_scale + math.log(found.mass)]), np.array([found.slope]), np.array([found.lift]),
-            np.array([refined.error]),
+        log_mass = np.array([refined.log_scale + math.log(found.mass)])
+        with np.errstate(divide="ignore"):
+            inside = np.log(found.ratio[found.masses > 0.0])
+        seen = Seen(log_mass, log_mass + inside.min(), log_mass + inside.max(), _BAND_SLACK + refined.error)
+        tell_outside(self.family, [p], seen, self.mixing is not None)
+        return self._weighed(
+            OutputLaw(
+                self.family, self.constants, self.mixing, (p,), False, found.masses, (found.masses * found.ratio)[None, :],
+                log_mass, np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
+            )
         )  # fmt: skip
+
+    def _weighed(self, law: OutputLaw) -> OutputLaw:
+        """The law with its errors as the clients themselves would have them, where they know their mass."""
+        errors, known = tell_unresolved(self.family, law.clients, law.log_mass, law.errors)
+        return replace(law, errors=errors, mass_known=known)
 
     # many clients, shared nodes
 
     def _on_shared_nodes(self, clients: Sequence[LogDensity]) -> OutputLaw:
         nodes, log_ratio, errors = self._shared(clients)
-        law = self._solved(clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1))
+        slack = _BAND_SLACK + errors
+        law = self._solved(clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack)
         if self.family.dim == 1:
-            return self._cut_along_line(law, nodes, errors)
+            return self._weighed(self._cut_along_line(law, nodes, errors))
         for rows in blocks(*law.client_masses.shape):
             density = law.output_masses_of(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
             errors[rows] += nodes.panels.errors(density, ORDER[self.family.dim]).sum(axis=1)
-        return replace(law, errors=errors)
+        return self._weighed(replace(law, errors=errors))
 
     def _shared(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, their log p/h there (n, panels, nodes), and what is left of errors (n,)."""
         dim, order = self.family.dim, ORDER[self.family.dim]
-        nodes = self._shared_nodes
+        nodes = self._shared_nodes_for(clients)
         log_ratio = log_ratios(clients, nodes)
         shift = largest_log_ratios(log_ratio)
         for _ in range(_SHARED_ROUNDS):
@@ -125,6 +146,12 @@ class OutputSolver:
         output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
         return replace(law, errors=errors + found.errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
+    def _shared_nodes_for(self, clients: Sequence[LogDensity]) -> Nodes:
+        """Nodes as fine as the narrowest client says it is, wherever it says so."""
+        dim, panels = self.family.dim, self._shared_nodes.panels
+        fine, _ = self.family.panels_at(panels, clients, MOST_SHARED_NODES[dim] // 2)
+        return self._shared_nodes if len(fine) == len(panels) else self.family.nodes_of(fine, ORDER[dim])
+
     @cached_property
     def _shared_nodes(self) -> Nodes:
         dim = self.family.dim
@@ -135,24 +162,32 @@ class OutputSolver:
     def _on_points(self, clients: Sequence[LogDensity], many: bool) -> OutputLaw:
         x, log_reference = self._public_points
         log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
-        law = self._solved(clients, many, np.full(len(x), 1.0 / len(x)), log_ratio)
+        law = self._solved(clients, many, np.full(len(x), 1.0 / len(x)), log_ratio, luck(self.family.bounds, len(x)))
         relative = law.output_masses_of(slice(None)) * len(x)
-        return replace(law, errors=relative.std(axis=1) / math.sqrt(len(x)))
+        return self._weighed(replace(law, errors=relative.std(axis=1) / math.sqrt(len(x))))
 
     @cached_property
     def _public_points(self) -> tuple[Floats, Floats]:
         x = self.family.draw(MONTE_CARLO_NODES, np.random.default_rng(0))
         return x, self.family.log_reference(x)
 
-    def _solved(self, clients: Sequence[LogDensity], many: bool, masses: Floats, log_ratio: Floats) -> OutputLaw:
-        """Every client on the same nodes (m,), from its log p/h there (n, m)."""
+    def _solved(
+        self,
+        clients: Sequence[LogDensity],
+        many: bool,
+        masses: Floats,
+        log_ratio: Floats,
+        slack: float | Floats = _BAND_SLACK,
+    ) -> OutputLaw:
+        """Every client on the same nodes (m,), from its log p/h there (n, m); `slack`: how well those know its mass."""
         shift = largest_log_ratios(log_ratio)
         client = np.exp(log_ratio - shift[:, None])
-        extremes = np.stack([client.min(axis=1, where=masses > 0, initial=np.inf), client.max(axis=1)], axis=1)
+        smallest = log_ratio.min(axis=1, where=masses > 0, initial=np.inf)
         client *= masses
         mass = client.sum(axis=1)
         client /= mass[:, None]
-        tell_outside(self.family, clients, extremes / mass[:, None], _BAND_SLACK, self.mixing is not None)
+        seen = Seen(shift + np.log(mass), smallest, shift, slack)
+        tell_outside(self.family, clients, seen, self.mixing is not None)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
         else:

@@ -2,6 +2,6 @@
 
 from discreet.release.drawing import outcomes, weights
 from discreet.release.lattice import TOTAL, Lattice
-from discreet.release.randomness import Randomness, SystemEntropy, seeded
+from discreet.release.randomness import Randomness, SystemEntropy, generator, seeded
 
-__all__ = ["TOTAL", "Lattice", "Randomness", "SystemEntropy", "outcomes", "seeded", "weights"]
+__all__ = ["TOTAL", "Lattice", "Randomness", "SystemEntropy", "generator", "outcomes", "seeded", "weights"]

@@ -34,12 +34,20 @@ class _Seeded:
         return self._rng.integers(0, 1 << BITS, size=count, dtype=np.int64)
 
 
-def seeded(rng: np.random.Generator) -> Randomness:
-    """Reproducible randomness for experiments; warns that whoever knows the seed can undo the privacy."""
+def generator(rng: np.random.Generator | None) -> np.random.Generator:
+    """The generator given, or a fresh one: for what does not depend on a client."""
+    if rng is None:
+        return np.random.default_rng()
     if not isinstance(rng, np.random.Generator):
         raise DiscreetError(
             f"rng = {rng!r} is not a numpy Generator; pass numpy.random.default_rng(seed), or leave it out"
         )
+    return rng
+
+
+def seeded(rng: np.random.Generator) -> Randomness:
+    """Reproducible randomness for experiments; warns that whoever knows the seed can undo the privacy."""
+    rng = generator(rng)
     warnings.warn(
         "rng= makes the sample reproducible: it is NOT private; leave it out to draw from the operating system",
         NotPrivateWarning,

@@ -17,12 +17,13 @@ from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, Mixture
-from discreet.families.continuous import LARGEST_CHARTED, ORDER, Nodes
+from discreet.families.continuous import LARGEST_CHARTED, Nodes
 from discreet.families.densities import LogDensity, as_points, shape_of_points
 from discreet.mechanisms.boosted.learning import Learner, Seed
 from discreet.mechanisms.boosted.networks import Floats, Singles, boost
 from discreet.mechanisms.boosted.presets import Preset, Training, preset_named
 from discreet.mechanisms.clients import as_clients, is_many, log_ratios
+from discreet.quadrature import ORDER
 from discreet.tradeoff import check_epsilon
 
 _SPLIT = {1: 16, 2: 2, 3: 1}  # finer than the reference needs: a clipped logit has kinks
