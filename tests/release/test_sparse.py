@@ -259,6 +259,19 @@ def test_shares_on_a_line_of_the_grid_are_decided_exactly(outcomes: int, nudge: 
         assert second == words(KEY, 0, list(law), list(law.values()))[1]
 
 
+def test_what_counts_as_none_is_decided_exactly() -> None:
+    """A share of 2^-44, and less than any float can tell above and below it: whether it counts decides the grid of the others."""
+    rows, held = [0, 1, 2], [3.0**20, 1.0, 2.0**44 - 1.0 - 3.0**20]
+    laws = []
+    for more in ([], [1], [0]):
+        law = gridded([*more, *rows], [5e-324] * len(more) + held)
+        clients = columns([[*more, *rows]], weights=[[5e-324] * len(more) + held])
+        second = first_words(dc.LinearSampler(dc.Simplex(3), epsilon=1.0), clients)[1]
+        assert second == words(KEY, 0, list(law), list(law.values()))[1]
+        laws.append(law)
+    assert laws[0] == laws[1] != laws[2]
+
+
 def test_many_rows_are_decided_exactly() -> None:
     """So many that floating-point sums are off by more than a line: 2^17 rows that are each lost beside the first."""
     rows, held = [0] + [0] * (1 << 17) + [1] * 3, [1.0] + [2.0**-54] * (1 << 17) + [2.0**-30] * 3
