@@ -16,6 +16,7 @@ LAYERS = [
     {"families"},
     {"tradeoff"},
     {"projection"},
+    {"worst_case"},
     {"release"},
     {"mechanisms"},
     {"agreement", "audit", "accounting", "data"},

@@ -38,7 +38,8 @@ from discreet.mechanisms import (
     Points,
     nearest_member,
 )
-from discreet.tradeoff import Constants, Risk, epsilon_for, minimax_risk
+from discreet.tradeoff import Constants, Risk, minimax_risk
+from discreet.worst_case import epsilon_for
 
 __all__ = [
     "Agreement",

@@ -24,6 +24,7 @@ from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
 FloatArray = NDArray[np.float64]
 Function = Callable[[FloatArray], FloatArray]
 Perspective = Callable[[FloatArray, FloatArray], FloatArray]
+Tangent = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
 _REAL = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _LIMIT = Range(-math.inf, math.inf, low_open=True)
@@ -35,17 +36,21 @@ _TOWARDS_ZERO = 2.0 ** -np.arange(30.0, 961.0, 30.0)
 class _Generator:
     """f(x) = g(x) + c (x - 1), with c = `slope_at_one` a slope of f at 1, so that g >= 0.
 
-    `tangent` is the perspective of g on positive p and q. Between laws it has the same sum as that of f but no negative
-    term: nothing cancels, and rounding cannot make a divergence negative. `exact` is the perspective of f itself, given
-    where adding c (p - q) back would cancel. (One's own f is summed as it is: c = 0.)
+    `tangent` is the perspective of g on positive p and q, as a function of p, q and p - q (which may be known to more
+    digits than p and q show). Between laws it has the same sum as that of f but no negative term: nothing cancels, and
+    rounding cannot make a divergence negative. `exact` is the perspective of f itself, given where adding c (p - q) back
+    would cancel. (One's own f is summed as it is: c = 0.)
     """
 
-    tangent: Perspective
+    tangent: Tangent
     slope_at_one: float = 0.0
     exact: Perspective | None = None
 
     def perspective(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        return self.exact(p, q) if self.exact else self.tangent(p, q) + self.slope_at_one * (p - q)
+        return self.exact(p, q) if self.exact else self.excess(p, q) + self.slope_at_one * (p - q)
+
+    def excess(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return self.tangent(p, q, p - q)
 
     def __call__(self, x: FloatArray) -> FloatArray:
         return self.perspective(x, np.ones_like(x))
@@ -97,6 +102,26 @@ class FDivergence:
         p, q = _broadcast(_entries("p", p), _entries("q", q))
         return _unwrapped(self._extended(self._generator.perspective, 0.0, p, q))
 
+    def chord_at_one(self, below: float, above: float) -> float:
+        """The height at 1 of the chord of f from 1 - below to 1 + above: what the paper's risk is.
+
+        The tangent of f at 1 is taken off first: it is a chord of height 0, and without it nothing cancels. The two
+        distances are passed instead of the ends, because 1 + 1e-20 is not a float. (One's own f is evaluated at the
+        floats there are: below distances of about 1e-8 its values near 1 hold few digits.)
+        """
+        if below <= 0.0 or above <= 0.0:
+            return 0.0
+        weight = below / (below + above)
+        return weight * self._excess(above) + above / (below + above) * self._excess(-below)
+
+    def _excess(self, t: float) -> float:
+        """f(1 + t) - c t for t >= -1, with c the generator's slope at 1."""
+        generator = self._generator
+        if t <= -1.0:
+            return self.at_zero + generator.slope_at_one
+        with np.errstate(all="ignore"):  # an overflow here is an answer past the largest float
+            return float(generator.tangent(np.array([1.0 + t]), np.ones(1), np.array([t]))[0])
+
     def __call__(self, p: ArrayLike, q: ArrayLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
         """D_f(P||Q) over the last axis: a float for two laws, an array for batches (leading axes broadcast).
 
@@ -107,7 +132,7 @@ class FDivergence:
         p, q = _laws(p, q)
         nodes = _nodes(weights, p.shape[-1])
         generator = self._generator
-        total = _sum(self._extended(generator.tangent, generator.slope_at_one, p, q), nodes)
+        total = _sum(self._extended(generator.excess, generator.slope_at_one, p, q), nodes)
         equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
         if not np.all(equal):
             total = np.where(equal, total, _sum(self._extended(generator.perspective, 0.0, p, q), nodes))
@@ -135,7 +160,7 @@ class _RatioPerspective:
     at_zero: float
     slope_at_infinity: float
 
-    def __call__(self, p: FloatArray, q: FloatArray) -> FloatArray:
+    def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
         ratio = p / q
         in_range = (ratio > 0) & np.isfinite(ratio)
         values = _values(self.f, np.where(in_range, ratio, 1.0))
@@ -263,18 +288,18 @@ def _unwrapped(values: FloatArray) -> float | FloatArray:
 # The perspectives shipped, on positive p and q of any size.
 
 
-def _log_ratio(p: FloatArray, q: FloatArray) -> FloatArray:
+def _log_ratio(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """log(p/q), exact near p = q and free of overflow: mantissas and exponents are divided apart."""
-    difference = (p - q) / q
+    grown = difference / q
     (mantissa_p, exponent_p), (mantissa_q, exponent_q) = np.frexp(p), np.frexp(q)
     apart = np.log(mantissa_p / mantissa_q) + (exponent_p - exponent_q) * math.log(2)
-    return np.where(np.abs(difference) <= 0.5, np.log1p(difference), apart)
+    return np.where(np.abs(grown) <= 0.5, np.log1p(grown), apart)
 
 
-def _contrast(p: FloatArray, q: FloatArray) -> FloatArray:
+def _contrast(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """(p - q)/(p + q) without the sum that may overflow."""
     larger = np.maximum(p, q)
-    return np.asarray((p - q) / larger / (1 + np.minimum(p, q) / larger))
+    return np.asarray(difference / larger / (1 + np.minimum(p, q) / larger))
 
 
 def _power_series(t: FloatArray, order: float) -> FloatArray:
@@ -293,15 +318,15 @@ class _PowerPerspective:
 
     order: float
 
-    def __call__(self, p: FloatArray, q: FloatArray) -> FloatArray:
+    def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
         if self.order < 0.5:  # order 1 - a is order a with p and q exchanged; no division by a small a is left
-            return _PowerPerspective(1.0 - self.order)(q, p)
+            return _PowerPerspective(1.0 - self.order)(q, p, -difference)
         from scipy.special import exprel  # here, because importing it costs more than most commands do
 
-        t, log_ratio = (p - q) / q, _log_ratio(p, q)
+        t, log_ratio = difference / q, _log_ratio(p, q, difference)
         exponent = (self.order - 1.0) * log_ratio
         grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
-        values = np.asarray((log_ratio * grown - (p - q)) / self.order)
+        values = np.asarray((log_ratio * grown - difference) / self.order)
         near = np.abs(t) * max(1.0, self.order) <= 0.125  # where that cancels, and the series does not
         values[near] = q[near] * _power_series(t[near], self.order)
         return values
@@ -313,34 +338,35 @@ class _Excess:
 
     gamma: float
 
-    def __call__(self, p: FloatArray, q: FloatArray) -> FloatArray:
+    def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
         side = -1.0 if self.gamma < 1 else 1.0
-        return np.maximum(side * (p - self.gamma * q), 0.0)
+        apart = difference if self.gamma == 1 else p - self.gamma * q
+        return np.maximum(side * apart, 0.0)
 
 
 def _relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
-    return p * _log_ratio(p, q)
+    return p * _log_ratio(p, q, p - q)
 
 
 def _reverse_relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
-    return q * _log_ratio(q, p)
+    return q * _log_ratio(q, p, q - p)
 
 
-def _half_difference(p: FloatArray, q: FloatArray) -> FloatArray:
-    return np.abs(p - q) / 2
+def _half_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+    return np.abs(difference) / 2
 
 
-def _squared_root_difference(p: FloatArray, q: FloatArray) -> FloatArray:
-    return np.asarray((p - q) / (np.sqrt(p) + np.sqrt(q))) ** 2
+def _squared_root_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+    return np.asarray(difference / (np.sqrt(p) + np.sqrt(q))) ** 2
 
 
-def _squared_difference(p: FloatArray, q: FloatArray) -> FloatArray:
-    return np.square((p - q) / np.sqrt(q))  # neither p^2 nor p/q is formed
+def _squared_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+    return np.square(difference / np.sqrt(q))  # neither p^2 nor p/q is formed
 
 
-def _entropy_gap(p: FloatArray, q: FloatArray) -> FloatArray:
+def _entropy_gap(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """(p log(p/m) + q log(q/m))/2 with m = (p + q)/2 is m (k(s) + k(-s))/2: p = m (1 + s), q = m (1 - s)."""
-    contrast = _contrast(p, q)
+    contrast = _contrast(p, q, difference)
     return (p / 2 + q / 2) * (_entropy_excess(contrast) + _entropy_excess(-contrast)) / 2
 
 
@@ -354,8 +380,8 @@ def _entropy_excess(t: FloatArray) -> FloatArray:
     return values
 
 
-def _triangular(p: FloatArray, q: FloatArray) -> FloatArray:
-    return np.abs(p - q) * np.abs(_contrast(p, q)) / 2
+def _triangular(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+    return np.abs(difference) * np.abs(_contrast(p, q, difference)) / 2
 
 
 # The divergences shipped.

@@ -10,30 +10,43 @@ projection by the chord of f between r1 and r2, read at 1 [paper, Lemma C.7 (Ruk
 
     risk = (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1)
 
-For the optimal box lambda = gamma, r1 = c1/b, r2 = c2/B, and the value is the minimax risk when mu is alpha-decomposable;
-for Husain's mollifier b = e^(-eps/2), B = e^(eps/2) it is that mechanism's exact worst case [paper, App. F.1]. If
-c2 <= c1 e^eps the identity is eps-LDP, lambda = 1 and the risk is 0. Everything is written with e^(-eps), so that
-epsilon = 1000 neither overflows nor loses digits.
+For the optimal box lambda = gamma, r1 = c1/b, r2 = c2/B, and the value is the minimax risk when mu is alpha-decomposable and
+the family holds the whole band; for Husain's mollifier b = e^(-eps/2), B = e^(eps/2) it is that mechanism's exact worst case
+then [paper, App. F.1]. If c2 <= c1 e^eps the identity is eps-LDP, lambda = 1 and the risk is 0. For any other family or
+reference the formula is an upper bound, and `discreet.worst_case` computes what the sampler really does to its worst client.
+
+The risk depends on 1 - r1 and r2 - 1, which for a large epsilon are far smaller than the rounding of r1 and r2. They are
+computed by themselves, without a difference of nearly equal numbers where lower = 0: with q = e^(-eps) and d = c2 q - c1,
+
+    1 - r1 = alpha d/q,    r2 - 1 = (1 - alpha) d                                                        (optimal box)
+    1 - r1 = (1 - lambda) (1 - c1)/(1 - lambda (1-c1)),    r2 - 1 = (1 - lambda) (c2 - 1)/(1 + lambda (c2-1))       (any box)
+
+so that the digits hold until e^(-eps) itself underflows, past epsilon = 708.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import NON_NEGATIVE, POSITIVE, ImpossibleError
+from discreet.errors import POSITIVE, DiscreetError
 from discreet.families.band import Bounds
 
 
+@runtime_checkable
 class Family(Protocol):
-    """What the closed forms need: the band's bounds, and whether its reference is alpha-decomposable."""
+    """What the closed forms need: the band's bounds, and whether they are all there is to say of the family."""
 
     @property
     def bounds(self) -> Bounds: ...
     @property
-    def decomposable(self) -> bool: ...
+    def decomposable(self) -> bool:
+        """Whether the reference is known to be alpha-decomposable: sets of mass alpha cover the space evenly."""
+
+    @property
+    def fills_band(self) -> bool:
+        """Whether the family holds every law within its bounds."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,7 @@ class Constants:
     """The paper's constants of a band and a box around its reference [paper, Def. C.1].
 
     `gamma` is the largest weight lambda with lambda P + (1 - lambda) mu in the box for every client: 1 for the identity.
+    `below` is 1 - r1 and `above` is r2 - 1, to all digits.
     """
 
     alpha: float
@@ -49,14 +63,21 @@ class Constants:
     r1: float
     r2: float
     gamma: float
+    below: float
+    above: float
 
 
 @dataclass(frozen=True)
 class Risk:
-    """A worst-case divergence. `tight`: the value is exact; otherwise it is an upper bound. `float(risk)` works."""
+    """A worst-case divergence; `float(risk)` works.
+
+    `tight`: no epsilon-LDP sampler has a smaller worst case over the family (for a baseline: the value is its own, exactly).
+    Otherwise the value is an upper bound. `attained`: some client of the sampler really has this divergence.
+    """
 
     value: float
     tight: bool
+    attained: bool = True
 
     def __float__(self) -> float:
         return self.value
@@ -78,106 +99,65 @@ def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
     epsilon = check_epsilon(epsilon)
     alpha, shrink = bounds.alpha, math.exp(-epsilon)
     if is_identity(bounds, epsilon):
-        return Constants(alpha, bounds.lower, bounds.lower / shrink if shrink else math.inf, 1.0, 1.0, 1.0)
+        top = bounds.lower / shrink if shrink else math.inf
+        return Constants(alpha, bounds.lower, top, 1.0, 1.0, 1.0, 0.0, 0.0)
     upper = 1.0 / (alpha + (1.0 - alpha) * shrink)
     gamma = -math.expm1(-epsilon) / (
         -math.expm1(-epsilon) * (1.0 - bounds.lower) + (bounds.upper - bounds.lower) * shrink
     )
     r1 = bounds.lower / (upper * shrink) if bounds.lower else 0.0
-    return Constants(alpha, upper * shrink, upper, r1, bounds.upper / upper, gamma)
+    room = bounds.upper * shrink - bounds.lower  # not an identity: positive
+    below = alpha * room / shrink if bounds.lower else 1.0
+    above = (bounds.upper - 1.0) / (bounds.upper - bounds.lower) * room
+    return Constants(alpha, upper * shrink, upper, r1, bounds.upper / upper, gamma, below, above)
 
 
 def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     """The constants of Husain's ball around the reference: b = e^(-eps/2), B = e^(eps/2)."""
     half = check_epsilon(epsilon) / 2.0
-    from_below = -math.expm1(-half) / (1.0 - bounds.lower)
-    # (B - 1)/(c2 - 1), written so that a large epsilon cannot overflow; a single outcome (c2 = 1) leaves no constraint
-    room = (bounds.upper - 1.0) * math.exp(-half)
-    from_above = -math.expm1(-half) / room if room > 0 else math.inf
-    gamma = min(1.0, from_below, from_above)
-    r1 = bounds.lower / ((1.0 - gamma) + gamma * bounds.lower) if bounds.lower else 0.0
+    b, B = math.exp(-half), math.exp(half) if half < 700.0 else math.inf
+    # 1 - lambda for the largest lambda that fits from below and from above; a single outcome (c2 = 1) leaves no constraint
+    from_below = (b - bounds.lower) / (1.0 - bounds.lower)
+    from_above = (bounds.upper - B) / (bounds.upper - 1.0) if bounds.upper > 1.0 else 0.0
+    left = max(0.0, from_below, from_above)
+    gamma = 1.0 - left
+    r1 = bounds.lower / (left + gamma * bounds.lower) if bounds.lower else 0.0
     r2 = bounds.upper / (1.0 + gamma * (bounds.upper - 1.0))
-    return Constants(bounds.alpha, math.exp(-half), math.exp(half) if half < 700.0 else math.inf, r1, r2, gamma)
+    below = left * (1.0 - bounds.lower) / (left + gamma * bounds.lower) if left else 0.0
+    above = left * (bounds.upper - 1.0) / (1.0 + gamma * (bounds.upper - 1.0))
+    return Constants(bounds.alpha, b, B, r1, r2, gamma, below, above)
 
 
-def chord_at_one(f: FDivergence, r1: float, r2: float) -> float:
-    """(1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1): the height at 1 of the chord of f from r1 to r2."""
-    if r2 <= 1.0 or r1 >= 1.0:  # the ratio dP/dQ is 1 everywhere: nothing is lost
-        return 0.0
-    weight = (1.0 - r1) / (r2 - r1)
-    return max(0.0, weight * float(f.f(r2)) + (1.0 - weight) * float(f.f(r1)))
+def formula_risk(constants: Constants, divergence: str | FDivergence) -> float:
+    """(1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1): an upper bound for every band, whatever its reference."""
+    return divergences.divergence(divergence).chord_at_one(constants.below, constants.above)
+
+
+def formula_is_exact(family: Family) -> bool:
+    """Whether the formula for the optimal box is the family's minimax risk [paper, Thm C.4], and not only an upper bound."""
+    return family.fills_band and family.decomposable
 
 
 def minimax_risk(family: Family, *, epsilon: float, divergence: str | FDivergence) -> Risk:
-    """The smallest worst-case divergence that any epsilon-LDP sampler can have on the family.
+    """The smallest worst-case divergence that any epsilon-LDP sampler can have on the family, by the paper's formula.
 
-    Exact when the reference is alpha-decomposable (always on the simplex and on continuous spaces). Otherwise no formula
-    is known, and the value returned is the upper bound that the optimal box attains; `.tight` says which.
+    Exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose reference is
+    alpha-decomposable. Elsewhere no formula is known, and the value is an upper bound that no sampler here need attain: the
+    formula for the band that encloses the family. `OptimalSampler.risk` says what Q* itself attains, which is less.
+
+    Args:
+        family: who the clients may be.
+        epsilon: the privacy budget, in (0, inf).
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+    Returns:
+        A `Risk`.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, an unknown divergence.
     """
+    if not isinstance(family, Family):
+        raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
     constants = optimal_constants(family.bounds, epsilon)
-    value = chord_at_one(divergences.divergence(divergence), constants.r1, constants.r2)
-    return Risk(value, family.decomposable or value == 0.0)
-
-
-def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
-    """The smallest epsilon whose minimax risk is at most `risk`; 0.0 when publishing a draw of mu is good enough."""
-    bounds = family.bounds
-    identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
-    return _epsilon_reaching(optimal_constants, bounds, divergence, risk, identity_at)
-
-
-def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
-    """The smallest epsilon at which Husain's mollifier around the reference promises `risk`: what `epsilon_for` saves against.
-
-    Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
-    """
-    bounds = family.bounds
-    identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
-    return _epsilon_reaching(mollifier_constants, bounds, divergence, risk, identity_at)
-
-
-def _epsilon_reaching(
-    constants: Callable[[Bounds, float], Constants],
-    bounds: Bounds,
-    divergence: str | FDivergence,
-    risk: float,
-    identity_at: float,
-) -> float:
-    """The smallest epsilon with chord <= risk for boxes whose chord falls with epsilon, and is 0 from `identity_at` on."""
-    target = NON_NEGATIVE.check("risk", risk, "a divergence is at least 0")
-    f = divergences.divergence(divergence)
-
-    def at(epsilon: float) -> float:
-        found = constants(bounds, epsilon)
-        return chord_at_one(f, found.r1, found.r2)
-
-    if chord_at_one(f, bounds.lower, bounds.upper) <= target:
-        return 0.0
-    if bounds.lower == 0.0 and math.isinf(f.at_zero):
-        raise ImpossibleError(
-            f"no epsilon reaches {f.name} = {target:g}: f(0) is infinite and the family holds laws with disjoint supports, "
-            "so every epsilon-LDP sampler has infinite risk; use a bounded divergence such as 'tv', or a Band with lower > 0"
-        )
-    if math.isfinite(identity_at):
-        return _smallest(at, target, 0.0, identity_at)
-    if target == 0.0:
-        raise ImpossibleError(
-            f"no epsilon reaches {f.name} = 0 on a family with lower = 0; ask for a positive risk, or use a Band with lower > 0"
-        )
-    high = 1.0
-    while at(high) > target:
-        high *= 2.0
-    return _smallest(at, target, 0.0, high)
-
-
-def _smallest(at: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """The smallest float in (low, high] with at(x) <= target, for a non-increasing function with at(high) <= target."""
-    from scipy.optimize import brentq  # here, because importing it costs more than most commands do
-
-    tiny = 1e-300
-    if at(high) < target:
-        high = float(brentq(lambda x: at(x) - target, max(low, tiny), high, xtol=1e-300, rtol=1e-15))
-    step = math.ulp(high)
-    while at(high) > target:  # the root finder may stop a few units short of the side that keeps the promise
-        high, step = high + step, 2.0 * step
-    return high
+    exact = formula_is_exact(family) or is_identity(family.bounds, epsilon)
+    return Risk(formula_risk(constants, divergence), exact, exact)

@@ -2,9 +2,14 @@
 
 The class is the same for (c1, c2, h) and (c1/t, c2/t, t h), so the reference is always taken as a probability measure
 [paper, eq. (normalizationCond)]. With c1 >= 1 or c2 <= 1 the class is empty or holds mu alone; both are refused by name.
+
+Where mu has atoms a bound may be one that no member attains: if all other outcomes are at c1, an outcome of mass m has density
+c1 + (1 - c1)/m and no more, and at least c2 - (c2 - 1)/m. The class is the same for the attained bounds, and the answers must be.
+Both are extreme at the smallest atom, and since that has mass at most 1/2, moving one bound in never makes the other one move.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 
@@ -38,3 +43,13 @@ def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -
             f"{take}"
         )
     return Bounds(lower, upper)
+
+
+def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
+    """The bounds that members of the band really attain when the smallest atom of the reference has this mass."""
+    lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
+    most = lower + (1 - lower) / least_mass
+    least = upper - (upper - 1) / least_mass
+    if upper > most:
+        return Bounds(bounds.lower, float(most))
+    return Bounds(float(least), bounds.upper) if lower < least else bounds

@@ -1,6 +1,6 @@
 """Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density [paper, eq. (possibleDensityAssumption)].
 
-The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact [paper, Thm 3.3].
+The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3].
 Where the class holds infinitely many mutually singular laws, every epsilon-LDP sampler has the largest risk there is
 [paper, Prop. 3.2], and the constructor says so instead of building something useless.
 
@@ -82,6 +82,11 @@ class ContinuousFamily(abc.ABC):
     @property
     def decomposable(self) -> bool:
         """Always: a reference without atoms can be cut into sets of any mass [paper, App. C.4.2]."""
+        return True
+
+    @property
+    def fills_band(self) -> bool:
+        """Whether the family holds every law of its band."""
         return True
 
     @property

@@ -3,13 +3,15 @@
 The general theorem is exact when mu is alpha-decomposable [paper, Thm C.4]: sets of mass exactly alpha cover the space
 evenly. On a finite space that says: the constant vector alpha is a mixture of indicators of sets A with mu(A) = alpha.
 For a uniform mu on k outcomes this holds exactly when alpha k is a whole number (sets of alpha k outcomes, chosen
-cyclically), so always for the simplex. For other references it is decided by a linear programme on up to
-`LARGEST_ENUMERATED` outcomes; past that it is not claimed.
+cyclically), so always for the simplex. For other references it is decided on up to `LARGEST_ENUMERATED` outcomes, by whole
+numbers in the end; past that it is not claimed. Masses that differ from alpha by a factor within `_SAME_MASS` of 1 count as
+alpha, as they would have to if weights such as 0.1 are to be divided evenly at all; the risk differs by no more than that.
 """
 
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -17,12 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError, check_count
-from discreet.families.band import Bounds, normalised_bounds
+from discreet.families.band import Bounds, attained_bounds, normalised_bounds
 from discreet.families.laws import as_floats, checked_laws, law_of_counts
+from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
 
 LARGEST_ENUMERATED = 12
 LARGEST_DOMAIN = 2**40  # so that every outcome can have its share of 2^62
 _ROUNDING = 1e-9
+_SAME_MASS = 1e-12
+_LARGEST_DENOMINATOR = 1 << 16  # vertices of 0/1 systems in 12 unknowns have denominators of at most 3,645
 
 
 class FiniteFamily(Protocol):
@@ -40,6 +45,8 @@ class FiniteFamily(Protocol):
 
     @property
     def decomposable(self) -> bool: ...
+    @property
+    def fills_band(self) -> bool: ...
     def named(self, numbers: NDArray[np.int64]) -> Any: ...
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
 
@@ -127,6 +134,11 @@ class _FiniteBase:
         """Names of the outcomes, or None when they are the numbers 0..size-1."""
         return self._outcomes.labels
 
+    @property
+    def fills_band(self) -> bool:
+        """Whether the family holds every law of its band: it does."""
+        return True
+
     def law(self, *, records: Iterable[Any] | None = None, counts: ArrayLike | None = None) -> NDArray[np.float64]:
         """The law a client holds: the relative frequencies of its records, or of counts (..., size) with one row a client."""
         if (records is None) == (counts is None):
@@ -190,7 +202,8 @@ class Simplex(_FiniteBase):
 class Band(_FiniteBase):
     """The laws with lower mu <= P <= upper mu, where mu is `weights` normalised [paper, Def. C.1].
 
-    `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper.
+    `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no law attains is moved in to
+    the one that is: `Band([1, 1], lower=0.5, upper=3)` holds the same laws as upper=1.5, and is the same band.
     """
 
     def __init__(self, weights: ArrayLike, *, lower: float, upper: float, labels: Sequence[Any] | None = None) -> None:
@@ -205,12 +218,20 @@ class Band(_FiniteBase):
         self._outcomes = _Outcomes(raw.size if labels is None else labels, "labels")
         if self.size != raw.size:
             raise DiscreetError(f"labels has {self.size} names for {raw.size} weights; give one for each")
-        self.bounds = normalised_bounds(lower, upper)
         scaled = raw / raw.max()  # so that the sum cannot overflow
+        self.bounds = self._attained(normalised_bounds(lower, upper), scaled)
         self._mu = scaled / scaled.sum()
         self._mu.setflags(write=False)
         if not (self._mu > 0).all():
             raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
+
+    def _attained(self, given: Bounds, weights: NDArray[np.float64]) -> Bounds:
+        if self.size == 1:
+            raise DiscreetError("weights has one entry: there is one law on one outcome, and nothing to keep private")
+        least = float(weights.min())
+        if not least:
+            raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
+        return attained_bounds(given, Fraction(least) / Fraction(math.fsum(weights)))
 
     @cached_property
     def reference(self) -> float | NDArray[np.float64]:
@@ -222,8 +243,16 @@ class Band(_FiniteBase):
         """Whether mu is known to be alpha-decomposable, so that the risk formula is exact and not only an upper bound."""
         alpha = self.bounds.alpha
         if isinstance(self.reference, float):
-            return abs(alpha * self.size - round(alpha * self.size)) <= _ROUNDING
+            return math.isclose(alpha * self.size, round(alpha * self.size), rel_tol=_SAME_MASS)
         return self.size <= LARGEST_ENUMERATED and _covers_evenly(self._mu, alpha)
+
+    @property
+    def worst_members(self) -> WorstMembers | None:
+        """The vertices, one of which every box around mu serves worst; None where they are too many."""
+        lower, upper = self.bounds.lower, self.bounds.upper
+        if isinstance(self.reference, float):
+            return lambda levels: uniform_vertex(self.size, lower, upper)
+        return None if self.size > LARGEST_ENUMERATED else lambda levels: vertices(self._mu, lower, upper)
 
     def contains(self, p: ArrayLike) -> bool:
         """Whether every given law obeys the band, up to rounding (what is not a law is an error)."""
@@ -247,16 +276,23 @@ class Band(_FiniteBase):
 
 
 def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
-    """Whether sets of mass alpha can be mixed so that every outcome is covered with probability exactly alpha."""
+    """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (with probability alpha, then).
+
+    Which sets have that mass is decided first; the rest is about zeros and ones: is (1, ..., 1) in the cone of their
+    indicators? The solver proposes a vertex, and fractions check it: a solver's tolerance proves nothing.
+    """
     from scipy.optimize import linprog  # here, because importing it costs more than most commands do
 
     members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
-    sets = members[np.abs(members @ mu - alpha) <= _ROUNDING]
+    sets = members[np.abs(members @ mu - alpha) <= _SAME_MASS * alpha]
     if not len(sets):
         return False
-    equations = np.vstack([sets.T, np.ones(len(sets))])
-    found = linprog(np.zeros(len(sets)), A_eq=equations, b_eq=np.append(np.full(mu.size, alpha), 1.0), method="highs")
-    return bool(found.status == 0)
+    found = linprog(np.zeros(len(sets)), A_eq=sets.T, b_eq=np.ones(mu.size), method="highs-ds")
+    if found.status != 0:
+        return False
+    shares = [Fraction(float(share)).limit_denominator(_LARGEST_DENOMINATOR) for share in found.x]
+    covered = [sum(share for share, members in zip(shares, column, strict=True) if members) for column in sets.T]
+    return min(shares) >= 0 and all(times == 1 for times in covered)
 
 
 def _counted(labels: Iterable[Any]) -> dict[Any, int]:

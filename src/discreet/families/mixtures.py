@@ -12,6 +12,9 @@ and its terms are also a recipe for drawing from h: a radius in the ball, or rho
 
 Laplace, |centre|_1 <= rho, scale s along each axis: |x - c|_1 and |x|_1 differ by at most rho, so around the public law
 h = Laplace(0, s) the band is e^(-rho/s) <= p/h <= e^(rho/s) in every dimension alike.
+
+Mixtures are not all of that band: the paper's formula is an upper bound for them, and no closed form of their minimax risk is
+known [paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
 """
 
 import math
@@ -27,6 +30,7 @@ from discreet.families.band import normalised_bounds
 from discreet.families.charts import Cartesian, Chart, Identity, Polar, Spherical
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, as_box, refuse_singular
 from discreet.families.kernels import GAUSSIAN, LAPLACE, Kernel, Mixture, laplace_cdf
+from discreet.families.worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
 from discreet.quadrature import Panels, measured, subdivided
 
 Floats = NDArray[np.float64]
@@ -57,6 +61,11 @@ class _Mixtures(ContinuousFamily):
             raise DiscreetError(
                 f"box = {self.box} holds next to nothing of the reference, which lies within {reach:g} of the origin"
             )
+
+    @property
+    def fills_band(self) -> bool:
+        """No: mixtures are only a part of it, so the formula for the band is an upper bound for them."""
+        return False
 
     def mixture(self, weights: ArrayLike, means: ArrayLike) -> Mixture:
         """The member with these weights and centres, restricted to the family's box where it has one."""
@@ -121,6 +130,19 @@ class GaussianMixtures(_Mixtures):
                 "DensityBand around a public law, whose bounds need not grow with the dimension"
             )
         self.bounds = normalised_bounds(0.0, 1.0, math.exp(self._log_upper))
+
+    @property
+    def worst_members(self) -> WorstMembers | None:
+        """One kernel at distance `radius`, on all of R^dim or on an interval about 0; elsewhere none is proved."""
+        radius = self.radius / self.scale
+        if self.box is None:
+            if self.dim == 1:
+                return gaussian_on_line(radius, self._log_upper, None)
+            return gaussian_in_space(self.dim, radius, self._log_upper)
+        low, high = self.box[0]
+        if self.dim > 1 or low != -high or high < self.radius:
+            return None
+        return gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_envelope(x) - self._log_upper
@@ -302,6 +324,11 @@ class LaplaceMixtures(_Mixtures):
                 f"c2 = e^{most:g} would overflow: the box holds next to nothing of some members; widen it"
             )
         self.bounds = normalised_bounds(math.exp(least), math.exp(most))
+
+    @property
+    def worst_members(self) -> WorstMembers | None:
+        """One kernel at a corner of the ball, on all of R^dim; on a box none is proved."""
+        return laplace_on_line(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._height - LAPLACE.size(x) / self.scale

@@ -19,7 +19,8 @@ from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.sampler import Client, Sampler
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
-from discreet.tradeoff import Constants, Risk, minimax_risk, optimal_constants
+from discreet.tradeoff import Constants, Risk, optimal_constants
+from discreet.worst_case import sampler_risk
 
 
 @final
@@ -52,8 +53,8 @@ class LinearSampler(Sampler):
         return self.box.mix(self._laws(p), self._mixing)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """The same worst case as the optimal sampler's: extreme clients are mapped alike."""
-        return minimax_risk(self.family, epsilon=self._box_epsilon, divergence=divergence)
+        """The worst case over the family: the optimal sampler's where that is tight (extreme clients are mapped alike)."""
+        return sampler_risk(self.family, self.constants, self._box_epsilon, divergence, self._mixing)
 
     def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Any:
         """One private sample for each raw record (drawn by the client from its own law): k-ary randomised response.

@@ -15,15 +15,15 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex
 from discreet.families.band import Bounds
 from discreet.families.laws import as_floats, is_law, refuse_bad_law
 from discreet.mechanisms.atoms import How
 from discreet.mechanisms.sampler import ProjectingSampler
-from discreet.tradeoff import Constants, Risk, chord_at_one, mollifier_constants
+from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants
+from discreet.worst_case import sampler_risk
 
 _SMALLEST = 1e-300
 
@@ -78,14 +78,13 @@ class MollifierSampler(ProjectingSampler):
         return mollifier_constants(self.bounds, self._box_epsilon)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """The exact worst case on the simplex and for a decomposable band around its own mu; else an upper bound."""
-        value = chord_at_one(divergences.divergence(divergence), self.constants.r1, self.constants.r2)
-        exact = isinstance(self.family, Simplex) or (
-            isinstance(self.family, (Band, ContinuousFamily))
-            and self._own_reference is None
-            and self.family.decomposable
-        )
-        return Risk(value, exact or value == 0.0)
+        """The worst case of this sampler over the family; exact where `.tight`, else an upper bound. (Not the smallest there
+        is: that is the optimal sampler's.)"""
+        if self._own_reference is None:
+            found = sampler_risk(self.family, self.constants, self._box_epsilon, divergence)
+            return Risk(found.value, found.attained, found.attained)
+        exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
+        return Risk(formula_risk(self.constants, divergence), exact, exact)
 
     def _identity(self) -> tuple[Any, ...]:
         own = None if self._own_reference is None else self._own_reference.tobytes()

@@ -206,7 +206,7 @@ def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw:
     """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 h, c2 h) [paper, Prop. C.8]."""
     bounds = family.bounds
     lower = max(bounds.lower, 1e-12 * bounds.upper)
-    constants = Constants(bounds.alpha, lower, bounds.upper, 1.0, 1.0, 1.0)
+    constants = Constants(bounds.alpha, lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideFamilyWarning)
         return OutputSolver(family, constants, math.log(bounds.upper / lower) + 1e-9, None).law(p)

@@ -1,0 +1,153 @@
+"""What a sampler costs its worst client, and the smallest epsilon at which that is little enough.
+
+On the simplex, on a `DensityBand` and wherever the reference of a `Band` is alpha-decomposable the paper's formula is the answer, and
+it is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound; where the worst members are known
+(`discreet.families.worst_members`) the sampler is applied to them instead, with the box that it draws from.
+
+Growing epsilon widens the optimal box on both sides, so the worst case of Q* falls with epsilon and can be inverted.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from discreet import divergences
+from discreet.divergences import FDivergence
+from discreet.errors import NON_NEGATIVE, DiscreetError, ImpossibleError
+from discreet.families.band import Bounds
+from discreet.families.worst_members import WorstMembers
+from discreet.projection import Affine, Box
+from discreet.tradeoff import (
+    Constants,
+    Family,
+    Risk,
+    formula_is_exact,
+    formula_risk,
+    mollifier_constants,
+    optimal_constants,
+)
+
+_ROUNDS = 8  # of moving the atoms' ends to the kinks; two or three are enough
+_SETTLED = 1e-13
+_LOST_IN_ROUNDING = 1e-12  # of a divergence summed over atoms
+_TINY = 1e-300
+
+
+def sampler_risk(
+    family: Family, constants: Constants, epsilon: float, divergence: str | FDivergence, mixing: Affine | None = None
+) -> Risk:
+    """The worst case of the projection onto a box around the family's reference, or of the mixing into it.
+
+    `tight` where the paper's formula is exact for the family; whoever is not minimax there speaks of itself alone.
+    """
+    formula = formula_risk(constants, divergence)
+    if formula_is_exact(family) or not (constants.below > 0.0 and constants.above > 0.0):
+        return Risk(formula, True)
+    members: WorstMembers | None = getattr(family, "worst_members", None)
+    if members is None:
+        return Risk(formula, False, attained=False)
+    own = _at_worst_members(members, constants, epsilon, divergences.divergence(divergence), mixing)
+    if own <= _LOST_IN_ROUNDING:
+        return Risk(formula, False, attained=False)
+    return Risk(min(own, formula), False)
+
+
+def _at_worst_members(
+    members: WorstMembers, constants: Constants, epsilon: float, f: FDivergence, mixing: Affine | None
+) -> float:
+    """The largest divergence of a worst member from its output."""
+    scale = 1.0
+    for _ in range(_ROUNDS):
+        bounds = (constants.b, min(constants.B, 1.0 / _TINY))  # where p is clipped, and where p = q, at which f may have a kink
+        reference, laws = members([math.log(max(bound * times, _TINY)) for bound in bounds for times in (scale, 1.0)])
+        box = Box.around(reference, reference.size, constants, epsilon)
+        if mixing is not None:
+            return float(np.max(f(laws, box.mix(laws, mixing))))
+        before, scale = scale, float(box.scale(laws[0]))
+        if len(laws) > 1 or not scale > 0.0 or abs(scale - before) <= _SETTLED * scale:
+            break
+    return float(np.max(f(laws, box.project(laws))))
+
+
+def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
+    """The smallest epsilon at which the worst case of the optimal sampler is at most `risk`.
+
+    Where the risk is tight, no other epsilon-LDP sampler needs less. 0.0 when publishing a draw of the reference is good enough.
+
+    Args:
+        family: who the clients may be.
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
+        risk: the largest divergence that may be lost, at least 0.
+
+    Returns:
+        The budget, as a float that keeps the promise.
+
+    Raises:
+        ImpossibleError: where no epsilon reaches the risk.
+        DiscreetError: for something that is no family, or a risk that is none.
+    """
+    bounds = _bounds(family)
+    identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
+    return _epsilon_reaching(optimal_constants, family, divergence, risk, identity_at)
+
+
+def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
+    """The smallest epsilon at which Husain's mollifier around the reference promises `risk`: what `epsilon_for` saves against.
+
+    Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
+    """
+    bounds = _bounds(family)
+    identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
+    return _epsilon_reaching(mollifier_constants, family, divergence, risk, identity_at)
+
+
+def _bounds(family: Family) -> Bounds:
+    if not isinstance(family, Family):
+        raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
+    return family.bounds
+
+
+def _epsilon_reaching(
+    constants: Callable[[Bounds, float], Constants],
+    family: Family,
+    divergence: str | FDivergence,
+    risk: float,
+    identity_at: float,
+) -> float:
+    """The smallest epsilon with a worst case of at most `risk` for boxes whose worst case falls with epsilon, to 0 at `identity_at`."""
+    target = NON_NEGATIVE.check("risk", risk, "a divergence is at least 0")
+    f, bounds = divergences.divergence(divergence), family.bounds
+
+    def at(epsilon: float) -> float:
+        return float(sampler_risk(family, constants(bounds, epsilon), epsilon, f))
+
+    if at(_TINY) <= target:
+        return 0.0
+    if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(at(1.0)):
+        raise ImpossibleError(
+            f"no epsilon reaches {f.name} = {target:g}: f(0) is infinite and the family holds laws with disjoint supports, "
+            "so every epsilon-LDP sampler has infinite risk; use a bounded divergence such as 'tv', or a Band with lower > 0"
+        )
+    if math.isfinite(identity_at):
+        return _smallest(at, target, identity_at)
+    if target == 0.0:
+        raise ImpossibleError(
+            f"no epsilon reaches {f.name} = 0 on a family with lower = 0; ask for a positive risk, or use a Band with lower > 0"
+        )
+    high = 1.0
+    while at(high) > target:
+        high *= 2.0
+    return _smallest(at, target, high)
+
+
+def _smallest(at: Callable[[float], float], target: float, high: float) -> float:
+    """The smallest float up to `high` with at(x) <= target, for a non-increasing function with at(high) <= target."""
+    from scipy.optimize import brentq  # here, because importing it costs more than most commands do
+
+    if at(high) < target:
+        high = float(brentq(lambda x: at(x) - target, _TINY, high, xtol=1e-300, rtol=1e-15))
+    step = math.ulp(high)
+    while at(high) > target:  # the root finder may stop a few units short of the side that keeps the promise
+        high, step = high + step, 2.0 * step
+    return high
