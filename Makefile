@@ -26,6 +26,7 @@ bench: $(READY) $(COMPILED)
 	$(BIN)/python -m benchmarks
 
 soak: $(READY) $(COMPILED)
+	$(BIN)/python -m tests.theorems.bands --bands 2000
 	$(BIN)/python -m tests.ledger.kills --kills 1000
 	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
 

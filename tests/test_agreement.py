@@ -295,3 +295,12 @@ def test_many_fields_are_read_in_time_that_grows_with_their_number() -> None:
     with pytest.raises(DiscreetError, match="gives 'field 1999' twice"):
         agreement._once([*fields, (Name("field 1999"), 2)])
     assert compared < 10 * len(fields)
+
+
+def test_an_agreement_on_bounds_that_no_law_attains_names_another_mechanism() -> None:
+    """Band([1, 1], .5, 3) holds the laws of (.5, 1.5) and is released as such: an older agreement on the loose bounds is not that."""
+    made = Agreement.of(OptimalSampler(Band([1, 1], lower=0.5, upper=3.0), epsilon=1.0))
+    assert (made.family.lower, made.family.upper) == (0.5, 1.5)
+    older = replace(made.family, upper=3.0)
+    with pytest.raises(DiscreetError, match="no law attains both"):
+        older.family()

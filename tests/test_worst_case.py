@@ -88,7 +88,11 @@ def test_a_corner_is_the_worst_centre_of_laplace_mixtures(centres: list[float]) 
 
 @pytest.mark.parametrize(
     "family",
-    [dc.GaussianMixtures(1, box=(-1.0, 4.0)), dc.GaussianMixtures(2, box=(-3.0, 3.0)), dc.LaplaceMixtures(1, box=(-2.0, 2.0))],
+    [
+        dc.GaussianMixtures(1, box=(-1.0, 4.0)),
+        dc.GaussianMixtures(2, box=(-3.0, 3.0)),
+        dc.LaplaceMixtures(1, box=(-2.0, 2.0)),
+    ],
 )
 def test_where_nothing_is_proved_the_band_is_the_bound(family: Any) -> None:
     risk = dc.OptimalSampler(family, epsilon=0.5).risk("tv")
@@ -112,7 +116,7 @@ def test_digits_hold_at_every_epsilon(name: str, epsilon: float) -> None:
     with mpmath.workdps(400):
         k, q = mpmath.mpf(10), mpmath.exp(-mpmath.mpf(epsilon))
         r2 = 1 + (k - 1) * q
-        f = {
+        f: Any = {
             "kl": lambda x: x * mpmath.log(x) if x else mpmath.mpf(0),
             "tv": lambda x: abs(x - 1) / 2,
             "hellinger": lambda x: (1 - mpmath.sqrt(x)) ** 2,
@@ -143,7 +147,9 @@ def test_a_band_near_the_identity_keeps_its_digits() -> None:
 
 def test_a_tiny_risk_takes_the_epsilon_it_takes() -> None:
     assert dc.epsilon_for(dc.Simplex(10), divergence="kl", risk=1e-20) == pytest.approx(math.log(9e20), rel=1e-12)
-    assert mollifier_epsilon_for(dc.Simplex(10), divergence="kl", risk=1e-20) == pytest.approx(2 * math.log(0.9e20), rel=1e-9)
+    assert mollifier_epsilon_for(dc.Simplex(10), divergence="kl", risk=1e-20) == pytest.approx(
+        2 * math.log(0.9e20), rel=1e-9
+    )
 
 
 def test_a_band_that_is_not_decomposable_has_no_exact_zero() -> None:

@@ -112,7 +112,13 @@ class FamilyTerms:
         assert self.upper is not None
         if self.size <= _LARGEST_TRIED:
             uniform = Band(np.ones(self.size), lower=self.lower, upper=self.upper, labels=self.names)
-            if FamilyTerms.of(uniform).weights == self.weights:
+            terms = FamilyTerms.of(uniform)
+            if terms.weights == self.weights:
+                if (terms.lower, terms.upper) != (self.lower, self.upper):
+                    raise DiscreetError(
+                        f"the agreement has bounds {self.lower:g} and {self.upper:g}, of which no law attains both: those of the "
+                        f"same laws are {terms.lower:g} and {terms.upper:g}, with another box; make a new agreement"
+                    )
                 return uniform
         raise DiscreetError("the agreement holds a digest of its weights; pass the family it was made with")
 

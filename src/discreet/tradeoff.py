@@ -116,11 +116,12 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     """The constants of Husain's ball around the reference: b = e^(-eps/2), B = e^(eps/2)."""
     half = check_epsilon(epsilon) / 2.0
     b, B = math.exp(-half), math.exp(half) if half < 700.0 else math.inf
-    # 1 - lambda for the largest lambda that fits from below and from above; a single outcome (c2 = 1) leaves no constraint
-    from_below = (b - bounds.lower) / (1.0 - bounds.lower)
+    # the largest lambda that fits from below and from above, and 1 - lambda: each is the small one at one end of epsilon.
+    # (B - 1)/(c2 - 1) is written so that a large epsilon cannot overflow; a single outcome (c2 = 1) leaves no constraint
+    room = (bounds.upper - 1.0) * b
+    gamma = min(1.0, -math.expm1(-half) / (1.0 - bounds.lower), -math.expm1(-half) / room if room > 0 else math.inf)
     from_above = (bounds.upper - B) / (bounds.upper - 1.0) if bounds.upper > 1.0 else 0.0
-    left = max(0.0, from_below, from_above)
-    gamma = 1.0 - left
+    left = max(0.0, (b - bounds.lower) / (1.0 - bounds.lower), from_above)
     r1 = bounds.lower / (left + gamma * bounds.lower) if bounds.lower else 0.0
     r2 = bounds.upper / (1.0 + gamma * (bounds.upper - 1.0))
     below = left * (1.0 - bounds.lower) / (left + gamma * bounds.lower) if left else 0.0

@@ -59,7 +59,10 @@ def _at_worst_members(
     """The largest divergence of a worst member from its output."""
     scale = 1.0
     for _ in range(_ROUNDS):
-        bounds = (constants.b, min(constants.B, 1.0 / _TINY))  # where p is clipped, and where p = q, at which f may have a kink
+        bounds = (
+            constants.b,
+            min(constants.B, 1.0 / _TINY),
+        )  # where p is clipped, and where p = q, at which f may have a kink
         reference, laws = members([math.log(max(bound * times, _TINY)) for bound in bounds for times in (scale, 1.0)])
         box = Box.around(reference, reference.size, constants, epsilon)
         if mixing is not None:

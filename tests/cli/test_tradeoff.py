@@ -74,7 +74,7 @@ def test_a_band_reaches_risk_zero_or_says_why_not(
         assert "no epsilon reaches kl = 0" in refusal("tradeoff", *arguments)
         return
     found = record(run, *arguments)
-    low, high = float(lower), float(upper or 0.2 + 0.8 * 8)  # with the others at 0.2, an outcome has no more
+    low, high = float(lower), float(upper or 6.6)  # with the others at 0.2, an outcome has no more
     assert (found["family"]["lower"], found["family"]["upper"]) == (low, high)
     (row,) = found["budgets"]
     assert row["optimal"] == pytest.approx(np.log(high / low))
@@ -92,7 +92,7 @@ def test_upper_bounds_are_marked_and_exact_values_are_not(run: Run) -> None:
         "risks"
     ]
     assert row["optimal"]["tight"] is False
-    assert row["optimal"]["attained"] == pytest.approx(0.1933, abs=5e-5)
+    assert row["attained"] == pytest.approx(0.1933, abs=5e-5)
     assert row["mollifier"] == {"value": pytest.approx(0.1864, abs=5e-5), "tight": True}
 
 

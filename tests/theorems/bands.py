@@ -46,7 +46,11 @@ def generated(rng: np.random.Generator) -> Case:
         case _:
             weights = 10.0 ** rng.uniform(-6.0, 0.0, size)
     lower = float(rng.choice([0.0, 0.0, 0.25, 0.5, rng.uniform(0.0, 0.99)]))
-    upper = float(rng.choice([1.2, 1.5, 2.0, size, size / rng.integers(1, size + 1) + 1e-3, 1.0 + rng.exponential(2.0), 1e3, 1e10]))
+    upper = float(
+        rng.choice(
+            [1.2, 1.5, 2.0, size, size / rng.integers(1, size + 1) + 1e-3, 1.0 + rng.exponential(2.0), 1e3, 1e10]
+        )
+    )
     return Case(weights.tolist(), lower, max(upper, 1.0 + 1e-3), float(rng.choice([0.1, 0.5, 1.0, 2.0, 4.0])))
 
 
@@ -106,7 +110,11 @@ def complaint(case: Case) -> str | None:
             return f"{name} = {risk} is below the optimum {optimum}"
         if risk.tight and risk.value > optimum + TOLERANCE:
             return f"{name} = {risk} is called tight, the optimum is {optimum}"
-    for rival in (sampler, dc.MollifierSampler(band, epsilon=case.epsilon), dc.LinearSampler(band, epsilon=case.epsilon)):
+    for rival in (
+        sampler,
+        dc.MollifierSampler(band, epsilon=case.epsilon),
+        dc.LinearSampler(band, epsilon=case.epsilon),
+    ):
         reached = float(np.max(np.abs(points - rival.output(points)).sum(axis=1))) / 2
         risk = rival.risk("tv")
         if reached > risk.value + TOLERANCE or (risk.attained and reached < risk.value - TOLERANCE):

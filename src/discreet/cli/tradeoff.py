@@ -199,7 +199,9 @@ def _notes(family: Simplex | Band, rows: Sequence[RiskRow]) -> list[str]:
             f"  with alpha = {family.bounds.alpha:.4g} none do here, so values marked <= are upper bounds",
             "  of the smallest worst case, and another sampler can be better",
         ]
-        own = [f"{divergence_label(row.divergence)} {number(float(row.attained))}" for row in rows if row.attained.attained]
+        own = [
+            f"{divergence_label(row.divergence)} {number(float(row.attained))}" for row in rows if row.attained.attained
+        ]
         if len({row.epsilon for row in rows}) == 1 and own:
             notes.append(f"  the optimal sampler itself attains: {', '.join(own)}")
     notes.append("mollifier: the baseline of Husain et al. around the uniform law")
@@ -216,11 +218,8 @@ def _record(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[B
             {
                 "epsilon": row.epsilon,
                 "divergence": row.divergence,
-                "optimal": {
-                    "value": json_number(row.optimal.value),
-                    "tight": row.optimal.tight,
-                    "attained": json_number(row.attained.value) if row.attained.attained else None,
-                },
+                "optimal": {"value": json_number(row.optimal.value), "tight": row.optimal.tight},
+                "attained": json_number(row.attained.value) if row.attained.attained else None,
                 "mollifier": {"value": json_number(row.mollifier.value), "tight": row.mollifier.tight},
             }
             for row in rows
