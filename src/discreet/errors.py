@@ -129,6 +129,12 @@ PROBABILITY = Range(0.0, 1.0)
 OPEN_UNIT = Range(0.0, 1.0, low_open=True, high_open=True)
 
 
+def check_kind(name: str, value: Any, kind: type, fix: str) -> None:
+    """Raise unless the value is of that kind: the message names the argument, what came, and what to pass."""
+    if not isinstance(value, kind):
+        raise DiscreetError(f"{name} = {value!r} is not a {kind.__name__}; {fix}")
+
+
 def check_count(name: str, value: Any, least: int = 1, most: int = 10**18, fix: str = "") -> int:
     """Return the value as an int between `least` and `most`, or raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):

@@ -10,7 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
+from discreet import (
+    Band,
+    Cells,
+    Density,
+    DiscreetError,
+    GaussianMixtures,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    Points,
+    Simplex,
+)
 from discreet.accounting import BoxProfile, epsilon_from_renyi, profile_of, renyi
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower
@@ -102,3 +113,25 @@ def test_mistakes_name_the_argument() -> None:
         with pytest.raises(DiscreetError) as caught:
             wrong()
         assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("how", [Cells(40), Points(60, seed=1), Points(60)], ids=str)
+@pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler, MollifierSampler])
+def test_continuous_clients_do_not_exceed_their_profile(kind: type[Sampler], how: Cells | Points) -> None:
+    """The same bound, for the integers on cells and on points; that two clients attain it is not claimed there."""
+    family = GaussianMixtures(box=(-4.0, 4.0))
+    sampler = kind(family, epsilon=1.0, how=how)
+    profile = profile_of(sampler)
+    assert not profile.attained
+    size = sampler.box.size
+    alternate, atom = np.arange(size) % 2.0, np.eye(size)
+    for one, other in ((alternate, 1.0 - alternate), (atom[0], atom[-1]), (atom[3], np.ones(size))):
+        weights = sampler.weights_on_atoms(np.stack([one / one.sum(), other / other.sum()]))
+        for beta in (0.0, 0.3, 0.9, 1.0):
+            found = float(hockey_stick(weights[0], weights[1], beta))
+            assert found <= profile.delta(beta) * (1 + ROUNDING) + 1e-15
+
+
+def test_what_releases_nothing_has_no_profile() -> None:
+    with pytest.raises(DiscreetError, match="releases nothing"):
+        profile_of(OptimalSampler(GaussianMixtures(), epsilon=1.0, how=Density()))

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
+from discreet import (
+    Band,
+    Cells,
+    DiscreetError,
+    GaussianMixtures,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    Points,
+    Simplex,
+)
 from discreet.audit import certificate, certificate_of, verify
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import log_bracket
@@ -82,3 +92,16 @@ def test_bad_tables_are_refused(weights: list[list[float]], says: str) -> None:
 def test_inputs_have_names_of_their_own(inputs: tuple[str, ...]) -> None:
     with pytest.raises(DiscreetError, match="inputs"):
         certificate_of([[1, 2], [2, 1]], epsilon=1.0, inputs=inputs)
+
+
+@pytest.mark.parametrize("how", [Cells(50), Points(60, seed=1)], ids=str)
+@pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler, MollifierSampler])
+def test_continuous_samplers_have_certificates_too(kind: type[Sampler], how: Cells | Points) -> None:
+    """Of the cells or points that they release by."""
+    sampler = kind(GaussianMixtures(box=(-4.0, 4.0)), epsilon=1.0, how=how)
+    found = certificate(sampler, most_inputs=10)
+    assert found.holds
+    assert len(found.weights) == 10
+    assert len(found.weights[0]) == sampler.box.size
+    assert found.realised[0] > Fraction(9, 10) if kind is not MollifierSampler else found.realised[0] > 0
+    assert verify.problems(verify.parsed(found.to_json())) == []

@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex, divergence
+from discreet import (
+    Band,
+    DiscreetError,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    Simplex,
+    divergence,
+    nearest_member,
+)
 from discreet.divergences import BUILT_IN
 from discreet.numerics import exp_lower
 from discreet.projection import Box
@@ -149,3 +158,30 @@ def test_scale_lies_where_the_paper_says(data: st.DataObject) -> None:
     low = 1.0 if isinstance(family, Simplex) else sampler.constants.r1
     if not sampler.identity:
         assert low * (1 - 1e-9) <= r <= sampler.constants.r2 * (1 + 1e-9)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150)
+def test_the_nearest_member_of_a_band_is_nearest(data: st.DataObject) -> None:
+    """In the band, p itself for a member, and no mixture of it with another member is closer in any divergence."""
+    family = data.draw(bands(8))
+    p, other = data.draw(laws(family.size)), data.draw(laws(family.size))
+    nearest, member = nearest_member(family, p), nearest_member(family, other)
+    assert nearest.sum() == pytest.approx(1.0, abs=1e-12)
+    mu, bounds = np.broadcast_to(family.reference, family.size), family.bounds
+    assert (nearest <= bounds.upper * mu * (1 + 1e-9)).all()
+    assert (nearest >= bounds.lower * mu * (1 - 1e-9)).all()
+    assert nearest_member(family, nearest) == pytest.approx(nearest, abs=1e-12)
+    for name in ("tv", "hellinger", "le_cam"):
+        f = divergence(name)
+        for share in (0.01, 0.5, 1.0):
+            assert float(f(p, nearest)) <= float(f(p, (1 - share) * nearest + share * member)) + 1e-9
+
+
+def test_the_nearest_member_of_finitely_many_outcomes() -> None:
+    assert nearest_member(Simplex(3), [[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]).tolist() == [[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]
+    band = Band([1, 1, 2], lower=0.0, upper=1.5)
+    assert nearest_member(band, [0.6, 0.0, 0.4]).tolist() == pytest.approx([0.375, 0.0, 0.625])
+    assert nearest_member(band, [1.0, 0.0, 0.0]).tolist() == pytest.approx([0.375, 0.625 / 3, 1.25 / 3])
+    with pytest.raises(DiscreetError, match="sums to"):
+        nearest_member(band, [1.0, 1.0, 0.0])

@@ -12,11 +12,12 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.profile import BoxProfile
+from discreet.accounting.profile import BoxProfile, check_profile
 from discreet.errors import NON_NEGATIVE, PROBABILITY, DiscreetError, check_count
 
 MOST_SAMPLES = 50_000
@@ -78,12 +79,23 @@ class PrivacyLoss:
 def composed(releases: Sequence[tuple[BoxProfile, int]]) -> PrivacyLoss:
     """The privacy loss of so many releases from each box: `composed([(profile, 64)]).epsilon(1e-6)`."""
     counts: dict[BoxProfile, int] = {}
-    for profile, count in releases:
+    for profile, count in _pairs(releases):
+        check_profile(profile)
         counts[profile] = counts.get(profile, 0) + check_count("samples", count)
     if not counts:
         return PrivacyLoss(np.zeros(1), np.ones(1), attained=True)
     losses = [_repeated(profile, count) for profile, count in counts.items()]
     return functools.reduce(_combined, losses)
+
+
+def _pairs(releases: Any) -> list[tuple[BoxProfile, int]]:
+    """Releases as a list of pairs, or the error that says what they should be."""
+    try:
+        return [(profile, count) for profile, count in releases]
+    except (TypeError, ValueError):
+        raise DiscreetError(
+            f"releases = {releases!r} is not a list of (profile, number of samples); pass [(profile_of(sampler), 3), ...]"
+        ) from None
 
 
 def _repeated(profile: BoxProfile, count: int) -> PrivacyLoss:

@@ -22,11 +22,12 @@ is that of the box b = s, so `profile_of` reads alpha off the lattice and holds 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from discreet.errors import NON_NEGATIVE, Range
-from discreet.families import Simplex
+from discreet.errors import NON_NEGATIVE, Range, check_kind
+from discreet.families import ContinuousFamily, Simplex
 from discreet.families.band import Bounds
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import Sampler, check_sampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.release import TOTAL
 from discreet.tradeoff import Constants, is_identity, optimal_constants
@@ -78,8 +79,14 @@ class BoxProfile:
         return optimal_constants(Bounds(0.0, 1.0 / self.alpha), min(self.epsilon, _NO_UNDERFLOW))
 
 
+def check_profile(profile: Any) -> None:
+    """Refuse whatever is not the profile of a box."""
+    check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
+
+
 def profile_of(sampler: Sampler) -> BoxProfile:
-    """The profile of the integers that a sampler draws with."""
+    """The profile of the integers that a sampler draws with, on outcomes, cells or points."""
+    check_sampler(sampler)
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
     shared = Fraction(sampler.lattice.shared, TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
@@ -89,9 +96,10 @@ def profile_of(sampler: Sampler) -> BoxProfile:
 
 def _attained(sampler: Sampler, alpha: float) -> bool:
     """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
-    family, places = sampler.family, alpha * sampler.family.size
-    whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * family.size
-    if not whole or not isinstance(sampler.reference, float):
-        return False
+    family, size = sampler.family, sampler.box.size
+    places = alpha * size
+    whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * size
+    if not whole or not isinstance(sampler.reference, float) or isinstance(family, ContinuousFamily):
+        return False  # on cells or points it would take members that sit on whole ones: not claimed
     own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not is_identity(family.bounds, sampler.epsilon)
     return isinstance(family, Simplex) or own_box

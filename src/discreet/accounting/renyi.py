@@ -17,7 +17,7 @@ import math
 
 import scipy  # its parts are imported when they are first used
 
-from discreet.accounting.profile import BoxProfile
+from discreet.accounting.profile import BoxProfile, check_profile
 from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count
 
 _ORDER = Range(1.0, math.inf)
@@ -27,6 +27,7 @@ MOST_SAMPLES = 10**15
 
 def renyi(profile: BoxProfile, *, order: float) -> float:
     """The largest Renyi divergence of that order between what two clients release."""
+    check_profile(profile)
     order = _ORDER.check("order", order, "the order of a Renyi divergence")
     epsilon, mass, t = profile.epsilon, profile.upper_mass, order - 1.0
     if math.isinf(order):
@@ -40,6 +41,7 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
 
 def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> float:
     """An epsilon at which that many releases together are (epsilon, delta)-LDP, from the best order."""
+    check_profile(profile)
     samples, delta = check_count("samples", samples), OPEN_UNIT.check("delta", delta)
     if samples > MOST_SAMPLES:
         raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}; that many cannot be made")

@@ -32,7 +32,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet.accounting.profile import BoxProfile
+from discreet.accounting.profile import BoxProfile, check_profile
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, check_count
 
 _TAIL = 1e-30  # probability left out of a sum, and added to delta
@@ -58,6 +58,7 @@ _NO_CLONES = 60.0  # an epsilon at which a clone is less likely than 1e-26
 
 def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> float:
     """A delta with which the shuffled samples of that many clients are (epsilon, delta)-DP for each of them, rounded up."""
+    check_profile(profile)
     others = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
     local = profile.delta(beta)

@@ -9,7 +9,7 @@ chance of 1 - confidence. If not, nothing is proved: an event that nobody looked
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.audit.bounds import empirical_epsilon_lower_bound
 from discreet.audit.partitions import Codes, Partition, Samples, partitions, same_kind, samples_of
-from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count
+from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.tradeoff import check_epsilon
 
 Mechanism = Callable[[Any, int], Any]
@@ -85,6 +85,11 @@ def audited(
     epsilon, delta = check_epsilon(epsilon), PROBABILITY.check("delta", delta)
     OPEN_UNIT.check("confidence", confidence)
     half = check_count("draws", draws, least=200, fix="an audit needs at least a hundred in each half") // 2
+    if not callable(mechanism):
+        raise DiscreetError(
+            f"mechanism = {mechanism!r} cannot be called; pass a function f(input, n) that returns n samples"
+        )
+    check_kind("inputs", inputs, Iterable, "pass a list of two or more that the mechanism should hide")
     inputs = list(inputs)
     if len(inputs) < 2:
         raise DiscreetError(

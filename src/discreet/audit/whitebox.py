@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError
-from discreet.families import FiniteFamily
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.families import ContinuousFamily
+from discreet.families.band import Bounds
 from discreet.files import check_target, written
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import Sampler, check_sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
 from discreet.tradeoff import check_epsilon
 
@@ -128,10 +129,13 @@ def certificate_of(
     weights: ArrayLike, *, epsilon: float, mechanism: str = "", inputs: Sequence[str] = ()
 ) -> Certificate:
     """The certificate of any finite mechanism, from its table of positive integer weights (inputs, outcomes)."""
-    rows = [
-        [_whole(weight, i, x) for x, weight in enumerate(row)]
-        for i, row in enumerate(np.asarray(weights, dtype=object))
-    ]
+    try:
+        table = [list(row) for row in np.asarray(weights, dtype=object)]
+    except (TypeError, ValueError):
+        raise DiscreetError(f"weights = {weights!r} is not a table of whole numbers, a row for each input") from None
+    rows = [[_whole(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
+    check_kind("mechanism", mechanism, str, "pass a name for it")
+    check_kind("inputs", inputs, Sequence, "pass a name for each row of weights")
     if len(rows) < 2 or not rows[0] or len({len(row) for row in rows}) != 1:
         raise DiscreetError("weights needs at least two rows (inputs) of equal length, with at least one outcome")
     totals = {sum(row) for row in rows}
@@ -148,11 +152,15 @@ def certificate_of(
 def certificate(sampler: Sampler, *, epsilon: float | None = None, most_inputs: int = MOST_INPUTS) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
-    `epsilon`: the claim, by default the sampler's own. At most `most_inputs` rows, evenly spread over the outcomes.
+    `epsilon`: the claim, by default the sampler's own. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
+    family the outcomes are the cells or points that it releases by, and the clients are laws on those.
     """
-    names, laws = extreme_laws(sampler.family, most_inputs)
-    size = sampler.family.size
-    rows = sampler.weights(laws).tolist()
+    check_sampler(sampler)
+    size = sampler.box.size
+    reference = sampler.reference if isinstance(sampler.family, ContinuousFamily) else sampler.family.reference
+    mu = np.broadcast_to(reference, size).astype(np.float64)
+    names, laws = extreme_laws(mu, sampler.family.bounds, check_count("most_inputs", most_inputs))
+    rows = sampler.weights_on_atoms(laws).tolist()
     box = tuple(
         tuple(np.broadcast_to(bound, size).tolist()) for bound in (sampler.lattice.lower, sampler.lattice.upper)
     )
@@ -160,21 +168,19 @@ def certificate(sampler: Sampler, *, epsilon: float | None = None, most_inputs: 
     return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]))
 
 
-def extreme_laws(family: FiniteFamily, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Extreme points of a family: for each of several outcomes, a law that likes it most and one that likes it least.
+def extreme_laws(mu: NDArray[np.float64], bounds: Bounds, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Extreme points of a band around mu: for each of several outcomes, a law that likes it most and one that likes it least.
 
     An extreme law is at a bound everywhere but at one outcome. On the simplex these are the point masses.
     """
-    mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
-    chosen = sorted({int(x) for x in np.linspace(0, family.size - 1, max(1, min(family.size, most // 2)))})
+    size = len(mu)
+    chosen = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})
     names, laws = [], []
     for outcome in chosen:
         for liked in (True, False):
-            order = (
-                np.roll(np.arange(family.size), -outcome) if liked else np.roll(np.arange(family.size), -outcome - 1)
-            )
+            order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
             names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
-            laws.append(_filled(mu, family.bounds.lower, family.bounds.upper, order))
+            laws.append(_filled(mu, bounds.lower, bounds.upper, order))
     return tuple(names), np.array(laws)
 
 

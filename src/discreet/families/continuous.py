@@ -9,6 +9,7 @@ cells of known mass, and as a law to draw from. None of these depend on any clie
 """
 
 import abc
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,7 +122,7 @@ class ContinuousFamily(abc.ABC):
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
-        if not callable(getattr(fit, "law", None)):
+        if not _is_fit(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
@@ -167,6 +168,12 @@ class ContinuousFamily(abc.ABC):
     @cached_property
     def _partitions(self) -> dict[int, "Partition"]:
         return {}
+
+
+def _is_fit(fit: Any) -> bool:
+    """Whether it has a method `law(family, records)`; families and samplers have others of that name."""
+    method = getattr(fit, "law", None)
+    return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
 
 
 @dataclass(frozen=True, eq=False)

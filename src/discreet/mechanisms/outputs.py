@@ -94,9 +94,10 @@ class OutputLaw:
     def log_density(self, x: Floats) -> Floats:
         """log q of a single client's law, so that it can be a client in its turn."""
         self._need_one()
-        log_reference = self.family.log_reference(x)
+        points = as_points(x, self.dim)
+        log_reference = self.family.log_reference(points)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._relative(0, x, log_reference)) + log_reference)
+            return np.asarray(np.log(self._relative(0, points, log_reference)) + log_reference)
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
         """D_f(P||Q) on the same nodes."""
@@ -129,7 +130,8 @@ class OutputLaw:
     def relative(self, x: Floats) -> Floats:
         """q/h at points (m, dim) for a single client: in [b, B]."""
         self._need_one()
-        return self._relative(0, x, self.family.log_reference(x))
+        points = as_points(x, self.dim)
+        return self._relative(0, points, self.family.log_reference(points))
 
     def _relative(self, client: int, x: Floats, log_reference: Floats) -> Floats:
         ratio = ratio_of(self.clients[client].log_density(x), log_reference + self.log_mass[client])

@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
 from discreet.divergences import FDivergence
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families.band import Bounds
 from discreet.families.densities import LogDensity
 from discreet.families.fits import HistogramLaw
+from discreet.families.kinds import check_family
 from discreet.families.laws import as_floats
 from discreet.mechanisms.atoms import Atoms, Cells, Density, Held, How, Points, atoms_of, default_how
 from discreet.mechanisms.clients import as_clients, is_many
@@ -42,10 +43,7 @@ class Sampler(abc.ABC):
     """
 
     def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
-        if not hasattr(family, "bounds"):
-            raise DiscreetError(
-                f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one"
-            )
+        check_family(family)
         self._family = family
         self._epsilon = check_epsilon(epsilon)
         self._how = _checked_how(family, how)
@@ -126,6 +124,12 @@ class Sampler(abc.ABC):
         laws = self._laws(p)  # type: ignore[arg-type]
         rows = release.weights(self.lattice, laws.reshape(-1, self.family.size), self._mixing)
         return rows.reshape(laws.shape)
+
+    def weights_on_atoms(self, laws: ArrayLike) -> NDArray[np.int64]:
+        """As `weights`, for laws (..., size) given on the atoms themselves: outcomes, or the cells or points of a continuous family."""
+        rows = as_floats(laws, "laws", self.box.size)
+        found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self._mixing)
+        return found.reshape(rows.shape)
 
     def release(self, p: ArrayLike | Client | Sequence[Client], *, rng: np.random.Generator | None = None) -> Any:
         """One private sample for each client: an outcome number, or its label where the family has labels; on a continuous
@@ -270,6 +274,11 @@ class ProjectingSampler(Sampler):
         if not isinstance(p, HistogramLaw):
             raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
         return p.bins
+
+
+def check_sampler(sampler: Any) -> None:
+    """Refuse whatever is not a sampler that can release: a family, a class, the boosted baseline."""
+    check_kind("sampler", sampler, Sampler, "pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)")
 
 
 def _checked_how(family: Any, how: How | None) -> How | None:

@@ -10,14 +10,16 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OutsideFamilyWarning
+from discreet.families import FiniteFamily
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity
+from discreet.families.kinds import check_family
 from discreet.mechanisms.batches import cut_clients
 from discreet.mechanisms.clients import (
     Seen,
@@ -45,6 +47,7 @@ MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
 MONTE_CARLO_NODES = 1 << 16
 _SHARED_ROUNDS = 12
 _BAND_SLACK = 1e-6
+_NO_FLOOR = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +205,34 @@ class OutputSolver:
         )  # fmt: skip
 
 
-def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw:
-    """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 h, c2 h) [paper, Prop. C.8]."""
+@overload
+def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw: ...
+@overload
+def nearest_member(family: FiniteFamily, p: ArrayLike) -> Floats: ...
+def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw | Floats:
+    """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 mu, c2 mu) [paper, Prop. C.8].
+
+    On a finite family laws (..., k) go to laws (..., k). On a continuous one it is an `OutputLaw`, between the bounds at every
+    point, whose mass is one as far as its `mass_error` knows.
+    """
+    check_family(family)
+    if isinstance(family, ContinuousFamily):
+        return _nearest_density(family, p)
+    return _nearest_law(family, p)
+
+
+def _nearest_law(family: FiniteFamily, p: ArrayLike) -> Floats:
+    """The projection onto the band as a box. With c1 = 0 a floor that no float notices stands in for 0, and is taken off again."""
+    reference = np.broadcast_to(family.reference, family.size)
+    lower = max(family.bounds.lower, _NO_FLOOR) * reference
+    box = Box(family.size, lower, np.minimum(np.maximum(family.bounds.upper * reference, lower), 1.0))
+    found = box.project(p)
+    if family.bounds.lower == 0.0:
+        found[found <= 2.0 * lower] = 0.0
+    return found
+
+
+def _nearest_density(family: ContinuousFamily, p: Any) -> OutputLaw:
     bounds = family.bounds
     lower = max(bounds.lower, 1e-12 * bounds.upper)
     constants = Constants(bounds.alpha, lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)

@@ -52,7 +52,7 @@ def preset_named(name: str | Preset) -> Preset:
     """The preset "published" or "corrected"; a preset stays as it is."""
     if isinstance(name, Preset):
         return name
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise DiscreetError(f"preset = {name!r} is not one of {', '.join(PRESETS)}")
     return PRESETS[name]
 

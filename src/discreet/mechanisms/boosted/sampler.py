@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_kind
 from discreet.families import ContinuousFamily, DensityBand, Mixture
 from discreet.families.continuous import LARGEST_CHARTED, Nodes
 from discreet.families.densities import LogDensity, as_points, shape_of_points
@@ -115,7 +115,8 @@ class BoostedSampler:
         self.family = family
         self.epsilon = check_epsilon(epsilon)
         self.preset = preset_named(preset)
-        self.training = training or Training()
+        self.training = Training() if training is None else training
+        check_kind("training", self.training, Training, "pass Training(...), or leave it out")
         self.device = device
 
     @property
