@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import discreet as dc
-from discreet.estimation import clients_for, epsilon_for_accuracy, exact_variance, outlook, population
+from discreet.estimation import (
+    clients_for,
+    epsilon_for_accuracy,
+    exact_variance,
+    inversion_of,
+    outlook,
+    population,
+)
 
 
 @given(st.integers(2, 200), st.floats(0.2, 6.0), st.floats(0.01, 0.3))
@@ -59,6 +67,69 @@ def test_what_projections_leave_open_no_number_of_clients_closes() -> None:
         epsilon_for_accuracy(dc.LinearSampler, dc.Simplex(10), clients=10, accuracy=0.01)
 
 
+CASES = [
+    (family, epsilon, accuracy)
+    for family in (dc.Simplex(2), dc.Simplex(5), dc.Band([9, 1], lower=0.0, upper=1.2), dc.Band([3, 2, 1], lower=0.2, upper=2.0))
+    for epsilon in (0.4, 2.0, 8.0)
+    for accuracy in (0.05, 0.15, 0.4, 0.7)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "epsilon", "accuracy"), CASES)
+def test_so_many_clients_are_enough_however_few_they_are(family: Any, epsilon: float, accuracy: float) -> None:
+    """Exactly: over every share that an outcome can be released with, the estimate is near with probability 0.95."""
+    sampler = dc.LinearSampler(family, epsilon=epsilon)
+    clients = clients_for(sampler, accuracy=accuracy)
+    weight = inversion_of(sampler).low.released
+    for mass in set(np.broadcast_to(sampler.reference, family.size).tolist()):
+        lower, upper = family.bounds.lower, family.bounds.upper
+        least = max(lower * mass, 1.0 - upper * (1.0 - mass))  # what a member can hold there, and elsewhere
+        law = np.array([least, min(upper * mass, 1.0 - lower * (1.0 - mass))])
+        q = np.linspace(*((law + (weight - 1.0) * mass) / weight), 500)
+        near = np.ceil(clients * (q - accuracy / weight) - 1e-9), np.floor(clients * (q + accuracy / weight) + 1e-9)
+        chance = stats.binom.cdf(near[1], clients, q) - stats.binom.cdf(near[0] - 1, clients, q)
+        assert chance.min() >= 0.95, clients
+
+
+@pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
+@pytest.mark.parametrize(("epsilon", "accuracy"), [(2.0, 0.45), (4.0, 0.2), (8.0, 0.1), (8.0, 0.3)])
+def test_intervals_of_projections_are_no_wider_than_promised(kind: Any, epsilon: float, accuracy: float) -> None:
+    """Two outcomes, so that every count can be gone through: with probability 0.95 the interval holds the truth and is no wider."""
+    sampler = kind(dc.Simplex(2), epsilon=epsilon)
+    clients = clients_for(sampler, accuracy=accuracy)
+    found = [population(sampler, counts=[x, clients - x]).law for x in range(clients + 1)]
+    low, high = (np.array([getattr(each, end)[0] for each in found]) for end in ("low", "high"))
+    narrow = high - low <= 2.0 * accuracy * (1.0 + 1e-9)
+    for share in np.linspace(0.0, 1.0, 101):
+        q = sampler.output([share, 1.0 - share])[0]
+        right = narrow & (low - 1e-12 <= share) & (share <= high + 1e-12)
+        assert stats.binom.pmf(np.arange(clients + 1), clients, q)[right].sum() >= 0.95, (clients, share)
+
+
+def test_all_shares_together_take_more_clients() -> None:
+    """As many as are enough for each share alone leave some share of fifty further off nearly always."""
+    rng = np.random.default_rng(4)
+    k, epsilon, accuracy = 50, 0.5, 0.3
+    sampler = dc.LinearSampler(dc.Simplex(k), epsilon=epsilon)
+    clients = {together: clients_for(sampler, accuracy=accuracy, together=together) for together in (False, True)}
+    near = {}
+    for together, n in clients.items():
+        for law in (np.full(k, 1 / k), np.eye(k)[0]):
+            q = np.asarray(sampler.output(law))
+            estimates = inversion_of(sampler).low(1 / k, rng.multinomial(n, q / q.sum(), size=2000) / n)
+            right = float((np.abs(estimates - law) <= accuracy).all(axis=1).mean())
+            near[together] = min(near.get(together, 1.0), right)
+        promised = outlook(sampler, mechanism="linear", clients=n)
+        assert (promised.together <= accuracy) == together
+        assert promised.at_worst <= accuracy
+    assert near[True] >= 0.95
+    assert near[False] < 0.6
+    needed = epsilon_for_accuracy(
+        dc.LinearSampler, dc.Simplex(k), clients=clients[True], accuracy=accuracy, together=True
+    )
+    assert needed == pytest.approx(epsilon, rel=1e-3)
+
+
 def test_a_single_outcome_takes_one_client() -> None:
     for kind in (dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler):
         assert clients_for(kind(dc.Simplex(1), epsilon=1.0), accuracy=0.01) == 1
@@ -67,7 +138,7 @@ def test_a_single_outcome_takes_one_client() -> None:
 def test_a_domain_too_large_to_list_is_planned_for() -> None:
     found = outlook(dc.LinearSampler(dc.Simplex(2**40), epsilon=1.0), mechanism="linear", clients=1000)
     assert found.total == 1.0
-    assert found.at_worst == 0.5
+    assert found.at_worst == found.together == 1.0
 
 
 def test_what_takes_too_many_clients_does_not_blame_the_mechanism() -> None:

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 import discreet as dc
 from discreet.agreement import MECHANISMS
 from discreet.estimation import exact_variance, nearest_law, population
-from discreet.estimation.intervals import clopper_pearson, wilson
+from discreet.estimation.intervals import clopper_pearson
 from discreet.mechanisms.sampler import Sampler
 
 POPULATIONS = 2000
@@ -211,11 +211,6 @@ def test_clopper_pearson_ends_have_exactly_the_tails_they_promise(case: tuple[in
 
     assert low == 0.0 if count == 0 else float(at_least(low)) == pytest.approx(float(tail), rel=1e-6)
     assert high == 1.0 if count == n else float(at_most(high)) == pytest.approx(float(tail), rel=1e-6)
-    scored = wilson(np.array([count]), n, confidence)
-    for end, limit in ((float(scored[0][0]), 0), (float(scored[1][0]), n)):
-        if count != limit:
-            z = stats.norm.ppf(0.5 + confidence / 2)
-            assert abs(count - n * end) == pytest.approx(z * math.sqrt(n * end * (1 - end)), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("clients", [5, 20, 100])
@@ -236,14 +231,14 @@ def test_intervals_of_averages_cover_however_few_the_clients(clients: int, epsil
         for place, (name, value) in enumerate(known.items()):
             estimate = found.statistic(name)
             covered[place] += estimate.low - 1e-9 <= value <= estimate.high + 1e-9
-    assert (covered / 500 >= 0.92).all(), covered / 500
+    assert (covered / 500 >= 0.94).all(), covered / 500
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=6).filter(any), st.floats(0.5, 1.0 - 2.0**-53), st.data())
 def test_the_interval_of_an_indicator_is_that_of_the_share(
     counts: list[int], confidence: float, data: st.DataObject
 ) -> None:
-    """Wilson's, whichever way it is asked for; also at the largest confidence below 1."""
+    """Clopper and Pearson's, whichever way it is asked for; also at the largest confidence below 1."""
     place = data.draw(st.integers(0, len(counts) - 1))
     found = population(dc.LinearSampler(dc.Simplex(len(counts)), epsilon=1.0), counts=counts, confidence=confidence)
     asked = found.statistic(lambda outcome: outcome == place)

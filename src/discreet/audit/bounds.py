@@ -51,13 +51,15 @@ def empirical_epsilon_lower_bound(
     return max(0.0, float(bounds.min()))
 
 
-def least_probability(count: ArrayLike, draws: int, tail: ArrayLike) -> NDArray[np.float64]:
-    """The p with P[Binomial(draws, p) >= count] = tail; 0 where the count is."""
-    few = np.asarray(count)
-    return np.where(few == 0, 0.0, scipy.special.betaincinv(np.maximum(few, 1), draws - np.maximum(few, 1) + 1, tail))
+def least_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
+    """The p with P[Binomial(draws, p) >= count] = tail; 0 where the count is. Between whole counts, the beta law's quantile."""
+    few = np.asarray(count, dtype=np.float64)
+    some = np.where(few == 0.0, 1.0, few)
+    return np.where(few == 0.0, 0.0, scipy.special.betaincinv(some, draws - some + 1.0, tail))
 
 
-def most_probability(count: ArrayLike, draws: int, tail: ArrayLike) -> NDArray[np.float64]:
+def most_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
     """The q with P[Binomial(draws, q) <= count] = tail; 1 where all draws are counted."""
-    many = np.asarray(count)
-    return np.where(many == draws, 1.0, scipy.special.betainccinv(many + 1, np.maximum(draws - many, 1), tail))
+    many = np.asarray(count, dtype=np.float64)
+    left = np.where(many == draws, 1.0, draws - many)
+    return np.where(many == draws, 1.0, scipy.special.betainccinv(many + 1.0, left, tail))

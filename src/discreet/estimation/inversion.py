@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
+from discreet.families.band import Bounds
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.sampler import ProjectingSampler, Sampler
 
@@ -74,6 +75,21 @@ class Inversion:
     def most(self, mu: Any, q: Any) -> Any:
         """The largest P(A) there can be, given mu(A) and Q(A); it grows with Q(A)."""
         return np.minimum(self.high(mu, q), 1.0 - self.low.total + self.low(mu, q))
+
+
+def held(inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Intervals of Q's shares as intervals of P's, for events with these reference masses and clients within the bounds."""
+    least, most = limits(bounds, mu)
+    low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
+    top = np.clip(high, least, most)
+    return np.minimum(np.clip(low, least, most), top), top  # samples past the box can make the lines cross
+
+
+def limits(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
+    """What membership in the family alone says of events with these reference masses."""
+    most = np.minimum(1.0 - bounds.lower * (1.0 - mu), np.minimum(bounds.upper * mu, 1.0))
+    least = np.maximum(bounds.lower * mu, 1.0 - bounds.upper * (1.0 - mu))
+    return least, np.maximum(most, least)
 
 
 def inversion_of(sampler: Sampler) -> Inversion:

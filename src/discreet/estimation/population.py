@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.audit.bounds import MOST_DRAWS
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import planning, statistics
-from discreet.estimation.intervals import Interval, clopper_pearson, score, wilson
-from discreet.estimation.inversion import Inversion, inversion_of
+from discreet.estimation.intervals import Interval, clopper_pearson, largest_average
+from discreet.estimation.inversion import Inversion, held, inversion_of, limits
 from discreet.estimation.nearest import nearest_law
 from discreet.estimation.outcomes import Outcomes
 from discreet.estimation.statistics import Phi
@@ -112,7 +112,7 @@ class Population:
     @cached_property
     def nearest(self) -> Floats:
         """The estimate as a law: the member of the family that is nearest to it. Smaller error, but biased."""
-        return nearest_law(self.law.estimate, *self._limits(self.reference))
+        return nearest_law(self.law.estimate, *limits(self.bounds, self.reference))
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or one named "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
@@ -155,15 +155,11 @@ class Population:
                     f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
                     "raw values instead of samples, or samples of another agreement"
                 )
-        likely = int(np.argmax(self.reference))
-        width = planning.half_width(
-            self.inversion, self.sampler, float(self.reference[likely]), self._noise_at(self.clients)
-        )
+        noise = planning.Noise(self.clients, self.confidence)
+        width = planning.half_width(self.inversion, self.sampler, self.reference, noise)
         if width > _WIDE:
             try:
-                more = planning.clients_for(
-                    self.sampler, mass=float(self.reference[likely]), accuracy=_WIDE, confidence=self.confidence
-                )
+                more = planning.clients_within(self.sampler, self.reference, _WIDE, self.confidence)
                 fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
             except ImpossibleError:
                 fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (
@@ -180,28 +176,16 @@ class Population:
         return self.counts / self.clients
 
     def _each(self, counts: NDArray[np.int64]) -> Interval:
-        return wilson(counts, self.clients, self.confidence)
+        return clopper_pearson(counts, self.clients, self.confidence)
 
     def _all(self, counts: NDArray[np.int64]) -> Interval:
         return clopper_pearson(counts, self.clients, self.confidence, among=len(self.counts))
 
     def _held(self, released: Interval, mu: Floats | None = None) -> Interval:
         """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
-        masses = self.reference if mu is None else mu
-        least, most = self._limits(masses)
-        low, high = self.inversion.least(masses, released[0]), self.inversion.most(masses, released[1])
-        top = np.clip(high, least, most)
-        return np.minimum(np.clip(low, least, most), top), top  # samples past the box can make the lines cross
-
-    def _limits(self, mu: Floats) -> Interval:
-        """What membership in the family alone says of events with these reference masses."""
-        most = np.minimum(1.0 - self.bounds.lower * (1.0 - mu), np.minimum(self.bounds.upper * mu, 1.0))
-        return self.bounds.lower * mu, np.maximum(most, self.bounds.lower * mu)
+        return held(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
     # statistics
-
-    def _noise_at(self, clients: int) -> planning.Noise:
-        return planning.Noise(clients, self.confidence)
 
     def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
         least, most = float(phi.low.min()), float(phi.high.max())
@@ -228,7 +212,7 @@ class Population:
         above, below = np.maximum(phi - c, 0.0), np.maximum(c - phi, 0.0)
         sampled = high.released * above - low.released * below
         fixed = c + float(self.reference @ (high.reference * above - low.reference * below))
-        return fixed + score(sampled, self._frequencies, self.clients, self.confidence, among=among)[1]
+        return fixed + largest_average(sampled, self.counts, self.confidence, among=among)
 
     def _variance(self) -> Estimate:
         """E (x - c)^2 - (E x - c)^2, each with half of what the confidence leaves; c near the mean keeps both small."""
