@@ -29,6 +29,7 @@ soak: $(READY) $(COMPILED)
 	$(BIN)/python -m tests.theorems.bands --bands 2000
 	$(BIN)/python -m tests.ledger.kills --kills 1000
 	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
+	$(BIN)/python -m tests.estimation.coverage
 
 fuzz: $(READY) $(COMPILED)
 	$(BIN)/python -m pip install --quiet atheris

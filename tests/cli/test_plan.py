@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from tests.pictures import assert_picture
 
@@ -21,9 +22,12 @@ def test_json_holds_what_to_expect_at_each_epsilon(run: Run) -> None:
     gamma = np.expm1(1.0) / (np.expm1(1.0) + 10)
     floor = 1 / (np.e + 9)
     assert first["worst_case"]["tv"] == pytest.approx(1 - np.e * floor)
-    assert first["linear"]["if_rare"] == pytest.approx(
-        1.959964 * np.sqrt(floor * (1 - floor) / 10000) / gamma, rel=1e-6
-    )
+    exact = stats.beta.isf(0.025, 10000 * floor + 1, 10000 * (1 - floor)) - floor
+    assert first["linear"]["if_rare"] == pytest.approx(exact / gamma, rel=1e-9)
+    assert first["linear"]["if_rare"] > 1.959964 * np.sqrt(floor * (1 - floor) / 10000) / gamma
+    assert first["linear"]["together"] > first["linear"]["at_worst"]
+    assert first["clients_for_accuracy_together"] > first["clients_for_accuracy"]
+    assert record["smallest_epsilon_together"]["linear"] > record["smallest_epsilon"]["linear"]
     assert first["linear"]["at_worst"] > second["linear"]["at_worst"]
     assert first["linear"]["band"] == 0.0 < first["optimal"]["band"]
     assert record["smallest_epsilon"]["linear"] < record["smallest_epsilon"]["optimal"]
@@ -36,7 +40,9 @@ def test_people_see_a_table_and_a_picture(run: Run, tmp_path: Path) -> None:
     for words in (
         "10,000 clients, 10 outcomes",
         "linear rare whole optimal clients",
+        "All 10 at once",
         "For +-0.05 with 10,000 clients",
+        "for all at once",
         "Written: ",
     ):
         assert words in " ".join(result.stdout.split())

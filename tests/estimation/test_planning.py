@@ -85,7 +85,8 @@ def test_so_many_clients_are_enough_however_few_they_are(family: Any, epsilon: f
         lower, upper = family.bounds.lower, family.bounds.upper
         least = max(lower * mass, 1.0 - upper * (1.0 - mass))  # what a member can hold there, and elsewhere
         law = np.array([least, min(upper * mass, 1.0 - lower * (1.0 - mass))])
-        q = np.linspace(*((law + (weight - 1.0) * mass) / weight), 500)
+        first, last = (law + (weight - 1.0) * mass) / weight
+        q = np.linspace(first, last, 500)
         near = np.ceil(clients * (q - accuracy / weight) - 1e-9), np.floor(clients * (q + accuracy / weight) + 1e-9)
         chance = stats.binom.cdf(near[1], clients, q) - stats.binom.cdf(near[0] - 1, clients, q)
         assert chance.min() >= 0.95, clients
@@ -112,7 +113,7 @@ def test_all_shares_together_take_more_clients() -> None:
     k, epsilon, accuracy = 50, 0.5, 0.3
     sampler = dc.LinearSampler(dc.Simplex(k), epsilon=epsilon)
     clients = {together: clients_for(sampler, accuracy=accuracy, together=together) for together in (False, True)}
-    near = {}
+    near: dict[bool, float] = {}
     for together, n in clients.items():
         for law in (np.full(k, 1 / k), np.eye(k)[0]):
             q = np.asarray(sampler.output(law))

@@ -30,7 +30,8 @@ class Row:
     kl: float
     linear: "Outlook"
     optimal: "Outlook"
-    clients: int | None  # that the linear mechanism needs for the accuracy asked for
+    clients: int | None  # that the linear mechanism needs for the accuracy asked for, of each share
+    together: int | None  # and of all of them at once
 
 
 def plan(
@@ -73,7 +74,11 @@ def plan(
     family = _family(outcomes, domain)
     budgets = sorted(set(epsilon or USUAL))
     rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
-    smallest = {name: _smallest(kind, family, clients, accuracy, confidence) for name, kind in KINDS.items()}
+    smallest = {
+        (name, together): _smallest(kind, family, clients, accuracy, confidence, together=together)
+        for name, kind in KINDS.items()
+        for together in (False, True)
+    }
     laws = _example(example, client, value, family)
     rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
     if plot is not None:
@@ -85,8 +90,10 @@ def plan(
         f"[bold]{counted(clients, 'client')}, {counted(family.size, 'outcome')}[/bold]: one sample each.",
         _promises(rows, accuracy),
         "TV and KL: divergence of a client's law from what its sample is drawn from, in the worst case; nobody can do better. "
-        f"The rest: half-widths of {100 * confidence:g} % intervals of a share; rare: of an outcome that nobody holds; "
-        f"whole law: expected TV distance; clients: so many bring +-{accuracy:g} with linear.",
+        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population; rare: of an outcome that nobody "
+        f"holds; whole law: expected TV distance; clients: so many bring a share within +-{accuracy:g} with linear. That is for each "
+        f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",
+        _together(rows, accuracy),
         _answer(smallest, clients, accuracy),
     ]
     if rehearsals:
@@ -118,21 +125,28 @@ def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confide
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
         for name, sampler in samplers.items()
     }
-    try:
-        needed = clients_for(samplers["linear"], accuracy=accuracy, confidence=confidence)
-    except ImpossibleError:
-        needed = None
-    risk = samplers["optimal"].risk
-    return Row(
-        samplers["optimal"].epsilon, float(risk("tv")), float(risk("kl")), looks["linear"], looks["optimal"], needed
-    )
+    needed: dict[bool, int | None] = {}
+    for together in (False, True):
+        try:
+            needed[together] = clients_for(
+                samplers["linear"], accuracy=accuracy, confidence=confidence, together=together
+            )
+        except ImpossibleError:
+            needed[together] = None
+    optimal = samplers["optimal"]
+    risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
+    return Row(optimal.epsilon, *risks, looks["linear"], looks["optimal"], needed[False], needed[True])
 
 
-def _smallest(kind: type[Sampler], family: Simplex, clients: int, accuracy: float, confidence: float) -> float | None:
+def _smallest(
+    kind: type[Sampler], family: Simplex, clients: int, accuracy: float, confidence: float, *, together: bool
+) -> float | None:
     from discreet.estimation import epsilon_for_accuracy
 
     try:
-        return epsilon_for_accuracy(kind, family, clients=clients, accuracy=accuracy, confidence=confidence)
+        return epsilon_for_accuracy(
+            kind, family, clients=clients, accuracy=accuracy, confidence=confidence, together=together
+        )
     except ImpossibleError:
         return None
 
@@ -180,9 +194,16 @@ def _promises(rows: list[Row], accuracy: float) -> Table:
         total = row.linear.total
         made.add_row(
             f"{row.epsilon:g}", number(row.tv, 3), number(row.kl, 3), number(row.linear.at_worst, 3), number(row.linear.if_rare, 3),
-            "" if total is None else number(total, 3), number(row.optimal.at_worst, 3),
-            _many(row.clients),
+            "" if total is None else number(total, 3), number(row.optimal.at_worst, 3), _many(row.clients),
         )  # fmt: skip
+    return made
+
+
+def _together(rows: list[Row], accuracy: float) -> Table:
+    made = table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
+    for row in rows:
+        reaches = number(row.linear.together, 3), number(row.optimal.together, 3)
+        made.add_row(f"{row.epsilon:g}", *reaches, _many(row.together))
     return made
 
 
@@ -193,18 +214,28 @@ def _many(clients: int | None) -> str:
     return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
 
 
-def _answer(smallest: dict[str, float | None], clients: int, accuracy: float) -> str:
-    linear, optimal = smallest["linear"], smallest["optimal"]
+def _answer(smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float) -> str:
+    linear, optimal = (_both(smallest[name, False], smallest[name, True]) for name in KINDS)
     who = counted(clients, "client")
     if linear is None:
         few = "is" if clients == 1 else "are"
         return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
-    said = f"[bold]For +-{accuracy:g} with {who}[/bold]: linear {_from(linear)}"
-    said += "" if optimal is None else f"; optimal, whose samples leave the population open, {_from(optimal)}"
+    said = f"[bold]For +-{accuracy:g} with {who}[/bold]: linear {linear}"
+    said += "" if optimal is None else f"; optimal, whose samples leave the population open, {optimal}"
     return (
         f"{said}. Choose linear to learn the population; optimal where each sample is to look like its own client: the worst case "
         "is the same, and no client fares worse."
     )
+
+
+def _both(each: float | None, together: float | None) -> str | None:
+    """From which epsilon on each share is known, and from which all of them at once."""
+    if each is None:
+        return None
+    if each == together:
+        return _from(each)
+    rest = "at no epsilon" if together is None else _from(together)
+    return f"{_from(each)} for each share, {rest} for all at once"
 
 
 def _from(epsilon: float) -> str:
@@ -228,7 +259,7 @@ def _rehearsed(rehearsals: dict[tuple[float, str], "Rehearsal"]) -> Table:
 
 def _record(
     rows: list[Row],
-    smallest: dict[str, float | None],
+    smallest: dict[tuple[str, bool], float | None],
     rehearsals: dict[tuple[float, str], "Rehearsal"],
     accuracy: float,
     confidence: float,
@@ -243,10 +274,12 @@ def _record(
                 "linear": asdict(row.linear),
                 "optimal": asdict(row.optimal),
                 "clients_for_accuracy": row.clients,
+                "clients_for_accuracy_together": row.together,
             }
             for row in rows
         ],
-        "smallest_epsilon": smallest,
+        "smallest_epsilon": {name: smallest[name, False] for name in KINDS},
+        "smallest_epsilon_together": {name: smallest[name, True] for name in KINDS},
         "rehearsals": [
             {"epsilon": budget, "mechanism": name, **asdict(each)} for (budget, name), each in rehearsals.items()
         ],

@@ -65,7 +65,8 @@ def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float
         return most
     seen = counts > 0
     gaps, places = np.unique(np.append((most - values[seen]) / width, 0.0), return_inverse=True)
-    weights = np.bincount(places, weights=np.append(counts[seen], 1).astype(np.float64))
+    weights = np.zeros(len(gaps))
+    np.add.at(weights, places, np.append(counts[seen], 1))
     return most - width * _gap(gaps, weights, tail(confidence, among))
 
 
