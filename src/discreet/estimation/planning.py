@@ -196,6 +196,7 @@ def clients_for(
     """
     POSITIVE.check("accuracy", accuracy)
     OPEN_UNIT.check("confidence", confidence)
+    inversion_of(sampler)  # names what is no sampler
     masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
     return clients_within(sampler, masses, accuracy, confidence, sampler.family.size if together else 1)
 
