@@ -17,8 +17,9 @@ import pytest
 from pyarrow import csv
 
 from discreet.engines import Request, sample_file
-from discreet.engines.inputs import METADATA, client_list, file_source, standard_input
+from discreet.engines.inputs import client_list, file_source, standard_input
 from discreet.engines.outputs import format_of, writer_to
+from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError
 from tests.engines.tables import SECRET, by_client, expected, rows
 
@@ -96,15 +97,15 @@ def test_a_csv_column_is_a_text_until_told_otherwise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "named"),
     [
-        ("in.csv", b"client,value\na,x\n", "in.csv: .*conversion from `str` to `i64` failed"),
+        ("in.csv", b"client,value\na,x\n", r"column 'value' holds texts that are no whole numbers .*\(1 in 1 rows\)"),
         ("in.csv", b"", "in.csv is empty"),
         ("in.csv", b"client,value\na,,\n", "in.csv: "),
         ("in.csv", b"a,b\n1,2\n", "column 'client' is not in .*in.csv; it has 'a', 'b'"),
         ("in.csv", b"client,value\n,1\n", "column 'client' holds nulls"),
-        ("in.parquet", b"PAR1 and then nothing", "in.parquet: "),
+        ("in.parquet", b"PAR1 and then nothing", "in.parquet is no whole Parquet file"),
         ("in.parquet", b"client,value\n1,2\n", "is called parquet but holds text"),
         ("in.csv", b"PAR1....PAR1", "is called csv but holds parquet"),
-        ("in.arrow", b"ARROW1\0\0 and then nothing", "in.arrow: "),
+        ("in.arrow", b"ARROW1\0\0 and then nothing", "in.arrow is no whole Arrow file"),
         ("in.arrows", b"\xff\xff\xff\xff and then nothing at all", "is not an Arrow stream|damaged"),
     ],
 )
@@ -163,7 +164,7 @@ def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:
     frame(TABLE).write_csv(tmp_path / "list.csv")
     assert set(client_list(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(TABLE["client"])
     (tmp_path / "list.txt").write_text("1\n01\n")
-    with pytest.raises(DiscreetError, match="client 2: '01' is no integer"):
+    with pytest.raises(DiscreetError, match="client 2 is no integer"):
         client_list(tmp_path / "list.txt", "client", integers=True)
 
 

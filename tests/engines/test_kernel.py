@@ -200,15 +200,15 @@ def test_cells_give_points_within_them() -> None:
         ({"client": [1], "outcomes": [[1]], "counts": [["x"]]}, "not lists of numbers"),
         (
             {"client": [1, 9], "outcomes": [[1], [40]]},
-            "client 9: outcome 40 is not in the domain; outcomes are 0 to 39",
+            "row 1 of the batch: an outcome is not in the domain; outcomes are 0 to 39",
         ),
         (
             {"client": ["a", "b"], "outcomes": [[1], [2]], "counts": [[1.0], [-2.0]]},
-            "client 'b': outcome 2 has a negative count",
+            "row 1 of the batch: a count is negative",
         ),
         ({"client": ["a"], "outcomes": [[1]], "counts": [[float("nan")]]}, "not a number"),
-        ({"client": [4], "outcomes": [[1, 2]], "counts": [[1.7e308, 1.7e308]]}, "client 4: has counts that add up"),
-        ({"client": [4], "outcomes": [[1, 2]], "counts": [[2**62, 2**62]]}, "client 4: has counts that add up"),
+        ({"client": [4], "outcomes": [[1, 2]], "counts": [[1.7e308, 1.7e308]]}, "row 0 of the batch: its counts that add up"),
+        ({"client": [4], "outcomes": [[1, 2]], "counts": [[2**62, 2**62]]}, "row 0 of the batch: its counts that add up"),
     ],
 )
 def test_bad_batches_are_refused_by_name(columns: dict[str, list[Any]], named: str) -> None:
@@ -239,5 +239,5 @@ def test_a_client_comes_once(names: list[Any]) -> None:
     assert release(names).num_rows == len(names)
     for place in range(len(names) + 1):
         for twice in names:
-            with pytest.raises(DiscreetError, match=f"client {twice!r} comes twice"):
+            with pytest.raises(DiscreetError, match=f"client of row {min(place, names.index(twice))} comes twice"):
                 release([*names[:place], twice, *names[place:]])

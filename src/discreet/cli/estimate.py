@@ -1,5 +1,6 @@
 """`discreet estimate`: the population behind a table of private samples, with how wrong it can be."""
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from discreet.files import check_apart
 
 if TYPE_CHECKING:
     from discreet.engines.domains import Domain
+    from discreet.engines.sources import Source
     from discreet.estimation import Estimate, Population
     from discreet.estimation.fidelity import Fidelity
 
@@ -74,13 +76,10 @@ def estimate(
     check_count("top", top)
     _check_options(rows, synthetic, truth, value, client)
     _check_written(source, agreement, plot, synthetic, rows, truth)
-    agreed = _agreed(source, agreement)
-    outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
-    if source == STANDARD:
-        with standard_input(None) as stream:
-            tallied = tally(stream, agreed, outcomes, sample=sample)
-    else:
-        tallied = tally(file_source(source), agreed, outcomes, sample=sample)
+    with standard_input(None) if source == STANDARD else nullcontext(file_source(source)) as records:
+        agreed = _agreed(records, agreement)
+        outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
+        tallied = tally(records, agreed, outcomes, sample=sample)
     edges = tallied.domain.edges if isinstance(tallied.domain, Cells) else None
     found = population(sampler, counts=tallied.counts, edges=edges, confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
@@ -154,19 +153,16 @@ def _check_options(
         raise DiscreetError("--client names a column of --truth FILE; give that too")
 
 
-def _agreed(source: str, agreement: Path | None) -> Agreement:
+def _agreed(records: "Source", agreement: Path | None) -> Agreement:
     """The agreement of a file of its own, or the one that the samples carry."""
-    from discreet.engines.inputs import carried_agreement
-
     if agreement is not None:
         return Agreement.read(agreement)
-    carried = None if source == STANDARD else carried_agreement(source)
-    if carried is None:
+    if records.agreement is None:
         raise DiscreetError(
-            f"{source} does not carry the agreement that its samples were released under; give --agreement FILE (as `discreet agree` or "
-            "`discreet sample --write-agreement` wrote it)"
+            f"{records.name} does not carry the agreement that its samples were released under; give --agreement FILE (as `discreet agree` "
+            "or `discreet sample --write-agreement` wrote it)"
         )
-    return Agreement.from_json(carried)
+    return Agreement.from_json(records.agreement)
 
 
 def _check_written(

@@ -15,9 +15,9 @@ from discreet.release.keyed import read_secret
 
 if TYPE_CHECKING:
     from discreet.engines.domains import Domain
-    from discreet.engines.inputs import Source
     from discreet.engines.jobs import Request
     from discreet.engines.local import Progress, Summary
+    from discreet.engines.sources import Source
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -120,6 +120,13 @@ def sample(
         str | None,
         typer.Option("--format", metavar="parquet|csv|arrow", help="Of the output, where its name does not say."),
     ] = None,
+    show_values: Annotated[
+        bool,
+        typer.Option(
+            "--show-values",
+            help="Errors show some of the values outside the domain. They are clients' own: not for logs that others read.",
+        ),
+    ] = False,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
 ) -> None:
@@ -146,6 +153,7 @@ def sample(
         purpose=purpose,
         secret=None if secret is None else read_secret(secret),
         agreement=None if agreement is None else Agreement.read(agreement),
+        show_values=show_values,
     )
     match engine:
         case "local":
@@ -311,6 +319,8 @@ def _told(summary: "Summary", request: "Request", output: str) -> Iterator[str]:
     if summary.nulls:
         left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
         yield f"{summary.nulls:,} null values " + (left_out if request.nulls == "drop" else "taken as other")
+    if summary.not_numbers:
+        yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
     if summary.outside:
         yield f"{summary.outside:,} values outside the domain taken as {request.domain.other}"
     if summary.without_records:

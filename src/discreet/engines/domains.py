@@ -1,7 +1,7 @@
 """What a value may be. The domain is public and explicit: inferring labels, bounds or bins from the data would leak them.
 
 Each domain turns a column of values into outcome numbers, and outcome numbers into the samples that are published. A value
-that is not in it becomes the mark OUTSIDE, a null the mark MISSING; what happens to those is the user's to say.
+that is not in it becomes a mark (`discreet.engines.marks`); what happens to those is the user's to say.
 """
 
 import math
@@ -16,14 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.engines.formats import READ
+from discreet.engines.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
 from discreet.errors import DiscreetError, Range, check_count
 from discreet.families import Simplex
 
-MISSING = np.uint32(0xFFFFFFFF)  # in place of an outcome: the value is null
-OUTSIDE = np.uint32(0xFFFFFFFE)  # in place of an outcome: the value is not in the domain
-LISTED = np.uint32(0xFFFFFFFD)  # in place of an outcome: no record, but an entry of the list of clients
-LARGEST_DOMAIN = int(LISTED)
-
+LARGEST_DOMAIN = int(FIRST_MARK)
 NEAREST = "nearest"
 _TABLES = {*READ, ".tsv", ".json", ".jsonl"}
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
@@ -196,15 +193,17 @@ class Cells:
 
     @property
     def other_outcome(self) -> None:
-        """None: with "nearest" no value is outside."""
+        """None: with "nearest" a value goes to the cell at its own end."""
         return
 
     def outcomes(self, column: str) -> pl.Expr:
-        """Values as cell numbers. NaN is a missing value."""
-        value = pl.col(column).cast(pl.Float64).fill_nan(None)
-        inside = value.clip(self.low, self.high) if self.other == NEAREST else value
-        cell = ((inside - self.low) / (self.high - self.low) * self.number).floor().clip(0, self.number - 1)
-        return _marked(value, pl.when(inside.is_between(self.low, self.high)).then(cell.cast(pl.UInt32)))
+        """Values as cell numbers; those past an end are marked with the end they are past, if they are to go there."""
+        value = pl.col(column).cast(pl.Float64)
+        cell = ((value - self.low) / (self.high - self.low) * self.number).floor().clip(0, self.number - 1)
+        below, above = (BELOW, ABOVE) if self.other == NEAREST else (OUTSIDE, OUTSIDE)
+        code = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < self.low).then(_mark(below))
+        code = code.when(value > self.high).then(_mark(above)).when(value.is_not_null())
+        return _marked(value, code.then(cell.cast(pl.UInt32, strict=False)))
 
     def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
         """Cell numbers as points: uniform in the cell."""
@@ -250,28 +249,31 @@ def read_labels(path: str | Path) -> tuple[str, ...]:
         raise DiscreetError(
             f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
         )
-    lines = read_lines(path, "domain")
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            raise DiscreetError(f"{path}, line {number} is empty; each line is a label")
-    return tuple(lines)
+    return tuple(read_lines(path, "domain", each="a label"))
 
 
-def read_lines(path: str | Path, what: str) -> list[str]:
-    """The lines of a UTF-8 text file."""
+def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
+    """The lines of a UTF-8 text file, none of them empty."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DiscreetError(f"{what} file {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise DiscreetError(f"{what} file {path} is not UTF-8 text") from None
-    return text.removesuffix("\n").split("\n") if text else []
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            raise DiscreetError(f"{path}, line {number} is empty; each line is {each}")
+    return lines
 
 
 def _marked(value: pl.Expr, code: pl.Expr) -> pl.Expr:
     """Codes as they are; where there is none, the mark that says why."""
-    mark = pl.when(value.is_null()).then(pl.lit(int(MISSING), pl.UInt32)).otherwise(pl.lit(int(OUTSIDE), pl.UInt32))
-    return pl.coalesce(code, mark)
+    return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MISSING)).otherwise(_mark(OUTSIDE)))
+
+
+def _mark(mark: np.uint32) -> pl.Expr:
+    return pl.lit(int(mark), pl.UInt32)
 
 
 def _all(labels: tuple[Any, ...], kind: type) -> bool:

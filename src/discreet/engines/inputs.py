@@ -1,7 +1,7 @@
 """Where records come from: Parquet, CSV and Arrow files, folders and globs; standard input; tables and streams in memory.
 
-A source gives its columns and, batch by batch, its rows as polars frames. Files are scanned, never loaded whole; a CSV column
-has no type of its own (`untyped`), so that no guess about the data decides what a client is called.
+Files are scanned, never loaded whole; a CSV column has no type of its own (`untyped`), so that no guess about the data decides what a
+client is called.
 """
 
 import fnmatch
@@ -9,97 +9,26 @@ import glob
 import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
+from discreet.engines import ipc
+from discreet.engines.arrow import refuse_repeated
 from discreet.engines.domains import is_whole, read_lines
 from discreet.engines.formats import READ
+from discreet.engines.ipc import arrow_errors
+from discreet.engines.scratch import nameless_file, path_of
+from discreet.engines.sources import Batches, Parquet, Scanned, Source, carried, reader_errors
 from discreet.errors import DiscreetError
 
-METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
-_BATCH = 1 << 19  # rows
+AGREEMENT_FILE = "_agreement.json"  # where a folder of samples holds their agreement, if its files cannot
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
-
-Prepare = Callable[[Any], Any]
-
-
-class Source(Protocol):
-    """Rows to be read once."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def schema(self) -> pl.Schema: ...
-    @property
-    def untyped(self) -> bool: ...
-    @property
-    def rows(self) -> int | None:
-        """How many rows there are, where that is known without reading them."""
-
-    def frames(self, prepare: Prepare) -> Iterator[pl.DataFrame]:
-        """The rows after `prepare`, a function on frames lazy or not, batch by batch. Reading may start at once."""
-
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        """A few distinct values of a column among the rows that `prepare` keeps."""
-
-
-class Scanned:
-    """Files that polars scans, or a frame."""
-
-    def __init__(self, name: str, frame: pl.LazyFrame, *, untyped: bool = False, rows: int | None = None) -> None:
-        self.name, self.untyped, self.rows = name, untyped, rows
-        self._frame = frame
-        with polars_errors(name):
-            self.schema = frame.collect_schema()
-
-    def frames(self, prepare: Prepare) -> Iterator[pl.DataFrame]:
-        with polars_errors(self.name):
-            batches = prepare(self._frame).collect_batches(chunk_size=_BATCH, maintain_order=False)
-        return self._each(batches)
-
-    def _each(self, batches: Any) -> Iterator[pl.DataFrame]:
-        with polars_errors(self.name):
-            yield from batches
-
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with polars_errors(self.name):
-            rows: pl.DataFrame = prepare(self._frame).select(column).unique(maintain_order=True).head(number).collect()
-        return rows.to_series().to_list()
-
-
-class Streamed:
-    """Arrow record batches that come one after the other and only once."""
-
-    def __init__(self, name: str, reader: pa.RecordBatchReader) -> None:
-        self.name, self.untyped = name, False
-        self.rows: int | None = None
-        self._reader = reader
-        self._last = pl.DataFrame()
-        try:
-            self.schema = pl.Schema(pl.from_arrow(reader.schema.empty_table()).schema)  # type: ignore[union-attr]
-        except (pl.exceptions.PolarsError, pa.ArrowException) as error:
-            raise DiscreetError(f"{name}: {_first_line(error)}") from None
-
-    def frames(self, prepare: Prepare) -> Iterator[pl.DataFrame]:
-        try:
-            for batch in self._reader:
-                with polars_errors(self.name):
-                    frame = pl.from_arrow(batch)
-                    assert isinstance(frame, pl.DataFrame)
-                    self._last = frame
-                    yield prepare(frame)
-        except (pa.ArrowException, OSError) as error:
-            raise DiscreetError(f"{self.name} ends early or is damaged: {_first_line(error)}") from None
-
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        found: pl.DataFrame = prepare(self._last)
-        return found.select(column).unique(maintain_order=True).head(number).to_series().to_list()
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
 
 
 def source_of(table: Any) -> Source:
@@ -110,11 +39,11 @@ def source_of(table: Any) -> Source:
         case pl.DataFrame():
             return Scanned("the frame", table.lazy(), rows=table.height)
         case pa.Table():
-            return Scanned("the table", pl.from_arrow(table).lazy(), rows=table.num_rows)  # type: ignore[union-attr]
+            return Batches("the table", table.schema, _of_table(table), table.num_rows)
         case pa.RecordBatch():
-            return source_of(pa.Table.from_batches([table]))
+            return Batches("the batch", table.schema, [table], table.num_rows)
         case pa.RecordBatchReader():
-            return Streamed("the stream", table)
+            return Batches("the stream", table.schema, _of_reader(table))
         case str() | Path():
             return file_source(str(table))
     raise DiscreetError(
@@ -122,26 +51,75 @@ def source_of(table: Any) -> Source:
     )
 
 
-def file_source(path: str) -> Source:
-    """A source from a file, a folder or a glob of Parquet, CSV or Arrow files."""
+def _of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    try:
+        table.validate()  # its columns are of one length, or cutting it into batches would read past them
+    except pa.ArrowException:
+        raise DiscreetError("the table is damaged: its columns are not of one length; make it again") from None
+    yield from table.to_batches()
+
+
+def _of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    while True:
+        with arrow_errors("the stream", "ends early or is damaged"):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+        yield batch
+
+
+def file_source(path: str, *, name: str | None = None) -> Source:
+    """A source from a file, a folder or a glob of Parquet, CSV or Arrow files. `name`: what messages call it."""
     files = _files(path)
-    kinds = {_kind(file) for file in files}
+    kinds = {_kind(file, name) for file in files}
+    called = path if name is None else name
     if len(kinds) > 1:
         raise DiscreetError(
-            f"{path} mixes {' and '.join(sorted(kinds))} files; name those of one kind, for example by a glob"
+            f"{called} mixes {' and '.join(sorted(kinds))} files; name those of one kind, for example by a glob"
         )
-    with polars_errors(path):
-        match kinds.pop():
-            case "parquet":
-                frame = pl.scan_parquet(files)
-                return Scanned(path, frame, rows=int(frame.select(pl.len()).collect().item()))
-            case "csv":
-                return Scanned(path, pl.scan_csv(files, infer_schema=False), untyped=True)
-            case "arrow":
-                return Scanned(path, pl.scan_ipc(files))
+    match kinds.pop():
+        case "parquet":
+            return Parquet(called, files)
+        case "csv":
+            return _csv(called, files)
+        case "arrow":
+            return _arrow(called, [ipc.File(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
-        raise DiscreetError(f"{path} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
-    return _stream(path, pa.OSFile(files[0]))
+        raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
+    with arrow_errors(called, "cannot be read"):
+        file = pa.OSFile(files[0])
+    return _stream(called, file)
+
+
+def _csv(name: str, files: Sequence[str]) -> Source:
+    """CSV as RFC 4180 has it, in UTF-8; a name that two columns bear is refused, where polars would make up another."""
+    for file in files:
+        with reader_errors(name):
+            header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False).collect()
+        refuse_repeated([title or "" for title in (header.row(0) if header.height else ())], name)
+    with reader_errors(name):
+        source = Scanned(name, pl.scan_csv(list(files), infer_schema=False, glob=False), untyped=True)
+    beside = Path(name) / AGREEMENT_FILE
+    if os.path.isdir(name) and beside.is_file():
+        with arrow_errors(str(beside), "cannot be read"):
+            source.agreement = beside.read_text(encoding="utf-8")
+    return source
+
+
+def _arrow(name: str, files: Sequence[ipc.File]) -> Source:
+    first = files[0].schema
+    for file in files[1:]:
+        if not file.schema.equals(first):
+            raise DiscreetError(f"{name}: its files do not hold the same columns; name those that belong together")
+    source = Batches(name, first, (batch for file in files for batch in file))
+    source.agreement = carried(name, (file.schema.metadata for file in files))
+    return source
+
+
+def _stream(name: str, file: Any) -> Source:
+    stream = ipc.Stream(name, file)
+    return Batches(name, stream.schema, stream)
 
 
 def reads(path: str, other: str) -> bool:
@@ -155,33 +133,15 @@ def reads(path: str, other: str) -> bool:
     return any(os.path.exists(other) and os.path.samefile(file, other) for file in _files(path))
 
 
-def carried_agreement(path: str) -> str | None:
-    """The agreement that files of samples carry, as JSON; None where they carry none. Records name their own: see `tallies`."""
-    first = _files(path)[0]
-    try:
-        match _kind(first):
-            case "parquet":
-                import pyarrow.parquet as pq
-
-                found = pq.read_schema(first).metadata
-            case "arrow":
-                found = pa.ipc.open_file(first).schema.metadata
-            case _:
-                return None
-    except (pa.ArrowException, OSError) as error:
-        raise DiscreetError(f"{path}: {_first_line(error)}") from None
-    text = (found or {}).get(METADATA)
-    return None if text is None else text.decode()
-
-
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
     """All clients: a Parquet, Arrow or CSV table with that column, or a text file with one client on each line."""
     if _kind(str(path)) == "csv" and path.suffix.lower() != ".csv":
-        return _client_column(read_lines(path, "client list"), path, integers=integers)
+        return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
     source = file_source(str(path))
     if column not in source.schema:
         raise DiscreetError(f"column {column!r} is not in {path}; it has {', '.join(map(repr, source.schema))}")
-    clients = pl.concat(list(source.frames(lambda frame: frame.select(column).unique()))).to_series()
+    found = list(source.frames(lambda frame: frame.select(column).unique(), [column]))
+    clients = pl.concat(found).to_series() if found else pl.Series(column, [], dtype=source.schema[column])
     if clients.null_count():
         raise DiscreetError(f"column {column!r} of {path} holds nulls; filter them out")
     return _client_column(clients.to_list(), path, integers=integers) if source.untyped else clients.to_arrow()
@@ -193,7 +153,7 @@ def _client_column(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
         return pa.array(texts, pa.large_string())
     for number, text in enumerate(texts, start=1):
         if not is_whole(text):
-            raise DiscreetError(f"{path}, client {number}: {text!r} is no integer, but the clients of the table are")
+            raise DiscreetError(f"{path}, client {number} is no integer, but the clients of the table are")
     return pa.array(map(int, texts), pa.int64())
 
 
@@ -205,32 +165,15 @@ def standard_input(folder: Path | None) -> Iterator[Source]:
     if _MAGIC.get(head) == "arrow stream":
         yield _stream("standard input", stream)
         return
-    with tempfile.TemporaryDirectory(prefix="discreet-", dir=folder) as spool:
-        copy = Path(spool) / "input"
-        with copy.open("wb") as file:
-            shutil.copyfileobj(stream, file, 1 << 20)
-        source = file_source(str(copy))
-        if isinstance(source, Scanned):
-            source.name = "standard input"
-        yield source
-
-
-@contextmanager
-def polars_errors(name: str) -> Iterator[None]:
-    """What polars says about the user's data, as one of our errors."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, pa.ArrowException) as error:
-        raise DiscreetError(f"{name}: {_first_line(error)}") from None
-    except OSError as error:
-        raise DiscreetError(f"{name} cannot be read: {_first_line(error)}") from None
-
-
-def _stream(name: str, stream: Any) -> Source:
-    try:
-        return Streamed(name, pa.ipc.open_stream(stream))
-    except (pa.ArrowException, OSError) as error:
-        raise DiscreetError(f"{name} is not an Arrow stream: {_first_line(error)}") from None
+    with nameless_file(folder) as spool:
+        try:
+            shutil.copyfileobj(stream, spool, 1 << 20)
+            spool.flush()
+        except OSError as error:
+            raise DiscreetError(
+                f"standard input could not be put on disk: {error.strerror}; say where (--scratch)"
+            ) from None
+        yield file_source(path_of(spool), name="standard input")
 
 
 def _files(path: str) -> list[str]:
@@ -240,6 +183,8 @@ def _files(path: str) -> list[str]:
             raise DiscreetError(f"folder {path} holds no {', '.join(READ)} file")
         return found
     if os.path.exists(path):
+        if not os.path.isfile(path):
+            raise DiscreetError(f"{path} is no ordinary file; give - and pipe it to standard input")
         return [path]
     found = sorted(glob.glob(path, recursive=True))
     if not found:
@@ -247,22 +192,20 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def _kind(path: str) -> str:
+def _kind(path: str, name: str | None = None) -> str:
     """By the first bytes, which do not lie; a file with none of these is CSV."""
+    called = path if name is None else name
     try:
         with open(path, "rb") as file:
-            head = file.read(4)
+            head = file.read(6)
     except OSError as error:
-        raise DiscreetError(f"{path} cannot be read: {error.strerror}") from None
+        raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
     if not head:
-        raise DiscreetError(f"{path} is empty")
-    found = _MAGIC.get(head, "csv")
+        raise DiscreetError(f"{called} is empty")
+    if head.startswith(_PACKED):
+        raise DiscreetError(f"{called} is packed; unpack it first (Parquet and Arrow files may be compressed inside)")
+    found = _MAGIC.get(head[:4], "csv")
     declared = READ.get(Path(path).suffix.lower(), found)
     if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
-        raise DiscreetError(f"{path} is called {declared} but holds {'text' if found == 'csv' else found}")
+        raise DiscreetError(f"{called} is called {declared} but holds {'text' if found == 'csv' else found}")
     return found
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

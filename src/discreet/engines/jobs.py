@@ -1,7 +1,7 @@
 """A release before it meets an engine: which columns, which domain, which mechanism, under which agreement, with which key."""
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet.agreement import MECHANISMS, Agreement
-from discreet.engines.domains import OUTSIDE, Cells, Domain, Labels, Numbers, as_domain
+from discreet.engines.domains import Cells, Domain, Labels, Numbers, as_domain
+from discreet.engines.marks import OUTSIDE, UNREADABLE, Tally
 from discreet.engines.terms import agreed, agreed_domain
 from discreet.errors import DiscreetError
 from discreet.mechanisms.sampler import Sampler
@@ -18,6 +19,7 @@ from discreet.release.keyed import Question, RunKey, Secret, fresh_secret
 NULLS = ("error", "drop", "other")
 ENGINE_MECHANISMS = ("optimal", "linear")
 FEW = 3  # examples in a message
+_UNREAD = "\0unread"  # a column of ours: no header can hold it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +34,17 @@ class Columns:
     def __post_init__(self) -> None:
         if self.count is not None and self.weight is not None:
             raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
-        names = [self.client, self.value, *([] if self.counts is None else [self.counts])]
+        names = self.names
         for name in names:
             if not isinstance(name, str) or not name:
                 raise DiscreetError(f"{name!r} is not the name of a column")
         if len(set(names)) < len(names):
             raise DiscreetError(f"columns {', '.join(names)} are not all different")
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are read."""
+        return [self.client, self.value, *([] if self.counts is None else [self.counts])]
 
     @property
     def counts(self) -> str | None:
@@ -69,6 +76,7 @@ class Request:
     purpose: str = ""
     secret: Secret | None = field(default=None, repr=False)
     agreement: Agreement | None = None
+    show_values: bool = False
 
     def __post_init__(self) -> None:
         if self.mechanism not in ENGINE_MECHANISMS:
@@ -99,6 +107,7 @@ class Request:
         purpose: str | None = None,
         secret: Secret | None = None,
         agreement: Agreement | None = None,
+        show_values: bool = False,
     ) -> "Request":
         """The request in the words of the public functions. Terms that are None come from the agreement, if there is one."""
         columns = Columns(client=client, value=value, count=count, weight=weight)
@@ -117,6 +126,7 @@ class Request:
                 round_number=round,
                 purpose="" if purpose is None else purpose,
                 secret=secret,
+                show_values=show_values,
             )
         if not isinstance(agreement, Agreement):
             raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
@@ -131,6 +141,7 @@ class Request:
             purpose=agreed("purpose", purpose, agreement),
             secret=secret,
             agreement=agreement,
+            show_values=show_values,
         )
 
     def job(self, schema: pl.Schema, *, untyped: bool, where: str) -> "Job":
@@ -169,7 +180,9 @@ class Request:
             nulls=self.nulls,
             integer_clients=kinds["client"].is_integer(),
             listed=listed,
-            casts=tuple(self._casts()) if untyped else (),
+            arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
+            show_values=self.show_values,
+            read_as=self._text_kind() if untyped and self._text_kind() != pl.String() else None,
         )
 
     def _text_kind(self) -> pl.DataType:
@@ -180,13 +193,6 @@ class Request:
                 return pl.Int64()
             case Cells():
                 return pl.Float64()
-
-    def _casts(self) -> Iterator[tuple[str, pl.DataType]]:
-        yield self.columns.value, self._text_kind()
-        if self.columns.count is not None:
-            yield self.columns.count, pl.Int64()
-        if self.columns.weight is not None:
-            yield self.columns.weight, pl.Float64()
 
     def _check_counts(self, kind: Any, *, untyped: bool, listed: bool) -> None:
         name = self.columns.counts
@@ -213,50 +219,86 @@ class Job:
     nulls: str
     integer_clients: bool
     listed: bool
-    casts: tuple[tuple[str, pl.DataType], ...] = ()
+    read_as: pl.DataType | None = None  # what texts stand for, if the values are to be numbers
+    arrays: tuple[str, ...] = ()
+    show_values: bool = False
 
     def prepared(self, frame: Any) -> Any:
-        """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record."""
+        """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record.
+
+        What cannot be read becomes a mark, a null client or a negative count: casts that fail would show what they failed on.
+        """
         columns = self.columns
         client = pl.col(columns.client)
+        outcome = self.domain.outcomes(columns.value)
+        if self.read_as is not None:
+            outcome = pl.when(_UNREAD).then(pl.lit(int(UNREADABLE), pl.UInt32)).otherwise(outcome)
         prepared = [
-            client.cast(pl.Int64 if self.integer_clients else pl.String).alias("client"),
-            self.domain.outcomes(columns.value).alias("outcome"),
+            client.cast(pl.Int64 if self.integer_clients else pl.String, strict=False).alias("client"),
+            outcome.alias("outcome"),
         ]
         if columns.counts is not None:
-            kind = pl.Int64 if columns.weight is None else pl.Float64
-            prepared.append(pl.col(columns.counts).cast(kind).alias("count"))
+            count = pl.col(columns.counts)
+            number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
+            prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return self.with_types(frame).select(prepared)
 
     def with_types(self, frame: Any) -> Any:
         """A frame with the types the job expects, one row for each record."""
-        wanted = [name for name in (self.columns.value, self.columns.counts) if name is not None]
-        if self.casts:
-            frame = frame.with_columns(pl.col(name).cast(kind) for name, kind in self.casts)
+        for name in self.arrays:
+            frame = frame.with_columns(pl.col(name).arr.to_list())
         if self.listed:
-            frame = frame.filter(pl.col(wanted[0]).list.len() > 0).explode(wanted)
+            frame = self._each_of_the_lists(frame)
+        if self.read_as is not None:
+            text = pl.col(self.columns.value)
+            number = text.cast(self.read_as, strict=False)
+            frame = frame.with_columns(number, (text.is_not_null() & number.is_null()).alias(_UNREAD))
         return frame
+
+    def _each_of_the_lists(self, frame: Any) -> Any:
+        """One row for each value of a list; a list that is null or empty is a null, once: else its client would be gone unseen."""
+        lists = [name for name in (self.columns.value, self.columns.counts) if name is not None]
+        empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
+        stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
+        filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
+        return frame.with_columns(filled).explode(lists)
 
     @property
     def missing_outcome(self) -> int | None:
         """The outcome that nulls become, or None."""
         return self.domain.other_outcome if self.nulls == "other" else None
 
-    def refuse(self, tally: Any, examples: Callable[[Callable[[Any], Any], str, int], list[Any]]) -> None:
-        """Raise if values were missing or outside (`tally`) that may not be; `examples` finds a few of the latter."""
+    def refuse(self, tally: Tally, rows: int, examples: Callable[[Callable[[Any], Any], str, int], list[Any]]) -> None:
+        """Raise if values among the rows so far were missing or outside (`tally`) that may not be.
+
+        Messages count; they show values, which are a client's own, only if that was asked for. `examples` then finds a few.
+        """
         column = self.columns.value
-        if tally[0] and self.nulls == "error":
+        where = f"in {rows:,} rows"
+        if tally.unreadable:
+            what = "numbers" if isinstance(self.domain, Cells) else "whole numbers of 64 bits"
             raise DiscreetError(
-                f"column {column!r} holds nulls; filter them out, or say nulls='drop' or 'other' (--nulls)"
+                f"column {column!r} holds texts that are no {what} ({tally.unreadable:,} {where}); correct them"
             )
-        if tally[1] and self.domain.other is None:
-            mark = int(OUTSIDE)
-            found = examples(
-                lambda rows: self.with_types(rows).filter(self.domain.outcomes(column) == mark), column, FEW + 1
-            )
+        for number, what in (
+            (tally.nulls, "nulls or empty lists" if self.listed else "nulls"),
+            (tally.not_numbers, "NaN"),
+        ):
+            if number and self.nulls == "error":
+                raise DiscreetError(
+                    f"column {column!r} holds {what} ({number:,} {where}); filter them out, or say nulls='drop' or 'other' (--nulls)"
+                )
+        if tally.outside and self.domain.other is None:
+            mark, shown = int(OUTSIDE), ""
+            if self.show_values:
+                found = examples(
+                    lambda rows: self.with_types(rows).filter(self.domain.outcomes(column) == mark), column, FEW + 1
+                )
+                shown = f", such as {few(found)}{self._meant(found)}"
             raise DiscreetError(
-                f"column {column!r} holds values outside the domain: {few(found)}{self._meant(found)}; the domain is public and "
+                f"column {column!r} holds values outside the domain ({tally.outside:,} {where}{shown}); the domain is public and "
                 "fixed: correct the records, or say other= (--other) which of its outcomes they become"
+                + ("" if shown else "; show_values=True (--show-values) shows some of them")
             )
 
     def _meant(self, found: list[Any]) -> str:

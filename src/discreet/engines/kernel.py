@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.engines import tables
+from discreet.engines.arrow import checked, is_text
 from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
 from discreet.errors import DiscreetError
@@ -24,11 +25,11 @@ from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
 
 _WORTH_SHARING = 8192  # clients for each thread
 _PROBLEMS = {
-    OUTSIDE: "is not in the domain",
-    NOT_A_NUMBER: "has a count that is not a number",
-    NEGATIVE: "has a negative count",
-    INFINITE: "has an infinite count",
-    OVERFLOWING: "has counts that add up to more than 2^63 - 1, or weights past the largest float, or 2^31 records",
+    OUTSIDE: "an outcome is not in the domain",
+    NOT_A_NUMBER: "a count is not a number",
+    NEGATIVE: "a count is negative",
+    INFINITE: "a count is infinite",
+    OVERFLOWING: "its counts add up to more than 2^63 - 1, or its weights past the largest float, or 2^31 records",
 }
 
 
@@ -66,6 +67,9 @@ class Kernel:
         for name in ("client", "outcomes"):
             if name not in batch.schema.names:
                 raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
+        batch = checked(
+            batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in batch.schema.names]
+        )
         counts = batch.column("counts") if "counts" in batch.schema.names else None
         weighted = self._columns.weight is not None
         clients = clients_of(batch.column("client"), batch.column("outcomes"), counts, weighted=weighted)
@@ -73,7 +77,7 @@ class Kernel:
             raise DiscreetError(
                 "column 'counts' holds lists of numbers that are not whole ones; ask for them as weight="
             )
-        refuse_twice(batch.column("client"), clients)
+        refuse_twice(clients)
         drawn = self.draw(clients, threads=os.cpu_count() or 1)
         return self.batch(batch.column("client"), drawn)
 
@@ -105,25 +109,13 @@ class Kernel:
                 found = list(pool.map(rows, edges[:-1], edges[1:]))
         for bad, problem, _ in found:
             if bad >= 0:
-                self._refuse(clients, bad, problem)
+                self._refuse(bad, int(problem[1]))
         return Drawn(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
 
-    def _refuse(self, clients: sparse.Clients, row: int, problem: NDArray[np.int64]) -> None:
-        name: Any
-        if clients.integers.size:
-            name = int(clients.integers[row])
-        else:
-            name = bytes(clients.text[clients.text_ends[row] : clients.text_ends[row + 1]]).decode()
-        what = ""
-        if problem[1] != OVERFLOWING:
-            outcome = int(clients.outcomes[clients.ends[row] + problem[0]])
-            what = f" outcome {outcome}"
-        fix = (
-            f"; outcomes are 0 to {self.plan.size - 1}"
-            if problem[1] == OUTSIDE
-            else "; counts are finite and at least 0"
-        )
-        raise DiscreetError(f"client {name!r}:{what} {_PROBLEMS[int(problem[1])]}{fix}")
+    def _refuse(self, row: int, problem: int) -> None:
+        """Say what is wrong with a row, without the client or the outcome: they are nobody else's."""
+        fix = f"outcomes are 0 to {self.plan.size - 1}" if problem == OUTSIDE else "counts are finite and at least 0"
+        raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
 
     def __reduce__(self) -> Any:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
@@ -162,23 +154,25 @@ def _of_integers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
 
 
-def refuse_twice(names: pa.Array, clients: sparse.Clients) -> None:
+def refuse_twice(clients: sparse.Clients) -> None:
     """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
     seed = np.uint64(secrets.randbits(64))
     if clients.integers.size:
         if not tables.integers_increase(clients.integers):
             numbers = tables.numbered_integers(clients.integers, seed, len(clients))[1]
-            _refuse_repeated(names, numbers)
+            _refuse_repeated(numbers)
     elif not tables.texts_increase(clients.text_ends, clients.text):
         numbers = tables.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
-        _refuse_repeated(names, numbers)
+        _refuse_repeated(numbers)
 
 
-def _refuse_repeated(names: pa.Array, numbers: NDArray[np.uint32]) -> None:
+def _refuse_repeated(numbers: NDArray[np.uint32]) -> None:
     repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
     if repeated.size:
+        again = int(repeated[0])
         raise DiscreetError(
-            f"client {names[int(repeated[0])].as_py()!r} comes twice: it would spend epsilon twice; join its lists into one row"
+            f"the client of row {int(numbers[again])} comes twice in the batch, again in row {again}: it would spend epsilon twice; join "
+            "its lists into one row"
         )
 
 
@@ -190,18 +184,14 @@ def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int6
             return clients.cast(pa.int64()).to_numpy(), none, np.empty(0, dtype=np.uint8)
         except pa.ArrowInvalid:
             raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
-    if pa.types.is_dictionary(clients.type) and pa.types.is_string(clients.type.value_type):
+    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
         clients = clients.cast(pa.large_string())
-    if not (pa.types.is_string(clients.type) or pa.types.is_large_string(clients.type) or _is_view(clients.type)):
+    if not is_text(clients.type):
         raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
     texts = clients.cast(pa.large_string())
     _, offsets, content = texts.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     return none, ends, np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
 
 
 def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:

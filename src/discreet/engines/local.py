@@ -15,11 +15,12 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.agreement import Agreement
-from discreet.engines.domains import LISTED
 from discreet.engines.formats import STANDARD
-from discreet.engines.inputs import METADATA, Source, client_list, reads, source_of, standard_input
+from discreet.engines.inputs import client_list, reads, source_of, standard_input
 from discreet.engines.jobs import Job, Request
+from discreet.engines.marks import LISTED, Tally
 from discreet.engines.outputs import EXISTS, format_of, writer_to
+from discreet.engines.sources import METADATA, ROOM, Source
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
 from discreet.release.keyed import Secret
@@ -53,6 +54,7 @@ class Summary:
     rows: int
     clients: int
     nulls: int
+    not_numbers: int
     outside: int
     without_records: int
     spilled_bytes: int
@@ -82,12 +84,15 @@ class LocalRelease:
         if isinstance(clients, Path):
             clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
         self._clients: pa.Array | None = clients
-        self._frames = source.frames(self.job.prepared)  # reading starts here, while the kernels below are being loaded
+        room = max(ROOM, self._budget // 16)
+        self._frames = source.frames(
+            self.job.prepared, self.job.columns.names, room=room
+        )  # reading starts here, while the kernels below are being loaded
         from discreet.engines.kernel import Kernel
 
         self.kernel = Kernel(self.job)
         self._rows = self._drawn = self._without_records = self._spilled = 0
-        self._tally = np.zeros(2, dtype=np.int64)
+        self._tally = Tally()
         self._started = time.perf_counter()
 
     @property
@@ -107,8 +112,9 @@ class LocalRelease:
             agreement=self.job.agreement,
             rows=self._rows,
             clients=self._drawn,
-            nulls=int(self._tally[0]),
-            outside=int(self._tally[1]),
+            nulls=self._tally.nulls,
+            not_numbers=self._tally.not_numbers,
+            outside=self._tally.outside,
             without_records=self._without_records,
             spilled_bytes=self._spilled,
             seconds=time.perf_counter() - self._started,
@@ -143,7 +149,7 @@ class LocalRelease:
         for frame in self._frames:
             self._rows += frame.height
             parts.add_frame(frame, self.job)
-            self.job.refuse(parts.tally, self._source.examples)
+            self.job.refuse(parts.tally, self._rows, self._source.examples)
             self._progress.rows(frame.height)
         self._tally = parts.tally
 
@@ -175,19 +181,28 @@ class LocalRelease:
 
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
-            running: deque[Future[pa.RecordBatch | None]] = deque()
-            for group in parts.groups():
-                running.append(pool.submit(task, group))
+            running: deque[list[Future[pa.RecordBatch | None]]] = deque()
+            for groups in parts.groups():
+                running.append([pool.submit(task, group) for group in groups])
                 if len(running) > 2 * threads:
-                    yield from self._counted(running.popleft().result())
+                    yield from self._part(running.popleft())
             while running:
-                yield from self._counted(running.popleft().result())
+                yield from self._part(running.popleft())
 
-    def _counted(self, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
-        if batch is not None:
-            self._drawn += batch.num_rows
-            self._progress.clients(batch.num_rows)
-            yield batch
+    def _part(self, drawing: "list[Future[pa.RecordBatch | None]]") -> Iterator[pa.RecordBatch]:
+        """The samples of a part as one batch in order of client, whether or not its records took several groups."""
+        batches = [batch for each in drawing if (batch := each.result()) is not None]
+        if not batches:
+            return
+        batch = batches[0]
+        if len(batches) > 1:
+            table = pa.Table.from_batches(batches).unify_dictionaries()
+            if "client" in table.schema.names:
+                table = table.sort_by("client")
+            (batch,) = table.combine_chunks().to_batches()
+        self._drawn += batch.num_rows
+        self._progress.clients(batch.num_rows)
+        yield batch
 
     def _checked(self, group: "Group") -> "Group":
         if self._clients is None or not len(group.clients):
@@ -217,6 +232,7 @@ def sample(
     purpose: str | None = None,
     agreement: Agreement | None = None,
     memory: int | None = None,
+    show_values: bool = False,
 ) -> pa.Table:
     """One private sample for each client of a table of (client, value) rows: a table (client, sample, agreement).
 
@@ -229,10 +245,12 @@ def sample(
     and spends epsilon again. `round` 1 to `rounds` tells repeated releases apart; they spend rounds * epsilon together.
     `drop_client`: samples alone, in random order. `memory`: bytes of records to hold before they go to disk.
     `agreement`: domain, epsilon, mechanism, rounds and purpose come from it; any that is given too must be the same.
+    `show_values`: errors show some of the values that are outside the domain, which are clients' own; without it they count them.
     """
     request = Request.of(
         client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
         mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose, agreement=agreement,
+        show_values=show_values,
     )  # fmt: skip
     release = LocalRelease(
         source_of(table),
@@ -307,6 +325,8 @@ def _client_array(clients: Any) -> pa.Array:
         raise DiscreetError(
             "clients is not a list of texts or of integers of 64 bits; list every client once"
         ) from None
+    if column.null_count:
+        raise DiscreetError(f"clients holds {column.null_count} nulls; nobody is called null, leave them out")
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 

@@ -1,10 +1,11 @@
 """Records in parts by client, in memory up to a budget and on disk past it; each part then grouped exactly.
 
-All records of a client lie in one part. A part too large for the budget is split again, by another hash.
+All records of a client lie in one part. A part too large for the budget is split again, by another hash; equal records of a client
+are counted together before that, so that a client with many of them is not larger than its distinct values. In which order parts and
+clients come depends on the clients alone, not on how many records they have: on whether a part was split, nothing that is written
+depends.
 """
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,14 +17,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.engines import tables
-from discreet.engines.domains import MISSING
-from discreet.engines.jobs import FEW, Job, few
+from discreet.engines.jobs import Job
 from discreet.engines.kernel import client_arrays, counts_and_weights, frozen
+from discreet.engines.marks import MISSING, Tally, resolved
+from discreet.engines.scratch import Block, Scratch
 from discreet.errors import DiscreetError
 from discreet.release.sparse import Clients
 
 _BITS = 7
 _DEEPEST = 4  # splits of splits: past that a single client is larger than memory
+_TEXT = 1 << 26  # bytes of clients' names to write out at a time
+_ONE_CLIENT = 1 << 28  # bytes that the values of one client may take, if the budget is smaller
+_EXACT = 2.0**53  # below this, whole numbers add up without rounding
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
 
 
@@ -37,9 +42,9 @@ class Group(NamedTuple):
         """The group as the kernel takes it when there is a list of clients; refused if it holds others."""
         ends, outcomes, counts, weights, listed = tables.without_marks(*self.clients[3:])
         if not listed.all():
-            unknown = self.names.filter(pa.array(~listed)).slice(0, FEW + 1).to_pylist()
             raise DiscreetError(
-                f"clients with records are not on the list: {few(unknown)}; add them, or filter their records out"
+                f"clients with records are not on the list ({int((~listed).sum()):,} of {listed.size:,} looked at); add them, or filter "
+                "their records out"
             )
         return Group(self.names, Clients(*self.clients[:3], *map(frozen, (ends, outcomes, counts, weights))))
 
@@ -52,7 +57,7 @@ class Group(NamedTuple):
 class Records(NamedTuple):
     """Rows of (client, outcome[, count]); clients as integers or as texts, and those arrays that do not apply are empty.
 
-    Counts are whole numbers or, for weights, floats: as they came, never added up on the way.
+    Counts are whole numbers or, for weights, floats: never added up on the way where that would round.
     """
 
     integers: NDArray[np.int64]
@@ -80,6 +85,8 @@ class Records(NamedTuple):
     @classmethod
     def joined(cls, pieces: Sequence["Records"]) -> "Records":
         """All rows of the pieces, one after the other."""
+        if any(piece.counts.size for piece in pieces):
+            pieces = [piece if piece.counts.size else piece._replace(counts=_ones(piece)) for piece in pieces]
         ends = pieces[0].text_ends
         if ends.size:
             ends = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(piece.text_ends) for piece in pieces]))))
@@ -89,29 +96,25 @@ class Records(NamedTuple):
         return cls(integers, ends, text, outcomes, counts)
 
     @property
+    def combined(self) -> "Records":
+        """Equal records of a client counted together, if their counts are whole numbers: other weights are never added up here."""
+        counts = self.counts if self.counts.size else _ones(self)
+        if not ((counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT):
+            return self
+        frame = pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
+        found = frame.group_by("client", "outcome").agg(pl.col("count").sum())
+        integers, ends, text = client_arrays(found["client"].to_arrow())
+        if ends.size:
+            ends, text = ends - ends[0], text[ends[0] : ends[-1]]
+        return Records(integers, ends, text, found["outcome"].to_numpy(), found["count"].to_numpy())
+
+    @property
     def names(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
             return pa.array(self.integers)
         size = self.text_ends.size - 1
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
-
-    @property
-    def batch(self) -> pa.RecordBatch:
-        """The rows as Arrow."""
-        columns = {"client": self.names, "outcome": pa.array(self.outcomes)}
-        if self.counts.size:
-            columns["count"] = pa.array(self.counts)
-        return pa.RecordBatch.from_pydict(columns)
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch) -> "Records":
-        """The rows of an Arrow batch."""
-        counts = batch.column("count").to_numpy() if "count" in batch.schema.names else np.empty(0)
-        integers, ends, text = client_arrays(batch.column("client"))
-        if ends.size:
-            ends, text = ends - ends[0], text[ends[0] : ends[-1]]
-        return cls(integers, ends, text, batch.column("outcome").to_numpy(), counts)
 
 
 class Parts:
@@ -120,14 +123,15 @@ class Parts:
     def __init__(self, *, seed: int, budget: int, folder: Path | None = None, depth: int = 0) -> None:
         self._seed = np.uint64((seed + depth * 0x9E3779B97F4A7C15) % (1 << 64))
         self._budget, self._depth = budget, depth
+        self._share = budget if depth else budget // 4  # of a part: several are grouped at a time
         self._above = folder
         self._chunks: list[tuple[NDArray[np.int64], Records]] = []  # records in order of part, and where each starts
         self._held = 0
-        self._folder: Path | None = None
-        self._files: list[Any] = [None] * (1 << _BITS)
+        self._scratch: Scratch | None = None
+        self._blocks: list[list[Block]] = [[] for _ in range(1 << _BITS)]
         self._spilled = [0] * (1 << _BITS)
         self._largest_group = 16
-        self.tally = np.zeros(2, dtype=np.int64)  # values that were missing, values that were outside
+        self.tally = Tally()
         self.records = 0
         self.spilled_bytes = 0
 
@@ -135,48 +139,49 @@ class Parts:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what lies on disk."""
+        if self._scratch is not None:
+            self._scratch.close()
+            self._scratch = None
 
     def add_frame(self, frame: pl.DataFrame, job: Job) -> None:
         """Take the records of a prepared frame, with missing values and those outside going where the job says."""
-        for column, fix in (("client", "a record without a client cannot be released"), ("count", "fill them")):
-            if column in frame.columns and frame[column].null_count():
-                name = job.columns.client if column == "client" else job.columns.counts
-                raise DiscreetError(f"column {name!r} holds nulls: {fix}, or filter those rows out")
-        self.add(
-            frame["client"].to_arrow(),
+        if frame["client"].null_count():
+            raise DiscreetError(
+                f"column {job.columns.client!r} holds nulls, or integers past 64 bits ({frame['client'].null_count():,} in "
+                f"{frame.height:,} rows): a record without a client cannot be released; filter those rows out, or cast to text"
+            )
+        if "count" in frame.columns:
+            _check_counts(frame["count"], job)
+        outcomes, tally = resolved(
             frame["outcome"].to_numpy(),
-            frame["count"].to_numpy() if "count" in frame.columns else None,
+            size=job.domain.family.size,
             missing_to=job.missing_outcome,
             outside_to=job.domain.other_outcome,
         )
+        self.tally += tally
+        counts = frame["count"].to_numpy() if "count" in frame.columns else None
+        for first, last in _slices(frame["client"]):
+            names = frame["client"].slice(first, last - first).to_arrow()
+            self.add(names, outcomes[first:last], None if counts is None else counts[first:last])
 
     def add(
         self,
         clients: pa.Array,
         outcomes: NDArray[np.uint32],
         counts: NDArray[np.int64] | NDArray[np.float64] | None = None,
-        *,
-        missing_to: int | None = None,
-        outside_to: int | None = None,
     ) -> None:
-        """Take a batch of records. Outcomes marked MISSING are left out or become `missing_to`; `outside_to` likewise."""
+        """Take a batch of records. Those whose outcome is MISSING are left out."""
         integers, text_ends, text = map(frozen, client_arrays(clients))
         if text_ends.size:
             parts = tables.parts_of_texts(text_ends, text, _BITS, self._seed)
         else:
             parts = tables.parts_of_integers(integers, _BITS, self._seed)
-        outcomes = outcomes.copy()  # the marks in it are replaced
-        starts = tables.part_starts(
-            parts,
-            1 << _BITS,
-            outcomes,
-            MISSING if missing_to is None else np.uint32(missing_to),
-            MISSING if outside_to is None else np.uint32(outside_to),
-            self.tally,
-        )
+        outcomes = outcomes.copy()  # compiled code may write to it
+        starts = tables.part_starts(parts, 1 << _BITS, outcomes, MISSING, MISSING, np.zeros(2, dtype=np.int64))
         if text_ends.size:
             text_ends, text = tables.texts_in_order(parts, starts, text_ends, text)
         else:
@@ -192,26 +197,35 @@ class Parts:
         self._chunks.append((starts, records))
         self._held += records.nbytes
         if self._held > self._budget:
-            self._spill()
+            self._make_room()
 
-    def groups(self) -> Iterator[Callable[[], Group]]:
-        """For each part, a function that reads and groups it. The functions may run in threads, in any order."""
-        if self._folder is not None:
+    def groups(self) -> Iterator[list[Callable[[], Group]]]:
+        """For each part, functions that read and group it (several, if it is large). They may run in threads, in any order."""
+        if self._scratch is not None:
             self._spill()
-            self._close()
         for part in range(1 << _BITS):
-            if self._spilled[part] > self._budget and self._depth < _DEEPEST:
-                yield from self._split(part)
-            else:
-                yield partial(self._group, part)
+            yield [partial(self._group, part)] if self._spilled[part] <= self._share else list(self._split(part))
 
     def _split(self, part: int) -> Iterator[Callable[[], Group]]:
-        """The groups of a part that is too large. Its files lie in this one's folder, and go when that goes."""
-        smaller = Parts(seed=int(self._seed), budget=self._budget, folder=self._folder, depth=self._depth + 1)
+        """The groups of a part that is too large."""
+        if self._depth == _DEEPEST:
+            yield partial(self._large_client, part)
+            return
+        smaller = Parts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
         for piece in self._from_disk(part):
             smaller.add(piece.names, piece.outcomes, piece.counts if piece.counts.size else None)
-        yield from smaller.groups()
         self.spilled_bytes += smaller.spilled_bytes
+        for groups in smaller.groups():
+            yield from groups
+
+    def _large_client(self, part: int) -> Group:
+        """A part that cannot be split: a client whose distinct values do not fit into the budget, if they fit at all."""
+        if self._spilled[part] > max(self._budget, _ONE_CLIENT):
+            raise DiscreetError(
+                f"the values of one client take {self._spilled[part]:,} bytes, which is more than the memory budget; give a larger one "
+                "(--memory)"
+            )
+        return self._group(part)
 
     def _group(self, part: int) -> Group:
         pieces = [*self._held_by(part), *self._from_disk(part)]
@@ -226,38 +240,73 @@ class Parts:
             if starts[part] < starts[part + 1]:
                 yield records.between(starts[part], starts[part + 1])
 
+    def _make_room(self) -> None:
+        """Count equal records together where that halves the largest part; put what is held on disk if there still is too much."""
+        sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
+        largest = Records.joined(list(self._held_by(int(np.argmax(sizes)))))
+        if 2 * largest.combined.nbytes < largest.nbytes:
+            self._combine()
+        if 2 * self._held > self._budget:
+            self._spill()
+
+    def _combine(self) -> None:
+        """Hold, of each part, equal records counted together."""
+        starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[Records]()
+        for part in range(1 << _BITS):
+            if pieces := list(self._held_by(part)):
+                found.append(Records.joined(pieces).combined)
+                starts[part + 1] = found[-1].outcomes.size
+        self._chunks = [(np.cumsum(starts), Records.joined(found))]
+        self._held = self._chunks[0][1].nbytes
+
     def _spill(self) -> None:
-        """Append all that is held to the files of the parts, and let go of it."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="discreet-", dir=self._above))  # readable by its owner alone
-        try:
-            for part in range(1 << _BITS):
-                pieces = list(self._held_by(part))
-                if pieces:
-                    batch = Records.joined(pieces).batch
-                    if self._files[part] is None:
-                        self._files[part] = pa.ipc.new_stream(str(self._folder / str(part)), batch.schema)
-                    self._files[part].write_batch(batch)
-                    self._spilled[part] += batch.nbytes
-                    self.spilled_bytes += batch.nbytes
-        except OSError as error:
-            raise DiscreetError(
-                f"records larger than memory could not be put into {self._folder}: {error}; "
-                "give a larger memory budget, or a folder on a larger disk"
-            ) from None
+        """Append all that is held to the blocks of the parts, and let go of it."""
+        if self._scratch is None:
+            self._scratch = Scratch(self._above)
+        for part in range(1 << _BITS):
+            pieces = list(self._held_by(part))
+            if pieces:
+                records = Records.joined(pieces)
+                self._blocks[part].append(self._scratch.write(records))
+                self._spilled[part] += records.nbytes
+                self.spilled_bytes += records.nbytes
         self._chunks, self._held = [], 0
 
-    def _close(self) -> None:
-        for part, file in enumerate(self._files):
-            if file is not None:
-                file.close()
-                self._files[part] = None
-
     def _from_disk(self, part: int) -> Iterator[Records]:
-        if self._spilled[part]:
-            assert self._folder is not None
-            with pa.OSFile(str(self._folder / str(part))) as file, pa.ipc.open_stream(file) as reader:
-                yield from map(Records.of, reader)
+        for block in self._blocks[part]:
+            assert self._scratch is not None
+            yield Records(*self._scratch.read(block))
+
+
+def _ones(records: Records) -> NDArray[np.int64]:
+    """The counts of records that have none."""
+    return np.ones(records.outcomes.size, dtype=np.int64)
+
+
+def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:
+    """Rows first <= row < last whose names are not too much at once: a dictionary on disk may stand for far more than it is."""
+    if clients.dtype != pl.String or not len(clients):
+        yield 0, len(clients)
+        return
+    ends = clients.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + _TEXT, side="right")))
+        yield first, last
+        first = last
+
+
+def _check_counts(counts: pl.Series, job: Job) -> None:
+    name, rows = job.columns.counts, f"in {len(counts):,} rows"
+    if counts.null_count():
+        raise DiscreetError(
+            f"column {name!r} holds nulls ({counts.null_count():,} {rows}): fill them, or filter those rows out"
+        )
+    bad = ~(counts.is_finite() & (counts >= 0))
+    if bad.any():
+        what = "whole numbers from 0 to 2^63 - 1" if job.columns.weight is None else "finite numbers of at least 0"
+        raise DiscreetError(f"column {name!r} holds what are no {what} ({int(bad.sum()):,} {rows}); correct them")
 
 
 def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS) -> Group:

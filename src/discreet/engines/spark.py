@@ -26,10 +26,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.engines.domains import LISTED
+from discreet.engines.arrow import checked
 from discreet.engines.jobs import Job, Request
 from discreet.engines.kernel import Kernel, client_arrays
 from discreet.engines.local import Summary
+from discreet.engines.marks import LISTED
 from discreet.engines.outputs import format_of
 from discreet.engines.parts import Group, Parts, Records, grouped
 from discreet.errors import DiscreetError, need_extra
@@ -111,19 +112,20 @@ def sample_files(
             job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _located(clients), job)
         context = session.sparkContext
-        tallies = [context.accumulator(0) for _ in range(4)]  # a task that is run twice counts twice
+        tallies = [context.accumulator(0) for _ in range(5)]  # a task that is run twice counts twice
         released = _released(frame, job, listed, drop_client=drop_client, tallies=tallies)
         _write(released, output, kind)
         if agreement_file is not None:
             job.agreement.write(agreement_file)
     except PySparkException as error:
         raise DiscreetError(_told(error)) from None
-    rows, missing, outside, without_records = (int(tally.value) for tally in tallies)
+    rows, without_records, nulls, not_numbers, outside = (int(tally.value) for tally in tallies)
     return Summary(
         agreement=job.agreement,
         rows=rows,
         clients=_written(session, output, kind),
-        nulls=missing,
+        nulls=nulls,
+        not_numbers=not_numbers,
         outside=outside,
         without_records=without_records,
         spilled_bytes=0,
@@ -156,11 +158,12 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
     """Rows of (client, value) to fewer rows of (client, outcomes): the records of many rows in one, as bytes."""
 
     def combine(batches: Batches) -> Batches:
-        parts = _new_parts()
-        for table in _gathered(batches, _READ_AT_ONCE):
+        parts, rows = _new_parts(), 0
+        for table in _gathered((checked(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
             raw = pl.from_arrow(table)
+            rows += table.num_rows
             parts.add_frame(job.prepared(raw), job)
-            job.refuse(parts.tally, partial(_examples, raw))
+            job.refuse(parts.tally, rows, partial(_examples, raw))
             if tallies is not None:
                 tallies[0].add(table.num_rows)
             if parts.records >= _COMBINED:
@@ -191,9 +194,11 @@ def _new_parts() -> Parts:
 
 def _combined(parts: Parts, tallies: list[Any] | None) -> Batches:
     if tallies is not None:
-        tallies[1].add(int(parts.tally[0]))
-        tallies[2].add(int(parts.tally[1]))
-    groups = (group() for group in parts.groups())
+        for total, number in zip(
+            tallies[2:], (parts.tally.nulls, parts.tally.not_numbers, parts.tally.outside), strict=True
+        ):
+            total.add(number)
+    groups = (group() for groups in parts.groups() for group in groups)
     batches = [_packed(group) for group in groups if len(group.clients)]
     if batches:
         yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
@@ -263,7 +268,7 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
     if listed:
         group = group.without_marks()
         if tallies is not None:
-            tallies[3].add(group.without_records)
+            tallies[1].add(group.without_records)
     drawn = kernel.draw(group.clients, ordered=True)
     found = kernel.batch(group.names, drawn)
     yield pa.RecordBatch.from_arrays(

@@ -5,8 +5,9 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.engines.domains import Cells, Domain
-from discreet.engines.inputs import Source
 from discreet.engines.outputs import format_of, writer_to
+from discreet.engines.sources import Source
+from discreet.errors import DiscreetError
 from discreet.estimation.population import Population
 from discreet.estimation.synthesis import outcome_weights, synthetic_counts
 
@@ -20,8 +21,10 @@ def write_weighted(found: Population, source: Source, domain: Domain, output: st
     kind = pl.Float64 if isinstance(domain, Cells) else pl.Int64 if domain.sample_type == pa.int64() else pl.String
     written = 0
     with writer_to(output, schema, format_of(output)) as writer:
-        for frame in source.frames(lambda rows: rows.select(pl.col(sample).cast(kind).alias("sample"))):
+        for frame in source.frames(lambda rows: rows.select(pl.col(sample).cast(kind).alias("sample")), [sample]):
             numbers = frame.select(domain.outcomes("sample")).to_series().to_numpy()
+            if (numbers >= len(weights)).any():
+                raise DiscreetError(f"{source.name} has changed since it was counted; start again")
             columns = [frame["sample"].to_arrow().cast(domain.sample_type), pa.array(weights[numbers])]
             writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
             written += frame.height

@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from discreet.engines.domains import LISTED, MISSING, OUTSIDE
+from discreet.engines.marks import LISTED, MISSING, OUTSIDE
 
 _ONE = np.uint64(1)
 

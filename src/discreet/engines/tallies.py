@@ -12,9 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.engines.domains import MISSING, OUTSIDE, Cells, Domain, Labels, Numbers
-from discreet.engines.inputs import Source
+from discreet.engines.domains import Cells, Domain, Labels, Numbers
 from discreet.engines.jobs import FEW, few
+from discreet.engines.marks import FIRST_MARK
+from discreet.engines.sources import Source
 from discreet.engines.terms import agreed_domain
 from discreet.errors import DiscreetError
 from discreet.estimation.population import LARGEST
@@ -73,12 +74,12 @@ def tally(
 
     counts = np.zeros(fitted.family.size, dtype=np.int64)
     strange: list[Any] = []
-    for frame in source.frames(counted):
+    for frame in source.frames(counted, [sample, agreement_column] if named else [sample]):
         if frame[_OTHERS].sum():
             _refuse_records(source, agreement, agreement_column)
         outcomes = frame[_KEY] if isinstance(fitted, Cells) else frame.select(fitted.outcomes(_KEY)).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
-        unknown = (numbers == OUTSIDE) | (numbers == MISSING)
+        unknown = numbers >= FIRST_MARK
         if unknown.any():
             strange += frame.filter(pl.Series(unknown))[_KEY].to_list()
             if isinstance(fitted, Cells):
@@ -127,13 +128,13 @@ def _records(source: Source, domain: Domain, value: str, client: str | None) -> 
         outcome = fitted.outcomes(_KEY).alias(_KEY)
         return frame.select(key.alias(_KEY), who.alias("who")).with_columns(outcome).group_by("who", _KEY).len()
 
-    parts = list(source.frames(counted))
+    parts = list(source.frames(counted, [value] if client is None else [value, client]))
     held = pl.concat(parts).group_by("who", _KEY).agg(pl.col("len").sum()) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records")
     if held["who"].null_count():
         raise DiscreetError(f"column {client!r} of {source.name} holds nulls; filter them out, or name who they are")
-    if (held[_KEY] >= int(OUTSIDE)).any():
+    if (held[_KEY] >= int(FIRST_MARK)).any():
         raise DiscreetError(
             f"column {value!r} of {source.name} holds nulls or values outside the domain; correct or filter them"
         )
@@ -163,7 +164,7 @@ def _refuse_points(source: Source, cells: Cells, key: pl.Expr, sample: str) -> N
     """Name points that lie in no cell."""
 
     def outside(frame: Any) -> Any:
-        return frame.select(key.alias(sample)).filter(cells.outcomes(sample) >= int(OUTSIDE))
+        return frame.select(key.alias(sample)).filter(cells.outcomes(sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
         f"column {sample!r} holds samples that the agreement does not know: {few(source.examples(outside, sample, FEW + 1))}; "

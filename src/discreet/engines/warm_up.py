@@ -19,7 +19,7 @@ def warm_up() -> None:
                 table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed
             )
         backwards = pa.array(names[::-1])
-        refuse_twice(backwards, clients_of(backwards, pa.array([[0], [1]]), None))
+        refuse_twice(clients_of(backwards, pa.array([[0], [1]]), None))
 
 
 if __name__ == "__main__":
