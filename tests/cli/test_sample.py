@@ -145,7 +145,7 @@ def test_pipes(folder: Path) -> None:
         (("--domain", "nowhere.txt"), "nowhere.txt cannot be read"),
         (("--domain", "gap.txt"), "gap.txt, line 2 is empty"),
         (("--domain", "binary.txt"), "not UTF-8"),
-        (("--domain", "few.txt"), "column 'what' holds values outside the domain: '"),
+        (("--domain", "few.txt"), "column 'what' holds values outside the domain (3,246 in 4,000 rows)"),
         (("--domain-size", "4"), "cast the column to integers"),
         (("--domain-size", "4", "--other", "x"), "--other x is not one of"),
         (("--bounds", "1", "0", "--cells", "3"), "do not enclose an interval"),

@@ -232,11 +232,14 @@ def test_a_table_is_no_domain_and_a_slip_is_noticed(refusal: Callable[..., str],
     told = refusal("agree", str(tmp_path / "a.json"), "--domain", str(raw), "--epsilon", "1")
     assert "one label on each line" in told
     assert not (tmp_path / "a.json").exists()
-    told = refusal(
+    sample = (
         "sample", str(raw), "--client", "client", "--value", "value", "--domain", str(names), "--epsilon", "1",
         "-o", str(tmp_path / "out.csv"),
     )  # fmt: skip
-    assert "did you mean 'Amsterdam'?" in told
+    assert "did you mean 'Amsterdam'?" in refusal(*sample, "--show-values")
+    told = refusal(*sample)
+    assert "outside the domain (1 in 1 rows)" in told
+    assert "Amsterd" not in told
 
 
 def test_an_output_is_new_unless_forced_and_never_takes_the_place_of_what_is_read(

@@ -207,8 +207,14 @@ def test_cells_give_points_within_them() -> None:
             "row 1 of the batch: a count is negative",
         ),
         ({"client": ["a"], "outcomes": [[1]], "counts": [[float("nan")]]}, "not a number"),
-        ({"client": [4], "outcomes": [[1, 2]], "counts": [[1.7e308, 1.7e308]]}, "row 0 of the batch: its counts that add up"),
-        ({"client": [4], "outcomes": [[1, 2]], "counts": [[2**62, 2**62]]}, "row 0 of the batch: its counts that add up"),
+        (
+            {"client": [4], "outcomes": [[1, 2]], "counts": [[1.7e308, 1.7e308]]},
+            "row 0 of the batch: its counts add up",
+        ),
+        (
+            {"client": [4], "outcomes": [[1, 2]], "counts": [[2**62, 2**62]]},
+            "row 0 of the batch: its counts add up",
+        ),
     ],
 )
 def test_bad_batches_are_refused_by_name(columns: dict[str, list[Any]], named: str) -> None:

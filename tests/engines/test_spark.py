@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.engines import Cells, read_secret, sample
+from discreet.engines.inputs import file_source
 from discreet.errors import DiscreetError
 from tests.engines.tables import SECRET, by_client, rows
 
@@ -207,14 +208,21 @@ def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monke
         assert result.stderr.count("\n") == 1
         return result.stderr
 
-    assert "outside the domain: 99" in told("bad.parquet", "-o", "out.parquet")
+    assert "outside the domain (1 in " in told("bad.parquet", "-o", "out.parquet")
+    assert "such as 99" in told("bad.parquet", "-o", "out.parquet", "--show-values")
+    Path("bad.csv").write_text("client,value\n1,0\n")
+    assert "reads Parquet, not" in told("bad.csv", "-o", "out.parquet")
     assert "PATH_NOT_FOUND" in told("nowhere.parquet", "-o", "out.parquet")
     assert "no Arrow files" in told("good.parquet", "-o", "out.arrow")
     Path("there.parquet").mkdir()
     assert "exists" in told("good.parquet", "-o", "there.parquet")
-    assert {path.name for path in tmp_path.iterdir()} <= {"bad.parquet", "good.parquet", "there.parquet"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"bad.csv", "bad.parquet", "good.parquet", "there.parquet"}
     with pytest.raises(DiscreetError, match="column 'who' is not in the data frame"):
         engine.sample(spark.createDataFrame([(1, 2)], ["client", "value"]), **{**TERMS, "client": "who"})
+    pair = spark.createDataFrame([(1, 2)], ["client", "value"])
+    phantom = spark.createDataFrame([(1,), (None,)], "client: bigint")
+    with pytest.raises(Exception, match="list of clients holds nulls"):
+        engine.sample(pair, **TERMS, clients=phantom).collect()
     with pytest.raises(DiscreetError, match="not in the list of clients"):
         engine.sample(
             spark.createDataFrame([(1, 2)], ["client", "value"]), **TERMS, clients=spark.createDataFrame([(1,)], ["c"])
@@ -230,7 +238,6 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
     monkeypatch.chdir(tmp_path)
     frame = pl.DataFrame(rows(clients=60, number=500)).with_columns(pl.col("client").cast(pl.String))
     frame.write_parquet("in.parquet")
-    frame.write_csv("in.csv")
     Path("all.txt").write_text("\n".join(str(client) for client in range(70)) + "\n")
     assert CliRunner().invoke(app, ["secret", "s"]).exit_code == 0
     base = [
@@ -250,7 +257,7 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
     for engine, source, output in (
         ("local", "in.parquet", "a.parquet"),
         ("spark", "in.parquet", "b.parquet"),
-        ("spark", "in.csv", "c.csv"),
+        ("spark", "in.parquet", "c.csv"),
     ):
         written = ["--write-agreement", "agreement.json"]  # the same each time, so all but the first find it there
         result = CliRunner().invoke(app, ["sample", source, "-o", output, "--engine", engine, *base, *written])
@@ -263,6 +270,10 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
     assert a.equals(b)
     assert a.equals(c)
     agreed = dc.Agreement.read("agreement.json")
+    for folder in ("b.parquet", "c.csv"):
+        carried = file_source(folder).agreement
+        assert carried is not None, folder
+        assert dc.Agreement.from_json(carried).id == agreed.id
     assert pl.read_parquet("b.parquet/*.parquet")["agreement"].unique().to_list() == [agreed.id]
     named: dict[str, Any] = {"client": "client", "value": "value", "secret": read_secret("s"), "agreement": agreed}
     by_agreement = collected(spark_sample(spark.read.parquet(str(tmp_path / "in.parquet")), **named))

@@ -201,9 +201,9 @@ class Cells:
         value = pl.col(column).cast(pl.Float64)
         cell = ((value - self.low) / (self.high - self.low) * self.number).floor().clip(0, self.number - 1)
         below, above = (BELOW, ABOVE) if self.other == NEAREST else (OUTSIDE, OUTSIDE)
-        code = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < self.low).then(_mark(below))
-        code = code.when(value > self.high).then(_mark(above)).when(value.is_not_null())
-        return _marked(value, code.then(cell.cast(pl.UInt32, strict=False)))
+        past = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < self.low).then(_mark(below))
+        inside = past.when(value > self.high).then(_mark(above)).when(value.is_not_null())
+        return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
     def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
         """Cell numbers as points: uniform in the cell."""

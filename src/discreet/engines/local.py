@@ -85,9 +85,8 @@ class LocalRelease:
             clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
         self._clients: pa.Array | None = clients
         room = max(ROOM, self._budget // 16)
-        self._frames = source.frames(
-            self.job.prepared, self.job.columns.names, room=room
-        )  # reading starts here, while the kernels below are being loaded
+        # reading starts here, while the kernels below are being loaded
+        self._frames = source.frames(self.job.prepared, self.job.columns.names, room=room)
         from discreet.engines.kernel import Kernel
 
         self.kernel = Kernel(self.job)

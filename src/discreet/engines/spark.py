@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
 from discreet.engines.arrow import checked
+from discreet.engines.inputs import AGREEMENT_FILE, client_list
 from discreet.engines.jobs import Job, Request
 from discreet.engines.kernel import Kernel, client_arrays
 from discreet.engines.local import Summary
 from discreet.engines.marks import LISTED
 from discreet.engines.outputs import format_of
 from discreet.engines.parts import Group, Parts, Records, grouped
+from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError, need_extra
 from discreet.release.keyed import Secret
 
@@ -97,24 +99,31 @@ def sample_files(
     """As `discreet.engines.sample_file`, by the Spark session there is (or a local one), to a folder of files."""
     kind = format_of(output, output_format)
     if kind == "arrow" or "-" in (path, output):
-        raise DiscreetError("the Spark engine reads and writes Parquet or CSV, no standard streams and no Arrow files")
+        raise DiscreetError(
+            "the Spark engine reads Parquet and writes Parquet or CSV, no standard streams and no Arrow files"
+        )
+    if path.lower().endswith((".csv", ".tsv", ".txt", ".gz")):
+        raise DiscreetError(
+            f"the Spark engine reads Parquet, not {path}: what Spark reads from CSV is not what the local engine reads (quotes, spaces, "
+            "long rows, names that are not UTF-8), so clients would be others; convert it to Parquet, or use --engine local"
+        )
     path, output = _located(path), _located(output)
     if not _is_remote(output) and os.path.exists(output):
         raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
     started = time.perf_counter()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = SparkSession.builder.appName("discreet").getOrCreate()
+    # what a session of ours puts on disk is encrypted, under a key that is gone with it
+    session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
-        untyped = path.lower().endswith(".csv")
-        frame = _read(session, path)
-        job = request.job(_polars_schema(frame), untyped=untyped, where=path)
+        frame = session.read.parquet(path)
+        job = request.job(_polars_schema(frame), untyped=False, where=path)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _located(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(5)]  # a task that is run twice counts twice
         released = _released(frame, job, listed, drop_client=drop_client, tallies=tallies)
-        _write(released, output, kind)
+        _write(released, output, kind, job.agreement)
         if agreement_file is not None:
             job.agreement.write(agreement_file)
     except PySparkException as error:
@@ -144,14 +153,17 @@ def _released(
     combined = frame.select(*columns).mapInArrow(_combiner(job, tallies), T.StructType(fields))
     if clients is not None:
         combined = combined.unionByName(_marks(clients, job, names))
+    # a number of its own, or Spark would join partitions by their size, and which clients share a file would tell how large they are
+    partitions = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     drawn = (
-        combined.repartition("client")
+        combined.repartition(partitions, "client")
         .sortWithinPartitions("client")
         .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
     )
+    agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
-        return drawn.orderBy("order").select("sample", "agreement")
-    return drawn.select("client", "sample", "agreement")
+        return drawn.orderBy("order").select("sample", agreement)
+    return drawn.select("client", "sample", agreement)
 
 
 def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
@@ -259,6 +271,8 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
     if not table.num_rows:
         return
     (batch,) = table.combine_chunks().to_batches()
+    if batch.column("client").null_count:  # records are checked before they are combined
+        raise DiscreetError("the list of clients holds nulls; nobody is called null, leave them out")
     lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
     counts = np.empty(0)
     if "counts" in batch.schema.names:
@@ -328,20 +342,21 @@ def _polars_type(kind: T.DataType) -> Any:
     return pl.Object()
 
 
-def _read(session: SparkSession, path: str) -> DataFrame:
-    if path.lower().endswith(".csv"):
-        return session.read.option("header", True).csv(path)
-    return session.read.parquet(path)
-
-
 def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
+    """A list of clients: Parquet by Spark, anything else by the reader of the local engine."""
     if path.lower().endswith((".parquet", ".pq")):
         return session.read.parquet(path)
-    return session.read.text(path).withColumnRenamed("value", job.columns.client)
+    if _is_remote(path):
+        raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
+    listed = client_list(Path(path), job.columns.client, integers=job.integer_clients)
+    names = T.LongType() if job.integer_clients else T.StringType()
+    return session.createDataFrame(
+        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(job.columns.client, names)])
+    )
 
 
-def _write(frame: DataFrame, output: str, kind: str) -> None:
-    """A folder of files, under its own name only once it is whole."""
+def _write(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> None:
+    """A folder of files, under its own name only once it is whole, with the agreement in it if CSV cannot carry it."""
     if _is_remote(output):
         _write_to(frame, output, kind)
         return
@@ -349,6 +364,8 @@ def _write(frame: DataFrame, output: str, kind: str) -> None:
     partial_folder = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
         _write_to(frame, str(partial_folder), kind)
+        if kind == "csv":
+            (partial_folder / AGREEMENT_FILE).write_text(agreement.text, encoding="utf-8")
         os.rename(partial_folder, target)
     finally:
         shutil.rmtree(partial_folder, ignore_errors=True)
