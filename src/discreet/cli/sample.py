@@ -111,7 +111,10 @@ def sample(
     ] = None,
     scratch: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where records larger than memory go meanwhile, in files without a name that are gone with the command."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Where records larger than memory go meanwhile, in files without a name that are gone with the command.",
+        ),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace OUT if it is there (never what is read, a link or a device).")
