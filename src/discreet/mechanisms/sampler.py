@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import release
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families import Band, ContinuousFamily, FiniteFamily
 from discreet.families.band import Bounds
 from discreet.families.densities import LogDensity
 from discreet.families.fits import HistogramLaw
@@ -79,8 +79,9 @@ class Sampler(abc.ABC):
 
     @property
     def bounds(self) -> Bounds:
-        """The family as a band around `reference`."""
-        return self.family.bounds  # type: ignore[no-any-return]
+        """Those whom risks are stated for, as a band around `reference`."""
+        served: Bounds = self.family.served if isinstance(self.family, Band) else self.family.bounds
+        return served
 
     @property
     def _mixing(self) -> Affine | None:
