@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import discreet
-from discreet.cli.app import app
+from discreet.cli.app import COMMANDS, app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -83,19 +84,17 @@ def prints_what_is_shown(command: str, lines: list[str]) -> None:
 def test_every_command_shows_its_help() -> None:
     page = found_blocks(ROOT / "docs" / "cli.md", "console")
     shown = {command for _, block in page for command, _ in commands(block) if command.endswith("--help")}
-    names = [name for name, *_ in _registered()]
+    names = _registered()
     assert shown == {"discreet --help", *(f"discreet {name} --help" for name in names)}
 
 
-def _registered() -> list[tuple[str]]:
+def _registered() -> list[str]:
     """The names of all commands, those of groups included."""
-    found = [(info.name or info.callback.__name__,) for info in app.registered_commands if info.callback]
-    for group in app.registered_groups:
-        assert group.typer_instance is not None
-        parts = [
-            info.name or info.callback.__name__ for info in group.typer_instance.registered_commands if info.callback
-        ]
-        found += [(str(group.name),), *((f"{group.name} {part}",) for part in parts)]
+    group: Any = get_command(app)
+    found: list[str] = []
+    for name in COMMANDS:
+        command = group.get_command(None, name)
+        found += [name, *(f"{name} {part}" for part in getattr(command, "commands", {}))]
     return found
 
 

@@ -19,7 +19,6 @@ LAYERS = [
     {"worst_case"},
     {"release"},
     {"mechanisms"},
-    {"design"},
     {"agreement", "audit", "accounting", "data"},
     {"ledger"},
     {"estimation"},

@@ -5,7 +5,6 @@ from typing import Any
 
 from discreet._version import __version__
 from discreet.agreement import Agreement
-from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import (
     DiscreetError,
@@ -50,7 +49,6 @@ __all__ = [
     "Constants",
     "Density",
     "DensityBand",
-    "Design",
     "DiscreetError",
     "FDivergence",
     "GaussianMixtures",
@@ -74,7 +72,6 @@ __all__ = [
     "Tabulated",
     "UnresolvedWarning",
     "__version__",
-    "design",
     "divergence",
     "epsilon_for",
     "minimax_risk",

@@ -23,6 +23,8 @@ from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError
 from tests.engines.tables import SECRET, by_client, expected, rows
 
+pytestmark = pytest.mark.usefixtures("either_code")
+
 TABLE = rows()
 NAMED = {"client": [f"c{client}" for client in TABLE["client"]], "value": TABLE["value"]}
 REQUEST = Request.of(client="client", value="value", domain=40, epsilon=3.0, secret=SECRET)

@@ -16,6 +16,8 @@ from discreet.errors import DiscreetError
 from discreet.release.keyed import InputDigest
 from tests.engines.tables import SECRET, expected, rows
 
+pytestmark = pytest.mark.usefixtures("either_code")
+
 
 def job(domain: Any = 40, epsilon: float = 3.0, **terms: Any) -> Job:
     import polars as pl

@@ -1,5 +1,6 @@
 """The sparse draw is the dense draw: the same integer weights, the same outcome for the same integer, at any domain size."""
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 import discreet as dc
 from discreet import release
 from discreet.mechanisms.sampler import Sampler
-from discreet.release import TOTAL, sparse
-from discreet.release.canonical import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
+from discreet.release import TOTAL, plain, sparse
+from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
 from discreet.release.grid import gridded
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, Question, Secret, uniform, words
 from tests.strategies import epsilons
@@ -155,10 +156,17 @@ Draw = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64], NDArray
 
 
 def drawn(sampler: Sampler, clients: sparse.Clients) -> Draw:
+    """What compiled code and plain code both draw."""
+    compiled, other = by(sparse, sampler, clients), by(plain, sampler, clients)
+    assert all((one == two).all() for one, two in zip(compiled, other, strict=True))
+    return compiled
+
+
+def by(code: ModuleType, sampler: Sampler, clients: sparse.Clients) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
-    bad = sparse.draw(plan, clients, sparse.state_of(KEY), 0, len(clients), out, order, within, digest, problem)
+    bad = code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem)
     assert bad == -1
     return out, order, within, digest
 
@@ -323,13 +331,17 @@ def test_more_records_than_can_be_added_up_are_refused() -> None:
 
 
 def refused(clients: sparse.Clients) -> tuple[int, int, int]:
-    """(which client, which of its records, why)."""
+    """(which client, which of its records, why), by both."""
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
-    problem, empty = np.zeros(2, np.int64), np.empty(0)
     plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
-    none, digest = empty.astype(np.uint64), np.zeros(DIGEST_WORDS, np.uint64)
-    bad = sparse.draw(plan, clients, sparse.state_of(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
-    return bad, int(problem[0]), int(problem[1])
+    found = []
+    for code in (sparse, plain):
+        problem, empty = np.zeros(2, np.int64), np.empty(0)
+        none, digest = empty.astype(np.uint64), np.zeros(DIGEST_WORDS, np.uint64)
+        bad = code.draw(plan, clients, code.state_of(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
+        found.append((bad, int(problem[0]), int(problem[1])))
+    assert found[0] == found[1]
+    return found[0]
 
 
 def test_draws_follow_the_law() -> None:

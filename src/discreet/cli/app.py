@@ -1,31 +1,51 @@
-"""The typer application: every problem a user can cause becomes one line on stderr and exit code 2, never a traceback."""
+"""The typer application: every problem a user can cause becomes one line on stderr and exit code 2, never a traceback.
+
+A command is imported when it is called: the others cost it nothing.
+"""
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from discreet import __version__
-from discreet.cli.account import account
-from discreet.cli.agree import agree
-from discreet.cli.audit import audit, certify
-from discreet.cli.demo import demo
-from discreet.cli.estimate import estimate
-from discreet.cli.ledger import ledger
-from discreet.cli.plan import plan
-from discreet.cli.reproduce import reproduce
-from discreet.cli.sample import sample
-from discreet.cli.secret import secret
-from discreet.cli.tradeoff import tradeoff
 from discreet.errors import DiscreetError, MissingExtraError, visible
 
 USER_ERROR = 2
+COMMANDS = {  # in the order of the work: the module that a command is in, and what it is for
+    "demo": ("demo", "The main job on bundled real data, with pictures."),
+    "plan": ("plan", "Choose epsilon and mechanism before anything is collected."),
+    "agree": ("agree", "Write what client and curator agree on."),
+    "secret": ("secret", "Make the secret that lets a release be repeated."),
+    "sample": ("sample", "One private sample for each client of a table."),
+    "estimate": ("estimate", "The population behind such samples, with intervals."),
+    "tradeoff": ("tradeoff", "What privacy costs, and which epsilon a target takes."),
+    "account": ("account", "What several samples add up to, and what shuffling buys."),
+    "audit": ("audit", "Try to refute a claim of privacy from samples alone."),
+    "certify": ("audit", "Prove a sampler's privacy in integers, as a file."),
+    "reproduce": ("reproduce", "Every figure of the paper, beside the published numbers."),
+    "ledger": ("ledger", "A client's budget, charged before a sample leaves."),
+}
+_STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 
 class OneLineErrors(TyperGroup):
     """A group whose failures are one line. What is not the user's doing (a bug) keeps its traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command by its name; all of them where there is none, so that a similar one can be suggested."""
+        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
+            if name not in self.commands:
+                self.commands[name] = _command(name)
+        return self.commands.get(cmd_name)
 
     def main(
         self,
@@ -57,9 +77,7 @@ def _fail(message: str) -> NoReturn:
 
 app = typer.Typer(
     cls=OneLineErrors,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    **_STYLE,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -76,18 +94,13 @@ def discreet(
         typer.echo(context.get_help())
 
 
-# in the order of the work
-app.command(short_help="The main job on bundled real data, with pictures.")(demo)
-app.command(short_help="Choose epsilon and mechanism before anything is collected.")(plan)
-app.command(short_help="Write what client and curator agree on.")(agree)
-app.command(short_help="Make the secret that lets a release be repeated.")(secret)
-app.command(short_help="One private sample for each client of a table.")(sample)
-app.command(short_help="The population behind such samples, with intervals.")(estimate)
-app.command(short_help="What privacy costs, and which epsilon a target takes.")(tradeoff)
-app.command(short_help="What several samples add up to, and what shuffling buys.")(account)
-app.command(short_help="Try to refute a claim of privacy from samples alone.")(audit)
-app.command(short_help="Prove a sampler's privacy in integers, as a file.")(certify)
-app.command(short_help="Every figure of the paper, beside the published numbers.")(reproduce)
-app.add_typer(
-    ledger, name="ledger", short_help="A client's budget, charged before a sample leaves.", help="A client's budget."
-)
+def _command(name: str) -> Any:
+    module, purpose = COMMANDS[name]
+    found = getattr(import_module(f"discreet.cli.{module}"), name)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(**_STYLE)
+        alone.command(name, short_help=purpose)(found)
+        return get_command(alone)
+    group = get_command(found)
+    group.name, group.short_help, group.help = name, purpose, "A client's budget."
+    return group

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.engines.buffers import as_column, column_of
 from discreet.engines.formats import READ
 from discreet.engines.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
 from discreet.errors import DiscreetError, Range, check_count
@@ -83,7 +84,7 @@ class Labels:
 
     def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
         """Outcome numbers as labels."""
-        return pa.array(list(self.labels), type=self.sample_type).take(pa.array(outcomes))
+        return column_of(self.labels, self.sample_type).take(as_column(outcomes))
 
     @property
     def sample_type(self) -> pa.DataType:
@@ -137,7 +138,7 @@ class Numbers:
 
     def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
         """Outcome numbers as they are."""
-        return pa.array(outcomes)
+        return as_column(outcomes)
 
     @property
     def sample_type(self) -> pa.DataType:
@@ -208,7 +209,7 @@ class Cells:
     def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
         """Cell numbers as points: uniform in the cell."""
         points = self.low + (outcomes + within) / self.number * (self.high - self.low)
-        return pa.array(np.clip(points, self.low, self.high))
+        return as_column(np.clip(points, self.low, self.high))
 
     @property
     def sample_type(self) -> pa.DataType:

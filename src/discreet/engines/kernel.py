@@ -1,29 +1,33 @@
 """One Arrow batch in, one Arrow batch out: lists of outcomes (and counts) for each client, and a sample for each client.
 
-Every engine ends in this kernel. It draws the law of the core, integer for integer (`discreet.release.sparse`), with
-randomness that is a keyed function of client and data (`discreet.release.keyed`); so calling it again changes nothing.
+Every engine ends in this kernel. It draws the law of the core, integer for integer (`discreet.release.sparse`, and for small
+work `discreet.release.plain`), with randomness that is a keyed function of client and data (`discreet.release.keyed`); so
+calling it again changes nothing.
 """
 
 import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines import tables
 from discreet.engines.arrow import checked, is_text
+from discreet.engines.buffers import as_array, as_column, column_of
 from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
 from discreet.errors import DiscreetError
-from discreet.release import sparse
-from discreet.release.canonical import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
+from discreet.kernels import compiled_for
+from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, Plan
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
 
 _WORTH_SHARING = 8192  # clients for each thread
+_SECONDS_A_ROW, _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-7, 2e-6, 1e-5  # roughly, without compiled code
 _PROBLEMS = {
     OUTSIDE: "an outcome is not in the domain",
     NOT_A_NUMBER: "a count is not a number",
@@ -57,11 +61,9 @@ class Kernel:
     def __init__(self, job: Job) -> None:
         self.domain: Domain = job.domain
         self.agreement_id = job.agreement.id
-        self.plan = sparse.Plan.of(job.sampler.lattice, job.sampler._mixing)
+        self.plan = Plan.of(job.sampler.lattice, job.sampler._mixing)
         self._columns = job.columns
         self._key: RunKey = job.key
-        self._state = sparse.state_of(job.key)
-        self._state.setflags(write=False)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for name in ("client", "outcomes"):
@@ -83,20 +85,24 @@ class Kernel:
 
     def batch(self, clients: pa.Array, drawn: Drawn) -> pa.RecordBatch:
         """Clients and what was drawn for them, as records that name the agreement."""
-        agreement = pa.DictionaryArray.from_arrays(np.zeros(len(clients), dtype=np.int8), [self.agreement_id])
+        agreement = pa.DictionaryArray.from_arrays(
+            as_column(np.zeros(len(clients), dtype=np.int8)), column_of([self.agreement_id], pa.string())
+        )
         samples = self.domain.samples(drawn.outcomes, drawn.within)
         return pa.RecordBatch.from_arrays([clients, samples, agreement], names=["client", "sample", "agreement"])
 
-    def draw(self, clients: sparse.Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
+    def draw(self, clients: Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
         """One outcome for each client. `ordered`: also the words to sort by."""
         number = len(clients)
+        code = _drawing(clients)
+        state = code.state_of(self._key)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
         within = np.empty(number if self.domain.interval else 0)
 
         def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
             problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS, dtype=np.uint64)
-            bad = sparse.draw(self.plan, clients, self._state, first, last, outcomes, order, within, sums, problem)
+            bad = code.draw(self.plan, clients, state, first, last, outcomes, order, within, sums, problem)
             a, b, c, d = sums.tolist()
             return bad, problem, InputDigest((a, b, c, d))
 
@@ -121,9 +127,19 @@ class Kernel:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
 
 
-def clients_of(
-    clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False
-) -> sparse.Clients:
+def tables_for(rows: int) -> ModuleType:
+    """The functions that bring so many rows together: `tables`, or `plain_tables`, which do the same."""
+    return import_module("discreet.engines." + ("tables" if compiled_for(_SECONDS_A_ROW * rows) else "plain_tables"))
+
+
+def _drawing(clients: Clients) -> ModuleType:
+    """The functions that draw: `sparse`, or `plain`, which do the same."""
+    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else _SECONDS_A_ROW
+    seconds = _SECONDS_A_CLIENT * len(clients) + each * clients.outcomes.size
+    return import_module("discreet.release." + ("sparse" if compiled_for(seconds) else "plain"))
+
+
+def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False) -> Clients:
     """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already.
 
     Lists of integers are counts unless they are to be `weighted`; lists of other numbers are weights.
@@ -140,7 +156,7 @@ def clients_of(
         count_ends, amounts = _lists(counts, kind, "counts", what)
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
-    return sparse.Clients(*map(frozen, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+    return Clients(*map(frozen, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
 
 
 def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -154,9 +170,9 @@ def _of_integers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
 
 
-def refuse_twice(clients: sparse.Clients) -> None:
+def refuse_twice(clients: Clients) -> None:
     """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
-    seed = np.uint64(secrets.randbits(64))
+    seed, tables = np.uint64(secrets.randbits(64)), tables_for(len(clients))
     if clients.integers.size:
         if not tables.integers_increase(clients.integers):
             numbers = tables.numbered_integers(clients.integers, seed, len(clients))[1]
@@ -181,7 +197,7 @@ def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int6
     none = np.empty(0, dtype=np.int64)
     if pa.types.is_integer(clients.type):
         try:
-            return clients.cast(pa.int64()).to_numpy(), none, np.empty(0, dtype=np.uint8)
+            return as_array(clients.cast(pa.int64())), none, np.empty(0, dtype=np.uint8)
         except pa.ArrowInvalid:
             raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
     if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
@@ -200,11 +216,11 @@ def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[
         lists = column.cast(pa.large_list(inner))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}") from None
-    ends = lists.offsets.to_numpy()
+    ends = as_array(lists.offsets)
     values = lists.values.slice(ends[0], ends[-1] - ends[0])
     if values.null_count:
         raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
-    return ends - ends[0], values.to_numpy()
+    return ends - ends[0], as_array(values)
 
 
 def frozen(array: Any) -> Any:

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.agreement import Agreement
+from discreet.engines.buffers import as_array, as_column
 from discreet.engines.formats import STANDARD
 from discreet.engines.inputs import client_list, reads, source_of, standard_input
 from discreet.engines.jobs import Job, Request
@@ -85,10 +86,12 @@ class LocalRelease:
             clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
         self._clients: pa.Array | None = clients
         room = max(ROOM, self._budget // 16)
-        # reading starts here, while the kernels below are being loaded
+        # reading starts here, while compiled code is loaded below
         self._frames = source.frames(self.job.prepared, self.job.columns.names, room=room)
-        from discreet.engines.kernel import Kernel
+        from discreet.engines.kernel import Kernel, tables_for
 
+        if source.rows is not None:
+            tables_for(source.rows)
         self.kernel = Kernel(self.job)
         self._rows = self._drawn = self._without_records = self._spilled = 0
         self._tally = Tally()
@@ -164,14 +167,14 @@ class LocalRelease:
     def _in_random_order(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         def sampled(group: "Group") -> pa.RecordBatch:
             drawn = self.kernel.draw(group.clients, ordered=True)
-            order = pa.array(drawn.order)
+            order = as_column(drawn.order)
             return self.kernel.batch(group.names, drawn).drop_columns("client").append_column("order", order)
 
         batches = list(self._sampled(parts, sampled))
         if batches:
             table = pa.Table.from_batches(batches)
-            order = np.argsort(table.column("order").to_numpy(), kind="stable")
-            yield from table.drop_columns("order").take(pa.array(order)).combine_chunks().to_batches()
+            order = np.argsort(as_array(table.column("order").combine_chunks()), kind="stable")
+            yield from table.drop_columns("order").take(as_column(order)).combine_chunks().to_batches()
 
     def _sampled(self, parts: "Parts", sampled: "Callable[[Group], pa.RecordBatch]") -> Iterator[pa.RecordBatch]:
         def task(group: "Callable[[], Group]") -> pa.RecordBatch | None:

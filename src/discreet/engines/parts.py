@@ -16,13 +16,13 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines import tables
+from discreet.engines.buffers import as_column
 from discreet.engines.jobs import Job
-from discreet.engines.kernel import client_arrays, counts_and_weights, frozen
+from discreet.engines.kernel import client_arrays, counts_and_weights, frozen, tables_for
 from discreet.engines.marks import MISSING, Tally, resolved
 from discreet.engines.scratch import Block, Scratch
 from discreet.errors import DiscreetError
-from discreet.release.sparse import Clients
+from discreet.release.clients import Clients
 
 _BITS = 7
 _DEEPEST = 4  # splits of splits: past that a single client is larger than memory
@@ -40,6 +40,7 @@ class Group(NamedTuple):
 
     def without_marks(self) -> "Group":
         """The group as the kernel takes it when there is a list of clients; refused if it holds others."""
+        tables = tables_for(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = tables.without_marks(*self.clients[3:])
         if not listed.all():
             raise DiscreetError(
@@ -112,7 +113,7 @@ class Records(NamedTuple):
     def names(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
-            return pa.array(self.integers)
+            return as_column(self.integers)
         size = self.text_ends.size - 1
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
 
@@ -176,6 +177,7 @@ class Parts:
     ) -> None:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         integers, text_ends, text = map(frozen, client_arrays(clients))
+        tables = tables_for(len(clients))
         if text_ends.size:
             parts = tables.parts_of_texts(text_ends, text, _BITS, self._seed)
         else:
@@ -230,7 +232,7 @@ class Parts:
     def _group(self, part: int) -> Group:
         pieces = [*self._held_by(part), *self._from_disk(part)]
         if not pieces:
-            return Group(pa.array([], pa.int64()), _no_clients())
+            return Group(as_column(np.empty(0, dtype=np.int64)), _no_clients())
         found = grouped(Records.joined(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
@@ -313,12 +315,13 @@ def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.
     """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
     integers, text_ends, text, outcomes, counts = map(frozen, records)
     names: Any
+    tables = tables_for(outcomes.size)
     if text_ends.size:
         first_rows, numbers = tables.numbered_texts(text_ends, text, seed, hint)
-        names = records.names.take(pa.array(first_rows))
+        names = records.names.take(as_column(first_rows))
     else:
         known, numbers = tables.numbered_integers(integers, seed, hint)
-        names = pa.array(known)
+        names = as_column(known)
     ends, gathered = tables.lists(numbers, len(names), outcomes, lengths)
     if counts.size:
         _, counts = tables.lists(numbers, len(names), counts, lengths)

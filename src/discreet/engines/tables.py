@@ -8,15 +8,15 @@ run, so that nobody can choose identifiers that collide.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from discreet.engines.marks import LISTED, MISSING, OUTSIDE
+from discreet.kernels import kernel
 
 _ONE = np.uint64(1)
 
 
-@numba.njit(cache=True)
+@kernel()
 def spread(value: Any, seed: Any) -> Any:
     """A 64-bit hash of a 64-bit number."""
     mixed = (value ^ seed) * np.uint64(0x9E3779B97F4A7C15)
@@ -24,7 +24,7 @@ def spread(value: Any, seed: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@numba.njit(cache=True)
+@kernel()
 def spread_text(text: Any, start: int, stop: int, seed: Any) -> Any:
     """A 64-bit hash of text[start:stop]."""
     mixed = spread(np.uint64(stop - start), seed)
@@ -36,7 +36,7 @@ def spread_text(text: Any, start: int, stop: int, seed: Any) -> Any:
     return mixed
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def part_starts(parts: Any, number: int, outcomes: Any, missing_to: Any, outside_to: Any, tally: Any) -> Any:
     """Where each of `number` parts starts once rows are put in order of part; rows that are left out get part `number`.
 
@@ -53,7 +53,7 @@ def part_starts(parts: Any, number: int, outcomes: Any, missing_to: Any, outside
     return np.cumsum(starts)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
     """The part, one of 2^bits, that each client belongs to."""
     parts = np.empty(clients.size, dtype=np.uint16)
@@ -62,7 +62,7 @@ def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
     return parts
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
     """As `parts_of_integers`, for texts."""
     parts = np.empty(ends.size - 1, dtype=np.uint16)
@@ -71,7 +71,7 @@ def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
     return parts
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def in_order(parts: Any, starts: Any, values: Any) -> Any:
     """The values with those of part 0 first, then part 1, ...; those that are left out are gone."""
     cursors = starts.copy()
@@ -84,7 +84,7 @@ def in_order(parts: Any, starts: Any, values: Any) -> Any:
     return ordered
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
     """As `in_order`, for texts: their ends and their bytes."""
     lengths = in_order(parts, starts, ends[1:] - ends[:-1])
@@ -102,7 +102,7 @@ def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
     return new_ends, ordered
 
 
-@numba.njit(cache=True)
+@kernel()
 def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
     """The table `slots` of pairs (key, 1 + number) in twice the room."""
     larger = np.zeros(2 * slots.size, dtype=np.int64)
@@ -118,7 +118,7 @@ def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
     return larger
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
     """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: roughly how many."""
     slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
@@ -149,7 +149,7 @@ def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
     return known[:number].copy(), numbers
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
     """(the first row of each distinct client, the number of each row's client), in order of first appearance."""
     slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
@@ -180,7 +180,7 @@ def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
     return first_rows[:number].copy(), numbers
 
 
-@numba.njit(cache=True)
+@kernel()
 def _table_size(hint: int) -> int:
     size = 64
     while size < 4 * hint:
@@ -188,7 +188,7 @@ def _table_size(hint: int) -> int:
     return size
 
 
-@numba.njit(cache=True)
+@kernel()
 def _same(ends: Any, text: Any, row: int, other: int) -> bool:
     start, begin = ends[row], ends[other]
     length = ends[row + 1] - start
@@ -200,7 +200,7 @@ def _same(ends: Any, text: Any, row: int, other: int) -> bool:
     return bool(offset == length)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def integers_increase(clients: Any) -> bool:
     """Whether each is larger than the one before it (so that none comes twice)."""
     increasing = True
@@ -209,7 +209,7 @@ def integers_increase(clients: Any) -> bool:
     return increasing
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def texts_increase(ends: Any, text: Any) -> bool:
     """As `integers_increase`, in order of bytes."""
     for row in range(1, ends.size - 1):
@@ -222,7 +222,7 @@ def texts_increase(ends: Any, text: Any) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
     """(ends, values in order of client): the lists of what each client holds. `lengths`, unless empty: values of each row."""
     ends = np.zeros(clients + 1, dtype=np.int64)
@@ -241,7 +241,7 @@ def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
     return ends, gathered
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
     """(ends, outcomes, counts, weights, whether each client is listed): the lists without the marks LISTED."""
     new_ends = np.zeros(ends.size, dtype=np.int64)

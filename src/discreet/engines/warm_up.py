@@ -1,25 +1,31 @@
-"""Compile the kernels of the engines once and for all: `python -m discreet.engines.warm_up`.
+"""Compile all kernels once and for all: `python -m discreet.engines.warm_up`.
 
-See `discreet.mechanisms.warm_up`. On a cluster, run it where the workers' image is built.
+Those of `discreet.mechanisms.warm_up` and those of the engines. On a cluster, run it where the workers' image is built.
 """
 
 import pyarrow as pa
 
 from discreet.engines.kernel import clients_of, refuse_twice
 from discreet.engines.local import sample
+from discreet.kernels import Code, only
+from discreet.mechanisms import warm_up as mechanisms
 
 
 def warm_up() -> None:
     """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list."""
-    for names in ([1, 2], ["a", "b"]):
-        table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "n": [1, 2] * 20})
-        listed = [*names, names[0]]
-        for count, weight in ((None, None), ("n", None), (None, "n")):
-            sample(
-                table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed
-            )
-        backwards = pa.array(names[::-1])
-        refuse_twice(clients_of(backwards, pa.array([[0], [1]]), None))
+    mechanisms.warm_up()
+    with only(Code.COMPILED):
+        for names in ([1, 2], ["a", "b"]):
+            _release(names)
+
+
+def _release(names: list[int] | list[str]) -> None:
+    table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "n": [1, 2] * 20})
+    listed = [*names, names[0]]
+    for count, weight in ((None, None), ("n", None), (None, "n")):
+        sample(table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed)
+    backwards = pa.array(names[::-1])
+    refuse_twice(clients_of(backwards, pa.array([[0], [1]]), None))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import cache
 
 PATIENCE = 1.0  # seconds
 
@@ -24,12 +25,17 @@ _spent = 0.0
 _only: Code | None = None
 
 
+@cache
+def _installed() -> bool:
+    return importlib.util.find_spec("numba") is not None
+
+
 def compiled_for(seconds: float) -> bool:
     """Whether work that would take numpy about so long is for compiled code."""
     global _spent
     if _only is not None:
         return _only is Code.COMPILED
-    if importlib.util.find_spec("numba") is None:
+    if not _installed():
         return False
     _spent += seconds
     return _spent > PATIENCE

@@ -11,15 +11,14 @@ millions, is decided in whole numbers (`discreet.release.exact_sums`).
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from discreet.kernels import kernel
 from discreet.projection.breakpoints import NEGLIGIBLE
+from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
 from discreet.release.exact_sums import LIMBS, add_up, at_least
 from discreet.release.grid import NOTHING_BITS, SHARE_BITS
 from discreet.release.keyed import NARROW, WIDE
-
-OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
 
 _TINY = 16  # longer lists may be counted
 _SHORT = 64  # lists up to here are sorted by insertion, longer ones digit by digit
@@ -28,14 +27,13 @@ _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
 _TOO_WIDE = 1 << 32
 _MOST = (1 << 63) - 1
-LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its 64 windows of six bits are all different
 _PLACES = np.zeros(64, dtype=np.uint64)
 for _place in range(64):
     _PLACES[((int(_DE_BRUIJN) << _place) & 0xFFFFFFFFFFFFFFFF) >> 58] = _place
 
 
-@numba.njit(cache=True)
+@kernel()
 def write_records(
     records: Any,
     start: int,
@@ -87,7 +85,7 @@ def write_records(
     return distinct
 
 
-@numba.njit(cache=True)
+@kernel()
 def _reduce(words: Any, used: int, distinct: int) -> None:
     """Divide the counts of narrow pairs by what they have in common."""
     common = np.uint64(0)
@@ -100,7 +98,7 @@ def _reduce(words: Any, used: int, distinct: int) -> None:
         words[used + place] = (pair ^ (pair & _LOWER_HALF)) | ((pair & _LOWER_HALF) // common)
 
 
-@numba.njit(cache=True)
+@kernel()
 def _common(one: Any, two: Any) -> Any:
     """The greatest common divisor; that of 0 and a number is the number."""
     while one:
@@ -108,14 +106,14 @@ def _common(one: Any, two: Any) -> Any:
     return two
 
 
-@numba.njit(cache=True)
+@kernel()
 def bit_scratch(size: int, longest: int) -> Any:
     """Room for `_count_in_bits`: one bit and one count for each outcome, if any list is long enough to be worth it."""
     room = size if longest > _TINY and longest >= size >> 6 else 0
     return np.zeros((room >> 6) + 1, dtype=np.uint64), np.zeros(room + 1, dtype=np.uint32)
 
 
-@numba.njit(cache=True)
+@kernel()
 def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
     """For lists at least a 64th as long as the domain: count each outcome, then read those there are off a row of bits."""
     for place in range(number):
@@ -137,7 +135,7 @@ def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, see
     return distinct
 
 
-@numba.njit(cache=True)
+@kernel()
 def _sort_without_branches(keys: Any, number: int) -> None:
     """Insertion that carries the larger of each pair on: nothing for the processor to guess wrong."""
     for place in range(1, number):
@@ -149,7 +147,7 @@ def _sort_without_branches(keys: Any, number: int) -> None:
         keys[place] = carried
 
 
-@numba.njit(cache=True)
+@kernel()
 def write_counts(
     records: Any,
     counts: Any,
@@ -191,7 +189,7 @@ def write_counts(
     return distinct, _write_pairs(words, used, keys, amounts, distinct)
 
 
-@numba.njit(cache=True)
+@kernel()
 def write_weights(
     records: Any,
     weights: Any,
@@ -246,7 +244,7 @@ def write_weights(
     return held, _write_pairs(words, used, keys, spare_amounts, held)
 
 
-@numba.njit(cache=True)
+@kernel()
 def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
     """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and add up to about sums[i]."""
     exact = np.empty((4, LIMBS), dtype=np.uint64)
@@ -280,7 +278,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
         numbers[place] = number
 
 
-@numba.njit(cache=True)
+@kernel()
 def _add_up_some(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
     """The exact sum of one outcome, and of all unless that is known."""
     if not known:
@@ -289,7 +287,7 @@ def _add_up_some(bits: Any, rows: int, ends: Any, place: int, exact: Any, known:
     return True
 
 
-@numba.njit(cache=True)
+@kernel()
 def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) -> int:
     """Write outcomes with their amounts, divided by what these have in common; NARROW or WIDE."""
     common = np.uint64(0)
@@ -309,7 +307,7 @@ def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) 
     return NARROW
 
 
-@numba.njit(cache=True)
+@kernel()
 def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses: Any) -> int:
     """The law number/total that the words hold: outcomes to `keys`, probabilities to `masses`; how many are not negligible."""
     total = np.uint64(0)
@@ -330,7 +328,7 @@ def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses:
     return held
 
 
-@numba.njit(cache=True)
+@kernel()
 def _sort(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
     """Sort keys, and amounts along with them unless there are none."""
     if number <= _SHORT:
@@ -369,7 +367,7 @@ def _sort(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amo
         shift += _DIGIT
 
 
-@numba.njit(cache=True)
+@kernel()
 def weight_bits(weight: float) -> Any:
     """The bits of a float, as a 64-bit integer."""
     return np.array([weight]).view(np.int64)[0]

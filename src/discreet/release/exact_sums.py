@@ -7,8 +7,9 @@ floating-point arithmetic leaves them open (`discreet.release.canonical`): time 
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from discreet.kernels import kernel
 
 LIMBS = 72  # of the largest float times 2^31 rows times 2^54, with room to spare
 
@@ -20,7 +21,7 @@ _HIDDEN = np.uint64(1 << 52)
 _EXPONENT = np.uint64(0x7FF)
 
 
-@numba.njit(cache=True)
+@kernel()
 def add_up(bits: Any, first: Any, last: Any, limbs: Any) -> None:
     """The sum of the floats with these bits (as 64-bit integers) in rows first <= row < last, into `limbs`."""
     limbs[:] = 0
@@ -41,7 +42,7 @@ def add_up(bits: Any, first: Any, last: Any, limbs: Any) -> None:
     _carry(limbs)
 
 
-@numba.njit(cache=True)
+@kernel()
 def at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any, right: Any) -> bool:
     """Whether 2^shift some >= factor total, with shift and the bits of the factor at most 54. (`left`, `right`: scratch.)"""
     left[:] = 0
@@ -63,7 +64,7 @@ def at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any, right: A
     return True
 
 
-@numba.njit(cache=True)
+@kernel()
 def _carry(limbs: Any) -> None:
     carried = np.uint64(0)
     for limb in range(LIMBS):

@@ -8,77 +8,28 @@ A client without any records draws from the reference itself: W_x = floor(2^62/k
 outcomes with room. (It lies in the box, because L <= 2^62/k <= U.)
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.projection import Affine
+from discreet.kernels import kernel
 from discreet.projection.compiled import solve_uniform
 from discreet.release.blake2b import BLOCK, finish, keyed_state
-from discreet.release.canonical import (
-    LONGEST,
-    OVERFLOWING,
-    bit_scratch,
-    read_law,
-    write_counts,
-    write_records,
-    write_weights,
-)
+from discreet.release.canonical import bit_scratch, read_law, write_counts, write_records, write_weights
+from discreet.release.clients import LONGEST, OVERFLOWING, Clients, Plan
 from discreet.release.compiled import _excess
 from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
-from discreet.release.lattice import TOTAL, Lattice
+from discreet.release.lattice import TOTAL
 from discreet.release.randomness import BITS
+
+__all__ = ["Clients", "Plan", "draw", "outcome", "state_of"]
 
 _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
 
 
-class Plan(NamedTuple):
-    """What the draw of every client has in common, as plain numbers for compiled code."""
-
-    size: int
-    floor: float
-    ceiling: float
-    lower: int
-    upper: int
-    projecting: bool
-    slope: float
-    lift: float
-
-    @classmethod
-    def of(cls, lattice: Lattice, mixing: Affine | None) -> "Plan":
-        """The plan of a lattice over a uniform reference. `mixing` None: project onto the box."""
-        box = lattice.box
-        assert isinstance(lattice.lower, int)
-        assert isinstance(lattice.upper, int)
-        slope, lift = (1.0, 0.0) if mixing is None else (mixing.slope, mixing.lift)
-        return cls(
-            box.size, float(box.lower), float(box.ceiling), lattice.lower, lattice.upper, mixing is None, slope, lift
-        )
-
-
-class Clients(NamedTuple):
-    """Columns of many clients: who they are (integers, or texts as Arrow lays them out), and lists of what they hold.
-
-    `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty where every
-    record counts once. Which of the two it is decides how a law is made of them: `discreet.release.grid`.
-    """
-
-    integers: NDArray[np.int64]
-    text_ends: NDArray[np.int64]
-    text: NDArray[np.uint8]
-    ends: NDArray[np.int64]
-    outcomes: NDArray[np.uint32]
-    counts: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return self.ends.size - 1
-
-
-@numba.njit(cache=True)
+@kernel()
 def _landing(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
     """Where `rest` falls when outcomes[i] is own[i] units long and every other outcome `base` units, in order.
 
@@ -100,7 +51,7 @@ def _landing(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
     return -1, rest
 
 
-@numba.njit(cache=True)
+@kernel()
 def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
@@ -124,7 +75,7 @@ def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> An
     return _landing(rest, upper - lower - base, own, outcomes, size)[0]
 
 
-@numba.njit(cache=True)
+@kernel()
 def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
     """Write header (of the narrow form) and client to `words`; how many words that took."""
     if integers.size:
@@ -143,7 +94,7 @@ def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def draw(
     plan: Any,
     clients: Any,
@@ -216,4 +167,6 @@ def draw(
 
 def state_of(key: RunKey) -> NDArray[np.uint64]:
     """The keyed state from which every client of a run starts."""
-    return keyed_state(key.value, DRAW_PERSON, 8 * WORDS)
+    state = keyed_state(key.value, DRAW_PERSON, 8 * WORDS)
+    state.setflags(write=False)
+    return state

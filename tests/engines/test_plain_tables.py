@@ -1,0 +1,107 @@
+"""What compiled code does to tables, numpy and Arrow do too, with the same results."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.engines import plain_tables, tables
+from discreet.engines.marks import LISTED, MISSING, OUTSIDE
+
+SEEDS = st.integers(0, 2**64 - 1).map(np.uint64)
+INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=40).map(
+    lambda each: np.array(each, dtype=np.int64)
+)
+TEXTS = st.lists(st.one_of(st.sampled_from(["", "a", "ab", "b"]), st.text(max_size=25)), max_size=40)
+MARKS = [int(MISSING), int(OUTSIDE), int(LISTED), 0, 1, 7]
+
+
+def laid_out(texts: list[str]) -> tuple[Any, Any]:
+    encoded = [each.encode("utf-8", "surrogatepass") for each in texts]
+    return np.cumsum([0, *map(len, encoded)]), np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+
+
+def same(one: Any, other: Any) -> None:
+    """Equal arrays of equal types, or tuples of them."""
+    if isinstance(one, tuple):
+        assert isinstance(other, tuple)
+        assert len(one) == len(other)
+        for first, second in zip(one, other, strict=True):
+            same(first, second)
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        assert one.tolist() == other.tolist()
+    else:
+        assert one == other
+
+
+@settings(max_examples=150, deadline=None)
+@given(INTEGERS, SEEDS)
+def test_integers(clients: Any, seed: Any) -> None:
+    same(tables.numbered_integers(clients, seed, 4), plain_tables.numbered_integers(clients, seed, 4))
+    same(tables.integers_increase(clients), plain_tables.integers_increase(clients))
+    same(tables.integers_increase(np.unique(clients)), plain_tables.integers_increase(np.unique(clients)))
+    for bits in (1, 7):
+        same(tables.parts_of_integers(clients, bits, seed), plain_tables.parts_of_integers(clients, bits, seed))
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, SEEDS)
+def test_texts(texts: list[str], seed: Any) -> None:
+    for each in (texts, sorted(texts), sorted(set(texts), key=lambda text: text.encode("utf-8", "surrogatepass"))):
+        ends, text = laid_out(each)
+        same(tables.numbered_texts(ends, text, seed, 4), plain_tables.numbered_texts(ends, text, seed, 4))
+        same(tables.texts_increase(ends, text), plain_tables.texts_increase(ends, text))
+        same(tables.parts_of_texts(ends, text, 7, seed), plain_tables.parts_of_texts(ends, text, 7, seed))
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, st.data())
+def test_rows_in_order_of_part(texts: list[str], data: st.DataObject) -> None:
+    ends, text = laid_out(texts)
+    number = len(texts)
+    parts = data.draw(st.lists(st.integers(0, 3), min_size=number, max_size=number))
+    outcomes = data.draw(st.lists(st.sampled_from(MARKS), min_size=number, max_size=number))
+    missing_to, outside_to = (np.uint32(data.draw(st.sampled_from([int(MISSING), 5]))) for _ in range(2))
+    found = []
+    for code in (tables, plain_tables):
+        own_parts, own_outcomes = np.array(parts, dtype=np.uint16), np.array(outcomes, dtype=np.uint32)
+        tally = np.array([3, 4])
+        starts = code.part_starts(own_parts, 4, own_outcomes, missing_to, outside_to, tally)
+        found.append(
+            (
+                starts, own_parts, own_outcomes, tally,
+                code.in_order(own_parts, starts, own_outcomes),
+                code.in_order(own_parts, starts, np.arange(number) * 0.5),
+                *code.texts_in_order(own_parts, starts, ends, text),
+            )
+        )  # fmt: skip
+    same(*found)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.booleans(), st.sampled_from(["records", "counts", "weights"]))
+def test_lists(data: st.DataObject, uneven: bool, kind: str) -> None:
+    numbers = np.array(data.draw(st.lists(st.integers(0, 5), max_size=30)), dtype=np.uint32)
+    lengths = np.array([1 + number % 3 for number in numbers] if uneven else [], dtype=np.int64)
+    size = int(lengths.sum()) if uneven and len(numbers) else len(numbers)
+    values = np.array(data.draw(st.lists(st.sampled_from(MARKS), min_size=size, max_size=size)), dtype=np.uint32)
+    same(tables.lists(numbers, 6, values, lengths), plain_tables.lists(numbers, 6, values, lengths))
+    ends, gathered = tables.lists(numbers, 6, values, lengths)
+    counts = np.arange(size if kind == "counts" else 0)
+    weights = np.arange(size if kind == "weights" else 0) * 0.5
+    same(
+        tables.without_marks(ends, gathered, counts, weights),
+        plain_tables.without_marks(ends, gathered, counts, weights),
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_next_to_nothing(rows: int) -> None:
+    ends, text = laid_out(["x"] * rows)
+    for code in (tables, plain_tables):
+        assert code.texts_increase(ends, text) == (rows < 2)
+        assert code.integers_increase(np.arange(rows))
+        assert code.texts_increase(np.empty(0, dtype=np.int64), text[:0])

@@ -1,0 +1,90 @@
+"""Plain code draws what compiled code draws, bit for bit: outcomes, order, places in cells, digest, and what it refuses."""
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.mechanisms.sampler import Sampler
+from discreet.release import plain, sparse
+from discreet.release.clients import Clients, Plan
+from discreet.release.keyed import DIGEST_WORDS, Question, Secret
+
+KEY = Secret(bytes(range(32))).run_key("ab" * 32, 3, Question(value="v"))
+SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
+
+SIZES = st.one_of(st.integers(1, 12), st.sampled_from([64, 1000, 10**8, 2**32 - 4]))
+COUNTS = st.one_of(st.integers(0, 6), st.integers(0, 2**40), st.sampled_from([2**32 - 1, 2**32, 2**62, 2**63 - 1, -1]))
+WEIGHTS = st.one_of(
+    st.floats(0.0, 10.0),
+    st.floats(min_value=0.0, allow_infinity=False),
+    st.sampled_from([0.0, -0.0, 5e-324, 2.0**-44, 0.1, 0.2, 0.3, 1e308, float("nan"), float("inf"), -1.0, -0.5]),
+)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Sampler, Clients]:
+    """A sampler, and clients of any kind, some of whose records may be bad."""
+    size = draw(SIZES)
+    epsilon = draw(st.sampled_from([0.05, 1.0, 4.0, 12.0, 30.0]))
+    sampler = draw(st.sampled_from(SAMPLERS))(dc.Simplex(size), epsilon=epsilon)
+    outcome = st.integers(0, size - 1)
+    if draw(st.integers(0, 9)) == 0:
+        outcome = st.one_of(outcome, st.integers(size, 2**32 - 1))
+    lists = draw(st.lists(st.lists(outcome, max_size=40), min_size=1, max_size=6))
+    total = sum(map(len, lists))
+    kind = draw(st.sampled_from(["records", "counts", "weights"]))
+    counts = draw(st.lists(COUNTS, min_size=total, max_size=total)) if kind == "counts" else []
+    weights = draw(st.lists(WEIGHTS, min_size=total, max_size=total)) if kind == "weights" else []
+    texts = draw(st.booleans())
+    number = {"min_size": len(lists), "max_size": len(lists)}
+    integers = [] if texts else draw(st.lists(st.integers(-(2**63), 2**63 - 1), **number))
+    encoded = [name.encode() for name in draw(st.lists(st.text(max_size=30), **number))] if texts else []
+    return sampler, Clients(
+        np.array(integers, dtype=np.int64),
+        np.cumsum([0, *map(len, encoded)]) if texts else np.empty(0, dtype=np.int64),
+        np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(),
+        np.cumsum([0, *map(len, lists)]),
+        np.array([x for each in lists for x in each], dtype=np.uint32),
+        np.array(counts, dtype=np.int64),
+        np.array(weights, dtype=np.float64),
+    )
+
+
+def told(code: ModuleType, sampler: Sampler, clients: Clients, first: int, last: int) -> Any:
+    """All that a draw says: of a refused row which it is, where and why; else everything that is drawn."""
+    out, order, within = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.uint64), np.zeros(len(clients))
+    digest, problem = np.full(DIGEST_WORDS, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
+    plan = Plan.of(sampler.lattice, sampler._mixing)
+    bad = code.draw(plan, clients, code.state_of(KEY), first, last, out, order, within, digest, problem)
+    if bad >= 0:
+        return bad, problem.tolist()
+    return out.tolist(), order.tolist(), within.tolist(), digest.tolist()
+
+
+@settings(max_examples=600, deadline=None)
+@given(problems(), st.data())
+def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler, Clients], data: st.DataObject) -> None:
+    sampler, clients = problem
+    first = data.draw(st.integers(0, len(clients) - 1))
+    last = data.draw(st.integers(first + 1, len(clients)))
+    assert told(plain, sampler, clients, first, last) == told(sparse, sampler, clients, first, last)
+
+
+@pytest.mark.parametrize("size", [3, 200, 10**5])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 9.0])
+@pytest.mark.parametrize("mechanism", SAMPLERS)
+def test_thousands_of_clients(size: int, epsilon: float, mechanism: type[Sampler]) -> None:
+    """Records of unlike number, from none to more than a vector passes over at once."""
+    rng = np.random.default_rng(size)
+    lengths = np.concatenate([rng.integers(0, 12, 3000), rng.integers(0, 300, 30), [0, 1, 9000]])
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    outcomes = np.minimum(rng.geometric(5 / size if size > 5 else 0.5, ends[-1]) - 1, size - 1).astype(np.uint32)
+    none = np.empty(0, dtype=np.int64)
+    clients = Clients(np.arange(len(lengths)), none, np.empty(0, np.uint8), ends, outcomes, none, np.empty(0))
+    sampler = mechanism(dc.Simplex(size), epsilon=epsilon)
+    assert told(plain, sampler, clients, 0, len(clients)) == told(sparse, sampler, clients, 0, len(clients))
