@@ -19,6 +19,7 @@ LAYERS = [
     {"worst_case"},
     {"release"},
     {"mechanisms"},
+    {"design"},
     {"agreement", "audit", "accounting", "data"},
     {"ledger"},
     {"estimation"},

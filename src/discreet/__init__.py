@@ -5,6 +5,7 @@ from typing import Any
 
 from discreet._version import __version__
 from discreet.agreement import Agreement
+from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import (
     DiscreetError,
@@ -49,6 +50,7 @@ __all__ = [
     "Constants",
     "Density",
     "DensityBand",
+    "Design",
     "DiscreetError",
     "FDivergence",
     "GaussianMixtures",
@@ -72,6 +74,7 @@ __all__ = [
     "Tabulated",
     "UnresolvedWarning",
     "__version__",
+    "design",
     "divergence",
     "epsilon_for",
     "minimax_risk",

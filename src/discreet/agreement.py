@@ -40,13 +40,14 @@ _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be 
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"}
-_FAMILY_FIELDS = ("kind", "size", "labels", "interval", "lower", "upper", "weights")
+_FAMILY_FIELDS = ("kind", "size", "labels", "interval", "lower", "upper", "weights", "everybody")
 
 
 @dataclass(frozen=True)
 class FamilyTerms:
     """A family in an agreement. `labels` and `weights` are digests; `interval` (low, high) is cut into `size` equal cells.
 
+    `everybody` is set where a band claims nothing about clients: a designed one.
     `names` are the labels themselves where they are known. The digest stands for them: they are not part of the id.
     """
 
@@ -57,6 +58,7 @@ class FamilyTerms:
     lower: float | None = None
     upper: float | None = None
     weights: str | None = None
+    everybody: bool | None = None
     names: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,8 +77,17 @@ class FamilyTerms:
             case Band():
                 weights = np.broadcast_to(family.reference, family.size).astype("<f8").tobytes()
                 bounds = family.bounds
+                everybody = True if family.everybody else None
                 return cls(
-                    "band", family.size, labels, interval, bounds.lower, bounds.upper, _digest(weights), names=names
+                    "band",
+                    family.size,
+                    labels,
+                    interval,
+                    bounds.lower,
+                    bounds.upper,
+                    _digest(weights),
+                    everybody,
+                    names,
                 )
         raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
 
@@ -91,6 +102,7 @@ class FamilyTerms:
             "lower": self.lower,
             "upper": self.upper,
             "weights": self.weights,
+            "everybody": self.everybody,
         }
         return {name: value for name, value in terms.items() if value is not None}
 
@@ -111,7 +123,13 @@ class FamilyTerms:
         assert self.lower is not None
         assert self.upper is not None
         if self.size <= _LARGEST_TRIED:
-            uniform = Band(np.ones(self.size), lower=self.lower, upper=self.upper, labels=self.names)
+            uniform = Band(
+                np.ones(self.size),
+                lower=self.lower,
+                upper=self.upper,
+                labels=self.names,
+                everybody=bool(self.everybody),
+            )
             terms = FamilyTerms.of(uniform)
             if terms.weights == self.weights:
                 if (terms.lower, terms.upper) != (self.lower, self.upper):
@@ -357,11 +375,17 @@ def _family_terms(fields: dict[str, Any]) -> FamilyTerms:
             raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
         if fields.get("weights") is None:
             raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
+        if fields.get("everybody") not in (None, True) or (fields.get("everybody") and lower > 0.0):
+            raise DiscreetError(
+                f"family.everybody = {fields['everybody']!r} is true, where family.lower is 0, or left out"
+            )
     else:
-        for name in ("lower", "upper", "weights"):
+        for name in ("lower", "upper", "weights", "everybody"):
             if fields.get(name) is not None:
                 raise DiscreetError(f"family.{name} = {fields[name]!r} has no meaning for a simplex; leave it out")
-    return FamilyTerms(fields["kind"], size, labels, interval, lower, upper, fields.get("weights"), names)
+    return FamilyTerms(
+        fields["kind"], size, labels, interval, lower, upper, fields.get("weights"), fields.get("everybody"), names
+    )
 
 
 def _interval(interval: Any) -> tuple[float, float] | None:

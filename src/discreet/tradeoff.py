@@ -32,6 +32,7 @@ from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import POSITIVE, DiscreetError
 from discreet.families.band import Bounds
+from discreet.families.finite import Band, Simplex
 
 
 @runtime_checkable
@@ -139,12 +140,18 @@ def formula_is_exact(family: Family) -> bool:
     return family.fills_band and family.decomposable
 
 
+def claimed(family: Family) -> Family:
+    """The family as far as it says anything about clients: a band that serves everybody says nothing."""
+    return Simplex(family.size) if isinstance(family, Band) and family.everybody else family
+
+
 def minimax_risk(family: Family, *, epsilon: float, divergence: str | FDivergence) -> Risk:
     """The smallest worst-case divergence that any epsilon-LDP sampler can have on the family, by the paper's formula.
 
     Exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose reference is
     alpha-decomposable. Elsewhere no formula is known, and the value is an upper bound that no sampler here need attain: the
-    formula for the band that encloses the family. `OptimalSampler.risk` says what Q* itself attains, which is less.
+    formula for the band that encloses the family. `OptimalSampler.risk` says what Q* itself attains, which is less. A band that
+    serves everybody claims nothing about clients: the value is that of the simplex.
 
     Args:
         family: who the clients may be.
@@ -159,6 +166,7 @@ def minimax_risk(family: Family, *, epsilon: float, divergence: str | FDivergenc
     """
     if not isinstance(family, Family):
         raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
+    family = claimed(family)
     constants = optimal_constants(family.bounds, epsilon)
     exact = formula_is_exact(family) or is_identity(family.bounds, epsilon)
     return Risk(formula_risk(constants, divergence), exact, exact)

@@ -16,12 +16,14 @@ from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import NON_NEGATIVE, DiscreetError, ImpossibleError
 from discreet.families.band import Bounds
+from discreet.families.finite import Band
 from discreet.families.worst_members import WorstMembers
 from discreet.projection import Affine, Box
 from discreet.tradeoff import (
     Constants,
     Family,
     Risk,
+    claimed,
     formula_is_exact,
     formula_risk,
     mollifier_constants,
@@ -41,6 +43,8 @@ def sampler_risk(
 
     `tight` where the paper's formula is exact for the family; whoever is not minimax there speaks of itself alone.
     """
+    if isinstance(family, Band) and family.everybody:
+        return Risk(_over_everybody(constants, family.least_mass, divergences.divergence(divergence)), False)
     formula = formula_risk(constants, divergence)
     if formula_is_exact(family) or not (constants.below > 0.0 and constants.above > 0.0):
         return Risk(formula, True)
@@ -51,6 +55,16 @@ def sampler_risk(
     if own <= _LOST_IN_ROUNDING:
         return Risk(formula, False, attained=False)
     return Risk(min(own, formula), False)
+
+
+def _over_everybody(box: Constants, least: float, f: FDivergence) -> float:
+    """The worst case of the projection onto a box over every law on finitely many outcomes: t f(1/t) + (1 - t) f(0), exactly.
+
+    The worst law is a point mass, because the divergence is convex in P; it falls with the chance t that the point is released, which
+    is min(B mu, 1 - b (1 - mu)) for a point of mass mu, so the rarest one is worst (`discreet.design.floors`, T2).
+    """
+    lost = max(1.0 - box.B * least, box.b * (1.0 - least))
+    return f.chord_at_one(1.0, lost / (1.0 - lost))
 
 
 def _at_worst_members(
@@ -77,6 +91,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -
     """The smallest epsilon at which the worst case of the optimal sampler is at most `risk`.
 
     Where the risk is tight, no other epsilon-LDP sampler needs less. 0.0 when publishing a draw of the reference is good enough.
+    For a band that serves everybody it is that of the simplex.
 
     Args:
         family: who the clients may be.
@@ -90,6 +105,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -
         ImpossibleError: where no epsilon reaches the risk.
         DiscreetError: for something that is no family, or a risk that is none.
     """
+    family = claimed(family)
     bounds = _bounds(family)
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
     return _epsilon_reaching(optimal_constants, family, divergence, risk, identity_at)
@@ -100,6 +116,7 @@ def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk
 
     Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
     """
+    family = claimed(family)
     bounds = _bounds(family)
     identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
     return _epsilon_reaching(mollifier_constants, family, divergence, risk, identity_at)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, Range, check_count
 from discreet.families.band import Bounds, attained_bounds, normalised_bounds
 from discreet.families.laws import as_floats, checked_laws, law_of_counts
 from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
@@ -189,6 +189,20 @@ class Simplex(_FiniteBase):
         checked_laws(p, self.size)
         return True
 
+    def spread(self, outcomes: float) -> "Band":
+        """For clients that hold about so many outcomes each, whichever: 0 <= dP/dmu <= k/outcomes around the uniform mu.
+
+        Its Q* is the best of all samplers for clients that are uniform on so many outcomes, and serves everybody; 1 is Q* of the
+        simplex, and k/(e^(eps/2) + 1) is Husain's mollifier at epsilon (`discreet.design.floors`, T3 and T4).
+        """
+        if self.size == 1:
+            raise DiscreetError("a domain of one outcome has nothing to spread over")
+        held = Range(1.0, float(self.size), high_open=True).check(
+            "outcomes", outcomes, "it is how many outcomes a client holds"
+        )
+        weights = np.ones(self.size)
+        return Band(weights, lower=0.0, upper=self.size / held, labels=self.labels, everybody=True)
+
     def __repr__(self) -> str:
         return f"Simplex({self.size if self.labels is None else list(self.labels)!r})"
 
@@ -204,9 +218,20 @@ class Band(_FiniteBase):
 
     `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no law attains is moved in to
     the one that is: `Band([1, 1], lower=0.5, upper=3)` holds the same laws as upper=1.5, and is the same band.
+
+    With `everybody=True` they only choose the box and claim nothing about clients: every law is served, and risks are stated for
+    all laws there are. Designs are such bands.
     """
 
-    def __init__(self, weights: ArrayLike, *, lower: float, upper: float, labels: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self,
+        weights: ArrayLike,
+        *,
+        lower: float,
+        upper: float,
+        labels: Sequence[Any] | None = None,
+        everybody: bool = False,
+    ) -> None:
         raw = as_floats(weights, "weights")
         if raw.ndim != 1 or raw.size == 0:
             raise DiscreetError(f"weights has shape {raw.shape}; it is one positive number for each outcome")
@@ -219,7 +244,12 @@ class Band(_FiniteBase):
         if self.size != raw.size:
             raise DiscreetError(f"labels has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
-        self.bounds = self._attained(normalised_bounds(lower, upper), scaled)
+        self.everybody = bool(everybody)
+        if self.everybody and lower != 0.0:
+            raise DiscreetError(f"lower = {lower!r} is a claim about clients; everybody=True needs lower=0")
+        given = normalised_bounds(lower, upper)
+        attained = self._attained(given, scaled)
+        self.bounds = given if self.everybody else attained
         self._mu = scaled / scaled.sum()
         self._mu.setflags(write=False)
         if not (self._mu > 0).all():
@@ -254,6 +284,16 @@ class Band(_FiniteBase):
             return lambda levels: uniform_vertex(self.size, lower, upper)
         return None if self.size > LARGEST_ENUMERATED else lambda levels: vertices(self._mu, lower, upper)
 
+    @property
+    def least_mass(self) -> float:
+        """mu of the rarest outcome."""
+        return float(self._mu.min())
+
+    @property
+    def served(self) -> Bounds:
+        """Bounds of dP/dmu for those whom risks are stated for: the members, or every law there is."""
+        return Bounds(0.0, 1.0 / self.least_mass) if self.everybody else self.bounds
+
     def contains(self, p: ArrayLike) -> bool:
         """Whether every given law obeys the band, up to rounding (what is not a law is an error)."""
         with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
@@ -262,17 +302,18 @@ class Band(_FiniteBase):
         return bool((density >= self.bounds.lower - slack).all() and (density <= self.bounds.upper + slack).all())
 
     def __repr__(self) -> str:
-        return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g})"
+        served = ", everybody=True" if self.everybody else ""
+        return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{served})"
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Band)
-            and (self.bounds, self.labels) == (other.bounds, other.labels)
+            and (self.bounds, self.labels, self.everybody) == (other.bounds, other.labels, other.everybody)
             and np.array_equal(self._mu, other._mu)
         )
 
     def __hash__(self) -> int:
-        return hash((Band, self.bounds, self.labels, self._mu.tobytes()))
+        return hash((Band, self.bounds, self.labels, self.everybody, self._mu.tobytes()))
 
 
 def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:

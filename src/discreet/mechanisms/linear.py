@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import release
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, OutsideFamilyError
-from discreet.families import Band, Simplex
+from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
+from discreet.mechanisms.atoms import How
 from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.sampler import Client, Sampler
 from discreet.projection import Affine
@@ -31,6 +32,13 @@ class LinearSampler(Sampler):
     keeps every client private, also one outside the band that no node of a continuous family gave away. `nearest_member(family,
     p)` is inside; `OptimalSampler` takes anybody.
     """
+
+    def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
+        if isinstance(family, Band) and family.everybody:
+            raise DiscreetError(
+                f"family = {family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
+            )
+        super().__init__(family, epsilon=epsilon, how=how)
 
     @cached_property
     def constants(self) -> Constants:

@@ -67,7 +67,7 @@ class MollifierSampler(ProjectingSampler):
     @property
     def bounds(self) -> Bounds:
         """The family as a band around this sampler's reference instead of its own."""
-        bounds: Bounds = self.family.bounds
+        bounds = super().bounds
         if self._own_reference is None:
             return bounds
         ratio = self.family.reference / self._own_reference

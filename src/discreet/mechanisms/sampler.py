@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import release
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families import Band, ContinuousFamily, FiniteFamily
 from discreet.families.band import Bounds
 from discreet.families.densities import LogDensity
 from discreet.families.fits import HistogramLaw
@@ -79,8 +79,9 @@ class Sampler(abc.ABC):
 
     @property
     def bounds(self) -> Bounds:
-        """The family as a band around `reference`."""
-        return self.family.bounds  # type: ignore[no-any-return]
+        """Those whom risks are stated for, as a band around `reference`."""
+        served: Bounds = self.family.served if isinstance(self.family, Band) else self.family.bounds
+        return served
 
     @property
     def _mixing(self) -> Affine | None:
@@ -131,14 +132,23 @@ class Sampler(abc.ABC):
         found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self._mixing)
         return found.reshape(rows.shape)
 
-    def release(self, p: ArrayLike | Client | Sequence[Client], *, rng: np.random.Generator | None = None) -> Any:
+    def release(
+        self,
+        p: ArrayLike | Client | Sequence[Client],
+        *,
+        rng: np.random.Generator | None = None,
+        constant_time: bool = False,
+    ) -> Any:
         """One private sample for each client: an outcome number, or its label where the family has labels; on a continuous
         family a point (a number in one dimension, else (dim,)), for a list of n clients (n,) or (n, dim).
 
         Drawn from the operating system's entropy with `weights(p)`. `rng` makes it reproducible and therefore NOT private.
-        Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together.
+        Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. `constant_time`, for one client of a
+        finite family: by the same instructions whatever it holds and whatever is drawn, where somebody may be timing.
         """
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
+        if constant_time:
+            return self._released_in_constant_time(p, randomness)
         if self._continuous:
             points = self._released(p, randomness, release.generator(rng))
             return self._spelled(points, is_many(p))
@@ -169,6 +179,18 @@ class Sampler(abc.ABC):
         return self._spelled(found, np.ndim(numbers) > 0)
 
     # finite clients
+
+    def _released_in_constant_time(self, p: Any, randomness: Randomness) -> Any:
+        if self._continuous:
+            raise DiscreetError(
+                f"constant_time is for finite families: what a density costs to evaluate depends on the client; {self!r} is "
+                "continuous: bin its clients, and release on a Simplex"
+            )
+        law = self._laws(p)
+        if law.ndim != 1:
+            raise DiscreetError(f"p has shape {law.shape}; constant_time is for one client: release one law at a time")
+        number = release.outcome_in_constant_time(self.lattice, law, self._mixing, int(randomness.integers(1)[0]))
+        return self.family.named(np.asarray(number))
 
     def _laws(self, p: ArrayLike) -> NDArray[np.float64]:
         return as_floats(p, "p", self.family.size)

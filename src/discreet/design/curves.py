@@ -1,0 +1,264 @@
+"""What a design needs of f: the derivatives of q f(p/q) in q, and lines below f.
+
+With t = p/q the term q f(p/q) has the derivative f(t) - t f'(t) and the second derivative t^2 f''(t)/q in q. A line below f,
+
+    f(t) >= intercept + slope t    for all t >= 0,    hence    q f(p/q) >= q intercept + p slope    for all p, q >= 0,
+
+is all that a certificate uses. Slopes are rounded so that the line lies below f as a statement about the floats returned: each step
+of a formula errs by at most one unit in the last place, logarithms and powers by a few, and `_DOWN` pays for more than that.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.divergences import FDivergence, divergence
+from discreet.errors import DiscreetError
+from discreet.numerics import log_bracket
+
+Floats = NDArray[np.float64]
+
+_DOWN = 2.0**-49
+_BELOW = 2.0**-40  # how far below f(0) a line starts: one that starts there would be steeper than any float
+_STEP = 1e-5  # of log t, in the differences of an f that is known by its values alone
+_OWN_ERROR = 1e-13  # what a value of one's own f is taken to be good for, relatively
+
+
+class Curve(Protocol):
+    """A smooth convex f."""
+
+    @property
+    def at_zero(self) -> float: ...
+    @property
+    def slope_at_one(self) -> float: ...
+    def first(self, t: Floats) -> Floats:
+        """f(t) - t f'(t), the intercept of the tangent at t: it falls as t grows."""
+
+    def second(self, t: Floats) -> Floats:
+        """t^2 f''(t)."""
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        """(slope, intercept) of a line below f with that intercept, nearly the steepest; t is about where it touches."""
+
+
+class Logarithmic:
+    """KL, f(t) = t log t. A line lies below it when slope <= 1 + log(-intercept)."""
+
+    at_zero, slope_at_one = 0.0, 1.0
+
+    def first(self, t: Floats) -> Floats:
+        return -t
+
+    def second(self, t: Floats) -> Floats:
+        return t
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        return _lowered(1.0, np.log(-intercept)), intercept
+
+
+class ReverseLogarithmic:
+    """Reverse KL, f(t) = -log t."""
+
+    at_zero, slope_at_one = math.inf, -1.0
+
+    def first(self, t: Floats) -> Floats:
+        return 1.0 - np.log(t)
+
+    def second(self, t: Floats) -> Floats:
+        return np.ones_like(t)
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        return _lowered(0.0, -np.exp(intercept - 1.0) * (1.0 + _DOWN * np.abs(intercept))), intercept
+
+
+class Rooted:
+    """Squared Hellinger, f(t) = (1 - sqrt t)^2. A line lies below it when slope <= 1 - 1/(1 - intercept)."""
+
+    at_zero, slope_at_one = 1.0, 0.0
+
+    def first(self, t: Floats) -> Floats:
+        return 1.0 - np.sqrt(t)
+
+    def second(self, t: Floats) -> Floats:
+        return np.sqrt(t) / 2.0
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        intercept = np.minimum(intercept, self.at_zero - _BELOW)
+        return _lowered(1.0, -1.0 / (1.0 - intercept)), intercept
+
+
+class Quadratic:
+    """Chi-squared, f(t) = t^2 - 1. A line lies below it when slope <= 2 sqrt(-1 - intercept)."""
+
+    at_zero, slope_at_one = -1.0, 2.0
+
+    def first(self, t: Floats) -> Floats:
+        return -1.0 - t * t
+
+    def second(self, t: Floats) -> Floats:
+        return 2.0 * t * t
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        low = np.minimum(intercept, -1.0)  # rounding of -1 - t^2 for small t
+        return 2.0 * np.sqrt(-1.0 - low) * (1.0 - _DOWN), low
+
+
+class Entropic:
+    """Jensen-Shannon, f(t) = (t log t - (1 + t) log((1 + t)/2))/2. A line lies below it when slope <= log(2 - exp(2 intercept))/2."""
+
+    at_zero, slope_at_one = math.log(2) / 2, 0.0
+
+    def first(self, t: Floats) -> Floats:
+        return -np.log((1.0 + t) / 2.0) / 2.0
+
+    def second(self, t: Floats) -> Floats:
+        return t / (1.0 + t) / 2.0
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        intercept = np.minimum(intercept, self.at_zero - _BELOW)
+        room = 2.0 - np.exp(2.0 * intercept)
+        return _lowered(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room, intercept
+
+
+class Triangular:
+    """Le Cam, f(t) = (t - 1)^2/(2 (t + 1)); with a = 1 - sqrt(1/4 - intercept/2) a line lies below it when slope <= 1/2 - 2 a^2."""
+
+    at_zero, slope_at_one = 0.5, 0.0
+
+    def first(self, t: Floats) -> Floats:
+        return (1.0 - t) / (1.0 + t) * ((1.0 + 3.0 * t) / (1.0 + t)) / 2.0
+
+    def second(self, t: Floats) -> Floats:
+        return 4.0 * t / (1.0 + t) * (t / (1.0 + t)) / (1.0 + t)
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        intercept = np.minimum(intercept, self.at_zero - _BELOW)
+        a = 1.0 - np.sqrt(0.25 - intercept / 2.0)
+        return 0.5 - 2.0 * a * a - 8.0 * _DOWN, intercept
+
+
+@dataclass(frozen=True)
+class Power:
+    """The alpha divergences, f(t) = (t^a - a t + a - 1)/(a (a - 1)): slope <= ((1 - a intercept)^((a - 1)/a) - 1)/(a - 1)."""
+
+    order: float
+    slope_at_one: float = 0.0
+
+    @property
+    def at_zero(self) -> float:
+        return 1.0 / self.order if self.order > 0.0 else math.inf
+
+    def first(self, t: Floats) -> Floats:
+        return (1.0 - t**self.order) / self.order
+
+    def second(self, t: Floats) -> Floats:
+        return np.asarray(t**self.order)
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        intercept = np.minimum(intercept, self.at_zero - _BELOW)
+        base, power = 1.0 - self.order * intercept, (self.order - 1.0) / self.order
+        grown = base**power
+        error = (
+            8.0
+            * _DOWN
+            * (1.0 + np.abs(power) * ((1.0 + np.abs(1.0 - base)) / base + np.abs(np.log(base))))
+            * (1.0 + grown)
+        )
+        return (grown - 1.0) / (self.order - 1.0) - error / abs(self.order - 1.0), intercept
+
+
+@dataclass(frozen=True)
+class Differences:
+    """One's own smooth f, by differences of its values at t e^-h, t, t e^h.
+
+    The line through (t, f(t)) with a slope between those of the two chords lies below f outside their interval, because f is
+    convex, and above it by at most (difference of the chords' slopes) (width) inside: that is taken off, with what rounding can
+    have done to the values.
+    """
+
+    f: FDivergence
+
+    @property
+    def at_zero(self) -> float:
+        return self.f.at_zero
+
+    @property
+    def slope_at_one(self) -> float:
+        return float(self._chords(np.ones(1))[1][0])
+
+    def _chords(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """f(t), the middle slope, and the slopes of the chords to the left and to the right."""
+        left, right = t * math.exp(-_STEP), t * math.exp(_STEP)
+        low, here, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
+        before, after = (here - low) / (t - left), (high - here) / (right - t)
+        return here, (high - low) / (right - left), np.minimum(before, after), np.maximum(before, after)
+
+    def first(self, t: Floats) -> Floats:
+        here, slope, _, _ = self._chords(t)
+        return here - t * slope
+
+    def second(self, t: Floats) -> Floats:
+        wide = 1e-3  # second differences lose twice as many digits
+        low, here, high = (np.asarray(self.f.f(t * math.exp(h))) for h in (-wide, 0.0, wide))
+        slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
+        return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        here, slope, before, after = self._chords(t)
+        error = _OWN_ERROR * (np.abs(here) + np.abs(slope) * t + t) / _STEP
+        return slope, here - slope * t - (after - before) * t * 2.0 * _STEP - error
+
+
+def _lowered(one: float, other: Floats) -> Floats:
+    """one + other, from below."""
+    return one + other - _DOWN * (one + np.abs(other))
+
+
+SMOOTH: dict[str, Curve] = {
+    "kl": Logarithmic(),
+    "reverse_kl": ReverseLogarithmic(),
+    "hellinger": Rooted(),
+    "chi2": Quadratic(),
+    "jensen_shannon": Entropic(),
+    "le_cam": Triangular(),
+}
+
+
+def is_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
+    """Whether f(t) >= intercept + slope t for all t >= 0, decided in rationals (of total variation, f(t) = max(t - 1, 0))."""
+    match name:
+        case "kl":
+            if intercept >= 0:
+                return False
+            low = log_bracket(-intercept)[0] if intercept <= -1 else -log_bracket(-1 / intercept)[1]
+            return slope <= 1 + low
+        case "hellinger":
+            return slope < 1 and intercept < 1 and (1 - intercept) * (1 - slope) >= 1
+        case "chi2":
+            return 4 * (intercept + 1) <= -(max(slope, Fraction(0)) ** 2)
+        case "tv":
+            return slope <= 1 and intercept <= 0 and slope + intercept <= 0
+    raise DiscreetError(f"rationals can check kl, tv, hellinger and chi2, not {name}")
+
+
+def hinge(f: FDivergence) -> float | None:
+    """gamma where f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
+    if f == divergence("tv"):
+        return 1.0
+    stem, _, parameter = f.name.partition(":")
+    return float(parameter) if stem == "hockey_stick" and f == divergence(f.name) else None
+
+
+def curve_of(f: FDivergence) -> Curve:
+    """The smooth curve of a divergence."""
+    for name, curve in SMOOTH.items():
+        if f == divergence(name):
+            return curve
+    stem, _, parameter = f.name.partition(":")
+    if stem == "alpha" and f == divergence(f.name) and float(parameter) not in (0.0, 1.0):
+        return Power(float(parameter))
+    return Differences(f)
