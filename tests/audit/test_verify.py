@@ -171,3 +171,10 @@ def test_a_realised_epsilon_that_says_nothing_is_refused() -> None:
     for bounds in (["0", "1/2"], ["0", "1/1000"], ["1/2", "1/2"]):
         record["realised_epsilon"] = bounds
         assert verify.problems(record) == ["the realised epsilon is not where it is said to be"]
+
+
+def test_equal_weights_hold_at_every_epsilon() -> None:
+    """A budget so small that 1 is the only ratio it allows, and that e^epsilon is 1 to every digit."""
+    found = certificate_of([[1, 1], [1, 1]], epsilon=1e-300)
+    assert found.holds
+    assert verify.problems(verify.parsed(found.to_json())) == []

@@ -33,7 +33,7 @@ FINER = decimal.Context(prec=90, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 def at_most_exp(epsilon: float) -> Fraction:
     """A rational certainly at most e^epsilon."""
     with decimal.localcontext(CONTEXT):
-        return Fraction(decimal.Decimal(min(epsilon, 700.0)).exp().next_minus())
+        return max(Fraction(1), Fraction(decimal.Decimal(min(epsilon, 700.0)).exp().next_minus()))
 
 
 def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
