@@ -41,9 +41,8 @@ def problems(draw: st.DrawFn) -> tuple[Sampler, Clients]:
     counts = draw(st.lists(COUNTS, min_size=total, max_size=total)) if kind == "counts" else []
     weights = draw(st.lists(WEIGHTS, min_size=total, max_size=total)) if kind == "weights" else []
     texts = draw(st.booleans())
-    number = {"min_size": len(lists), "max_size": len(lists)}
-    integers = [] if texts else draw(st.lists(st.integers(-(2**63), 2**63 - 1), **number))
-    encoded = [name.encode() for name in draw(st.lists(st.text(max_size=30), **number))] if texts else []
+    integers = [] if texts else [draw(st.integers(-(2**63), 2**63 - 1)) for _ in lists]
+    encoded = [draw(st.text(max_size=30)).encode() for _ in lists] if texts else []
     return sampler, Clients(
         np.array(integers, dtype=np.int64),
         np.cumsum([0, *map(len, encoded)]) if texts else np.empty(0, dtype=np.int64),
