@@ -14,6 +14,7 @@ from scipy import integrate, stats
 import discreet as dc
 from discreet.families.densities import as_density
 from discreet.families.features import Features, split_at
+from discreet.mechanisms.boosted.presets import Training
 from discreet.mechanisms.clients import luck
 from tests.continuous.clients import interval_family
 
@@ -119,6 +120,24 @@ def test_a_spike_between_cells_and_points_is_found_by_its_place(how: Any) -> Non
         dc.OptimalSampler(interval_family(), epsilon=1.0, how=how).release(SPIKED)
     with pytest.raises(dc.OutsideFamilyError, match="not be linear"):
         dc.LinearSampler(interval_family(), epsilon=1.0, how=how).release(SPIKED)
+
+
+def test_cells_hold_what_a_narrow_client_has_in_them() -> None:
+    """The cell of a spike gets as much as a cell may, also where a client is zero at every node of the cells."""
+    sampler = dc.OptimalSampler(interval_family(), epsilon=1.0)
+    cells = interval_family().cells(1024)
+    own = int(cells.numbers(np.array([[CENTRE]]))[0])
+    for p in (SPIKED, dc.Tabulated([CENTRE - WIDTH, CENTRE + WIDTH], [1.0])):
+        with pytest.warns(dc.OutsideFamilyWarning):
+            weights = sampler.weights(p)
+        assert weights[own] == np.asarray(sampler.lattice.upper)[own]
+
+
+def test_the_baseline_says_what_its_nodes_missed() -> None:
+    training = Training(rounds=1, samples=20, batch=10, epochs=1, width=3, burn_in=5, sampling="exact")
+    law = dc.BoostedSampler(interval_family(), epsilon=1.0, training=training).output([SPIKED, SMOOTH], seeds=[0, 1])
+    with pytest.warns(dc.UnresolvedWarning, match=r"p\[0\] has a mass of 0.9999"):
+        law.divergence("tv")
 
 
 # densities above three dimensions need not be normalised either

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes, Partition
 from discreet.families.densities import LogDensity
-from discreet.mechanisms.clients import Seen, largest_log_ratios, log_ratios, luck, tell_outside
+from discreet.mechanisms.clients import Seen, log_ratios, luck, missed, tell_outside, unseen
+from discreet.quadrature import ORDER
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,6 +35,7 @@ CELLS = {1: 1024, 2: 8192, 3: 16384}
 POINTS = 1 << 16
 _NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
 _POINTS_IN_A_BLOCK = 4096
+_MOST_NODES = 1 << 19  # for one client that has to be looked at closely
 _CELL_SLACK = 1e-3
 _FRACTION = Range(0.0, 1.0, high_open=True)
 
@@ -183,9 +185,10 @@ class CellAtoms:
         return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
 
     def held(self, clients: Sequence[LogDensity], *, refuse: bool) -> HeldOnCells:
-        """P(cell_i) = mu_i times the average of p/h over the cell."""
+        """P(cell_i) = mu_i times the average of p/h over the cell; a client that says the nodes missed it is looked at more closely."""
         log_ratio = log_ratios(clients, self._nodes)
-        shift = largest_log_ratios(log_ratio)
+        largest = log_ratio.max(axis=(1, 2))
+        shift = np.where(np.isneginf(largest), 0.0, largest)
         ratio = np.exp(log_ratio - shift[:, None, None])
         within = self._nodes.masses
         total = within.sum(axis=1)
@@ -193,10 +196,27 @@ class CellAtoms:
             within, total[:, None], out=np.full(within.shape, 1.0 / within.shape[1]), where=total[:, None] > 0
         )
         rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
-        mass = rows.sum(axis=1)
         smallest = log_ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
-        tell_outside(self.family, clients, Seen(shift + np.log(mass), smallest, shift, _CELL_SLACK), refuse)
-        return HeldOnCells(rows / mass[:, None], self.partition)
+        with np.errstate(divide="ignore"):
+            seen = Seen(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
+        for i in missed(self.family, clients, seen):
+            who = "p" if len(clients) == 1 else f"p[{i}]"
+            rows[i], seen.log_mass[i], smallest[i], largest[i] = self._looked_at_closely(clients[i], who)
+        tell_outside(self.family, clients, seen, refuse)
+        return HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
+
+    def _looked_at_closely(self, p: LogDensity, who: str) -> tuple[Floats, float, float, float]:
+        """p on the cells, with nodes wherever it says that it is narrow: its row, log of its mass and of its extreme p/h."""
+        panels, owner = self.family.panels_at(self.partition.panels, [p], _MOST_NODES)
+        nodes = self.family.nodes_of(panels, ORDER[self.family.dim])
+        log_ratio = log_ratios([p], nodes)[0]
+        shift = float(log_ratio.max())
+        if math.isinf(shift):
+            raise unseen(who)
+        inside = (np.exp(log_ratio - shift) * nodes.masses).sum(axis=1)
+        row = np.bincount(owner, inside, minlength=self.size).astype(np.float64)
+        smallest = float(log_ratio.min(where=nodes.masses > 0.0, initial=np.inf))
+        return row, shift + math.log(row.sum()), smallest, shift
 
 
 @dataclass(frozen=True, eq=False)

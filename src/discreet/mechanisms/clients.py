@@ -23,6 +23,7 @@ _LEAST_MASS = 1e-290
 _LEAST_SLACK = 1e-6  # of a mass that is known: rounding
 _MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a word
 _MISSED_BY_POINTS = 0.05
+_MISSED_AT_MOST = 1e-2  # whatever the estimated error
 _MOST_PLACES = 4096
 
 
@@ -54,13 +55,17 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
 def largest_log_ratios(log_ratio: Floats) -> Floats:
     """(n,) the largest log p/h of each client (n, ...), taken off before exponentials so that no normalisation overflows."""
     largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
-    unseen = np.isneginf(largest)
-    if unseen.any():
-        which = "p" if len(largest) == 1 else f"p[{int(np.argmax(unseen))}]"
-        raise DiscreetError(
-            f"{which} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
-        )
+    zero = np.isneginf(largest)
+    if zero.any():
+        raise unseen("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
     return np.asarray(largest)
+
+
+def unseen(who: str) -> DiscreetError:
+    """The error for a client that is zero wherever it was looked at."""
+    return DiscreetError(
+        f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
+    )
 
 
 def check_masses(masses: Floats | float) -> None:
@@ -98,6 +103,13 @@ def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Flo
     return np.where(found > _LEAST_MASS, found, np.nan)
 
 
+def missed(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) -> list[int]:
+    """The clients of whom nothing was seen, or too little of the mass that they say they have."""
+    gap = np.abs(seen.log_mass - np.log(known_masses(family, clients)))
+    much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
+    return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
+
+
 def luck(bounds: Bounds, count: int) -> float:
     """How far the average of p/h over so many draws of h is from 1, relatively, for all members but one in 10^9 tries.
 
@@ -122,7 +134,7 @@ def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: 
     log_mass = np.where(unknown, seen.log_mass, np.log(known))
     slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
     log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
-    for i in map(int, np.flatnonzero(unknown | (np.abs(seen.log_mass - log_mass) > slack))):
+    for i in {*map(int, np.flatnonzero(unknown)), *missed(family, clients, seen)}:
         found = _log_ratios_at_places(family, clients[i])
         log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -132,9 +144,8 @@ def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: 
     if not outside:
         return
     first = outside[0]
-    who = "p" if len(clients) == 1 else f"p[{first}]" + (f" and {len(outside) - 1} more" if len(outside) > 1 else "")
     what = (
-        f"{who} is outside {family!r}: p/h runs from {smallest[first]:g} to {largest[first]:g}, the band from "
+        f"{_who(clients, outside)} is outside {family!r}: p/h runs from {smallest[first]:g} to {largest[first]:g}, the band from "
         f"{bounds.lower:g} to {bounds.upper:g}"
     )
     if refuse:
@@ -151,19 +162,24 @@ def tell_unresolved(
     """Errors (n,) with what the nodes missed of the masses that clients say they have, and whose mass is known; warn of much."""
     known = known_masses(family, clients)
     gap = np.abs(np.expm1(log_mass - np.log(known)))
-    missed = np.flatnonzero(gap > _MISSED.get(family.dim, _MISSED_BY_POINTS) + 10.0 * errors)
-    if missed.size:
-        first = int(missed[0])
-        who = ("p" if len(clients) == 1 else f"p[{first}]") + (
-            f" and {missed.size - 1} more" if missed.size > 1 else ""
-        )
+    if family.dim in _MISSED:
+        much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
+    else:
+        much = np.flatnonzero(gap > _MISSED_BY_POINTS + 10.0 * errors)
+    if much.size:
+        first = int(much[0])
         warn_caller(
-            f"{who} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw {math.exp(log_mass[first]):.6g}: "
-            "it is too narrow in places, or lies where the reference has nothing. Divergences and scale may be off by as much; "
-            "a release is private all the same",
+            f"{_who(clients, much)} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
+            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has nothing. Divergences and scale "
+            "may be off by as much; a release is private all the same",
             UnresolvedWarning,
         )
     return np.fmax(errors, gap), ~np.isnan(known)
+
+
+def _who(clients: Sequence[LogDensity], some: Sequence[int] | NDArray[np.intp]) -> str:
+    """Some of the clients in words: the first, and how many more."""
+    return "p" if len(clients) == 1 else f"p[{some[0]}]" + (f" and {len(some) - 1} more" if len(some) > 1 else "")
 
 
 def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:

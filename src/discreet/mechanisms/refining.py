@@ -35,7 +35,7 @@ _ROUNDS = 60
 _MOVED = 1e-6  # relative change of the slope past which kinks are no longer where they were cut
 _BEYOND_NODES = 0.2  # share of its range on the nodes by which a function may pass it on the rest of a panel
 _ROUNDING = 1e-11
-_MOST_BREAKS = {1: 256, 2: 24, 3: 6}
+_MOST_BREAKS = {1: 2048, 2: 24, 3: 6}
 
 
 @dataclass(frozen=True, eq=False)

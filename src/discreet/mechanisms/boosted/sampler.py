@@ -22,7 +22,7 @@ from discreet.families.densities import LogDensity, as_points, shape_of_points
 from discreet.mechanisms.boosted.learning import Learner, Seed
 from discreet.mechanisms.boosted.networks import Floats, Singles, boost
 from discreet.mechanisms.boosted.presets import Preset, Training, preset_named
-from discreet.mechanisms.clients import as_clients, is_many, log_ratios
+from discreet.mechanisms.clients import as_clients, is_many, largest_log_ratios, log_ratios, tell_unresolved
 from discreet.quadrature import ORDER
 from discreet.tradeoff import check_epsilon
 
@@ -69,7 +69,7 @@ class BoostedLaw:
 
     @property
     def largest_log_ratio(self) -> float | Floats:
-        """The largest |log q/q_0| on the nodes: what each law really spends; a ball of radius epsilon/2 allows epsilon/2."""
+        """The largest |log q/q_0| on the nodes: at least so much each law really spends (a ball of radius epsilon/2 allows epsilon/2)."""
         return self._each(np.abs(self._boosts - self._log_normalisers[:, None]).max(axis=1))
 
     @property
@@ -79,10 +79,12 @@ class BoostedLaw:
         return float((found.max(axis=0) - found.min(axis=0)).max())
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
-        """D_f(P||Q) by quadrature, P restricted to the box."""
+        """D_f(P||Q) by quadrature, P restricted to the box; warns of a client whose mass the nodes did not see."""
         masses = self.nodes.masses.ravel()
         log_ratio = log_ratios(self.clients, self.nodes).reshape(len(self.clients), -1)
-        p = np.exp(log_ratio - log_ratio.max(axis=1, keepdims=True)) * masses
+        shift = largest_log_ratios(log_ratio)
+        p = np.exp(log_ratio - shift[:, None]) * masses
+        tell_unresolved(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
         q = np.exp(self._boosts) * masses
         f = divergences.divergence(name)
         return self._each(np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True))))
