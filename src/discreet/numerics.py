@@ -3,9 +3,13 @@
 Privacy is `weight <= e^epsilon * weight'` between integers, so the only real number it needs is a lower bound of
 e^epsilon. `exp_lower` gives one as a `Fraction`; `floor_product` multiplies a whole array of 63-bit integers by it,
 rounding down. Rounding down can cost utility (by about 2^-62), never privacy.
+
+What is spent is rounded up: `product_up` and `sum_up` are the least floats that are not below the exact product or sum. A hundred
+times 0.1 is more than 10, because the float 0.1 is more than a tenth.
 """
 
 import decimal
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -81,3 +85,31 @@ def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
         low = max(quotient.next_minus(), decimal.Decimal(1)).ln()
         high = quotient.next_plus().ln()
         return Fraction(low.next_minus() if low else low), Fraction(high.next_plus())
+
+
+def product_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The least floats that are at least factor * count, for |count| < 2^26 and 0 < factor < 1e300.
+
+    The factor is cut into two halves of 26 bits (Veltkamp), whose products with a count are exact; their sum is rounded, and what
+    rounding took off is known exactly (Dekker).
+    """
+    many = counts.astype(np.float64)
+    if factor < 1e-280:  # the lower half could underflow
+        return np.where(many == 0.0, 0.0, np.nextafter(factor * many, np.inf))
+    cut = 134217729.0 * factor
+    upper = cut - (cut - factor)
+    return sum_up(upper * many, (factor - upper) * many)
+
+
+def sum_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The least floats that are at least first + second (Knuth's sum gives what rounding took off, exactly)."""
+    total = first + second
+    part = total - first
+    left = (first - (total - part)) + (second - part)
+    return np.where(left > 0.0, np.nextafter(total, np.inf), total)
+
+
+def float_up(exact: Fraction) -> float:
+    """The least float that is at least this number."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)

@@ -3,9 +3,11 @@
     delta(eps) = sum over losses l > eps of P[L = l] (1 - e^(eps - l))
 
 For n releases from one box L is a multiple of its epsilon, and the law of L is an n-fold convolution of positive numbers:
-nothing cancels, so every probability has about n units of relative rounding error, which is added on top (`_ROUNDED_UP`). Different
-boxes add up by the same sum over all pairs of losses; where that is more than `MOST_LOSSES` values, losses are rounded UP
-to a grid. Both can only make delta larger. The bound holds for releases chosen one after the other in the light of earlier ones.
+nothing cancels, so a sum of t products is off by at most t + 1 units of relative rounding error, which is added on top of it each time.
+Losses are rounded up too: the sum of a hundred times 0.1 is more than 10, since the float 0.1 is more than a tenth. Different boxes add
+up by the same sum over all pairs of losses; where that is more than `MOST_LOSSES` values, losses are rounded UP to a grid. All of this can
+only make delta larger: what is reported is an upper bound, down to the last bit. It holds for releases chosen one after the other in
+the light of earlier ones.
 """
 
 import functools
@@ -17,20 +19,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.profile import BoxProfile, check_profile
+from discreet.accounting.profile import ROUNDED_UP, BoxProfile, check_profile
 from discreet.errors import NON_NEGATIVE, PROBABILITY, DiscreetError, check_count
+from discreet.numerics import product_up, sum_up
 
 MOST_SAMPLES = 50_000
 MOST_LOSSES = 2_048  # of each of two laws that are added up
 MOST_KEPT = 32_768
-_ROUNDED_UP = 1.0 + 1e-10  # far above the rounding error of MOST_SAMPLES products
+_UNIT = 2.0**-53  # relative rounding error of one operation
 _UNDERFLOW = 1e-300  # far above all that underflow can lose
 _TAIL = 1e-22
 
 
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
-    """The law of a privacy loss: increasing values, and upper bounds of their probabilities under the worse of two clients.
+    """The law of a privacy loss: increasing upper bounds of its values, and of their probabilities under the worse of two clients.
 
     `attained`: two clients have exactly this loss, so that no smaller delta is true; otherwise it is an upper bound.
     """
@@ -41,7 +44,7 @@ class PrivacyLoss:
 
     @property
     def largest(self) -> float:
-        """The pure epsilon: basic composition."""
+        """The pure epsilon: basic composition, rounded up."""
         return float(self.values[-1])
 
     def delta(self, epsilon: float) -> float:
@@ -62,7 +65,7 @@ class PrivacyLoss:
         above = slice(low, None)  # on the piece below that value delta = S - e^eps T, with these sums
         mass = math.fsum(self.masses[above])
         weighted = math.fsum(self.masses[above] * np.exp(self.values[low] - self.values[above]))
-        found = float(self.values[low]) + math.log(max((mass - target / _ROUNDED_UP) / weighted, 1e-300))
+        found = float(self.values[low]) + math.log(max((mass - target / ROUNDED_UP) / weighted, 1e-300))
         found, step = max(found, 0.0), 1e-15 * max(1.0, abs(found))
         while self._delta(found) > target:
             found, step = found + step, 2.0 * step
@@ -73,7 +76,7 @@ class PrivacyLoss:
         if not above.any():
             return 0.0
         value = math.fsum(self.masses[above] * -np.expm1(epsilon - self.values[above]))
-        return min(1.0, value * _ROUNDED_UP + _UNDERFLOW)
+        return min(1.0, value * ROUNDED_UP + _UNDERFLOW)
 
 
 def composed(releases: Sequence[tuple[BoxProfile, int]]) -> PrivacyLoss:
@@ -105,23 +108,35 @@ def _repeated(profile: BoxProfile, count: int) -> PrivacyLoss:
             f"samples = {count} is more than {MOST_SAMPLES:,}, up to which the sum is exact; use epsilon_from_renyi"
         )
     once = np.array([profile.lower_mass, 1.0 - profile.lower_mass - profile.upper_mass, profile.upper_mass])
-    once = np.maximum(once, 0.0)  # m (b + B) = 1 may come out a unit above
+    once = np.maximum(once, 0.0) + [
+        0.0,
+        4.0 * _UNIT,
+        0.0,
+    ]  # the rest of masses that were rounded up is not less than it is
     masses: NDArray[np.float64] = np.ones(1)
     square, left = once, count
     while left:
         if left & 1:
-            masses = np.convolve(masses, square)
+            masses = _convolved(masses, square)
         left >>= 1
         if left:
-            square = np.convolve(square, square)
-    values = profile.epsilon * np.arange(-count, count + 1, dtype=np.float64)
-    return PrivacyLoss(values, np.asarray(masses, dtype=np.float64), profile.attained)
+            square = _convolved(square, square)
+    return PrivacyLoss(product_up(profile.epsilon, np.arange(-count, count + 1)), masses, profile.attained)
+
+
+def _convolved(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _summed(np.convolve(first, second), min(len(first), len(second)))
+
+
+def _summed(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
+    """Sums of at most so many products of positive numbers, with what rounding can have taken off put back."""
+    return np.asarray(masses * (1.0 + (terms + 4) * 2.0 * _UNIT), dtype=np.float64)
 
 
 def _combined(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
     first, second = _coarse(first, MOST_LOSSES), _coarse(second, MOST_LOSSES)
-    values = np.add.outer(first.values, second.values).ravel()
-    masses = np.multiply.outer(first.masses, second.masses).ravel()
+    values = sum_up(first.values[:, None], second.values).ravel()
+    masses = _summed(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     both = PrivacyLoss(values[order], masses[order], first.attained and second.attained)
     return _coarse(both, MOST_KEPT)
@@ -138,4 +153,4 @@ def _coarse(loss: PrivacyLoss, most: int) -> PrivacyLoss:
     grid = np.unique(np.append(np.linspace(low, high, most - 1), loss.largest))
     place = np.searchsorted(grid, loss.values, side="left")
     masses = np.bincount(place, weights=loss.masses, minlength=len(grid)).astype(np.float64)
-    return PrivacyLoss(grid, masses, attained=False)
+    return PrivacyLoss(grid, _summed(masses, len(loss.masses)), attained=False)

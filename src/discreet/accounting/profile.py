@@ -17,6 +17,7 @@ and a pair that dominates at every beta dominates adaptive compositions too (Zhu
 
 The integers really drawn with obey the same bound: with s = sum L / 2^62 and U <= e^eps L, the argument above with a = L(A)/sum L
 is that of the box b = s, so `profile_of` reads alpha off the lattice and holds for what is drawn, not for a formula beside it.
+Every number here is an upper bound: masses and deltas are rounded up.
 """
 
 import math
@@ -26,16 +27,16 @@ from typing import Any
 
 from discreet.errors import NON_NEGATIVE, Range, check_kind
 from discreet.families import ContinuousFamily, Simplex
-from discreet.families.band import Bounds
 from discreet.mechanisms.sampler import Sampler, check_sampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.release import TOTAL
-from discreet.tradeoff import Constants, is_identity, optimal_constants
+from discreet.tradeoff import is_identity
 
 _ALPHA = Range(1e-300, 1.0)
 _EPSILON = Range(0.0, 1e6, low_open=True)
 _ROUNDING = 1e-9
-_NO_UNDERFLOW = 700.0  # past it b is 0 and B is 1/alpha in floating point
+_ULPS = 2.0**-49  # more than the five operations that alpha takes are off
+ROUNDED_UP = 1.0 + 1e-14  # more than a dozen operations are off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,26 +58,24 @@ class BoxProfile:
 
     @property
     def upper_mass(self) -> float:
-        """m B: the probability of a privacy loss of +epsilon."""
-        return self._mass * self._constants.B
+        """m B: the probability of a privacy loss of +epsilon, rounded up."""
+        return min(1.0, self._mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP)
 
     @property
     def lower_mass(self) -> float:
-        """m b: the probability of a privacy loss of -epsilon."""
-        return self._mass * self._constants.b
+        """m b: the probability of a privacy loss of -epsilon, rounded up."""
+        return self.upper_mass * math.exp(-self.epsilon) * ROUNDED_UP
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta with which one release is (epsilon, delta)-LDP: m (B - e^epsilon b)_+."""
+        """The smallest delta with which one release is (epsilon, delta)-LDP: m (B - e^epsilon b)_+, rounded up."""
         beta = NON_NEGATIVE.check("epsilon", epsilon)
-        return self.upper_mass * max(0.0, -math.expm1(min(0.0, beta - self.epsilon)))
+        if beta >= self.epsilon:
+            return 0.0
+        return min(1.0, math.nextafter(self.upper_mass * -math.expm1(beta - self.epsilon) * ROUNDED_UP, math.inf))
 
     @property
     def _mass(self) -> float:
         return min(self.alpha, 1.0 - self.alpha)
-
-    @property
-    def _constants(self) -> Constants:
-        return optimal_constants(Bounds(0.0, 1.0 / self.alpha), min(self.epsilon, _NO_UNDERFLOW))
 
 
 def check_profile(profile: Any) -> None:
@@ -91,7 +90,9 @@ def profile_of(sampler: Sampler) -> BoxProfile:
     shared = Fraction(sampler.lattice.shared, TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
-    return BoxProfile(epsilon=epsilon, alpha=max(alpha, _ALPHA.low), attained=_attained(sampler, alpha))
+    # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2, and falls likewise after it: towards 1/2 is upwards
+    nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
+    return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_attained(sampler, alpha))
 
 
 def _attained(sampler: Sampler, alpha: float) -> bool:

@@ -6,6 +6,7 @@ total is a root. All samples get the same share: they are exchangeable, and noth
 """
 
 import math
+from fractions import Fraction
 
 import scipy  # its parts are imported when they are first used
 
@@ -28,7 +29,9 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
     share = total / n
     excess(share)  # validates alpha
     if delta == 0.0:
-        return math.nextafter(share, 0.0) if share * n > total else share
+        while Fraction(share) * n > Fraction(total):
+            share = math.nextafter(share, 0.0)
+        return share
     high = 2.0 * share
     while excess(high) <= 0.0:
         share, high = high, 2.0 * high

@@ -66,7 +66,7 @@ def account(
     ]
     if shuffled is not None:
         blocks.append(
-            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon = {number(shuffled)}"
+            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {number(shuffled)}"
         )
     say(*blocks)
 
