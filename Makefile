@@ -28,6 +28,7 @@ bench: $(READY) $(COMPILED)
 soak: $(READY) $(COMPILED)
 	$(BIN)/python -m tests.theorems.bands --bands 2000
 	$(BIN)/python -m tests.ledger.kills --kills 1000
+	$(BIN)/python -m tests.ledger.population_kills --kills 1000
 	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
 	$(BIN)/python -m tests.estimation.coverage
 

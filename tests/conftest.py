@@ -1,6 +1,17 @@
-"""Settings of all tests: no deadline for a single example, since these machines are noisy and kernels load when first used."""
+"""Settings of all tests: no deadline for a single example, since these machines are noisy and kernels load when first used.
 
+Each test stands for a process of its own: rounds that another one released under a secret in memory are forgotten before it.
+"""
+
+import pytest
 from hypothesis import settings
+
+from discreet.ledger.rounds import forget_held
 
 settings.register_profile("discreet", deadline=None)
 settings.load_profile("discreet")
+
+
+@pytest.fixture(autouse=True)
+def _forget_rounds() -> None:
+    forget_held()

@@ -1,6 +1,9 @@
 """`discreet sample` and `discreet secret`, end to end."""
 
 import io
+import json
+import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -208,3 +211,88 @@ def test_progress_is_shown_on_a_terminal(folder: Path) -> None:
     assert b"4,000 rows" in shown
     assert b"clients" in shown
     assert b"/s" in shown
+
+
+SAMPLING = (*BASE, "--domain", "animals.txt", "--secret", "my.secret", "--rounds", "2")
+
+
+def changed() -> None:
+    """Another animal in every row of the table."""
+    table = pl.read_parquet("in.parquet")
+    later = {animal: ANIMALS[(place + 1) % 4] for place, animal in enumerate(ANIMALS)}
+    table.with_columns(pl.col("what").replace_strict(later)).write_parquet("in.parquet")
+
+
+def test_a_round_is_released_once(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    """The same data again: the same samples. Other data: refused before any output appears, and the next round is named."""
+    run("secret", "my.secret")
+    first = run(*SAMPLING, "-o", "1.csv")
+    assert "new data are a new round" in first.stderr
+    assert stat.S_IMODE(Path("my.secret.rounds").stat().st_mode) == 0o600
+    assert run(*SAMPLING, "-o", "2.csv").exit_code == 0
+    assert Path("1.csv").read_bytes() == Path("2.csv").read_bytes()
+    changed()
+    for output in ("3.csv", "-"):
+        said = refusal(*SAMPLING, "-o", output)
+        assert "round 1 of agreement" in said
+        assert "was released on other data in column 'what'" in said
+        assert "--round 2" in said
+    assert not Path("3.csv").exists()
+    os.symlink("my.secret", "link.secret")
+    linked = [word.replace("my.secret", "link.secret") for word in SAMPLING]
+    assert "was released on other data" in refusal(*linked, "-o", "3.csv")
+    assert run(*SAMPLING, "--round", "2", "-o", "3.csv").exit_code == 0
+    changed()
+    assert "all 2 rounds agreed on are released" in refusal(*SAMPLING, "--round", "2", "-o", "4.csv")
+    assert run(*SAMPLING, "--purpose", "another", "-o", "4.csv").exit_code == 0
+    Path("my.secret.rounds").chmod(0o644)
+    assert "chmod 600" in refusal(*SAMPLING, "--round", "2", "-o", "5.csv")
+
+
+def test_rounds_are_noted_where_one_says(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    run("secret", "my.secret")
+    elsewhere = (*SAMPLING, "--state", "elsewhere")
+    assert run(*elsewhere, "-o", "1.csv").exit_code == 0
+    assert not Path("my.secret.rounds").exists()
+    changed()
+    assert "was released on other data" in refusal(*elsewhere, "-o", "2.csv")
+    assert "record of rounds nowhere/state cannot be made" in refusal(
+        *SAMPLING, "--state", "nowhere/state", "-o", "2.csv"
+    )
+    assert not Path("2.csv").exists()
+
+
+def test_a_ledger_counts_what_clients_spend(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    run("secret", "my.secret")
+    with_ledger = (*SAMPLING, "--ledger", "books", "--rounds", "5")
+    assert "there is no ledger books; make one by giving its budget too" in refusal(*with_ledger, "-o", "1.csv")
+    first = run(*with_ledger, "--budget", "4", "-o", "1.csv")
+    assert first.exit_code == 0, first.output
+    assert "made ledger books: epsilon = 4 for each client" in first.stderr
+    assert "0 samples were in ledger books already, 300 were charged to it" in first.stderr
+    changed()
+    again = run(*with_ledger, "--budget", "4", "-o", "2.csv")
+    assert "300 samples were in ledger books already, 0 were charged to it" in again.stderr
+    assert Path("1.csv").read_bytes() == Path("2.csv").read_bytes()
+    assert "--budget 5 is not the epsilon = 4 of ledger books" in refusal(*with_ledger, "--budget", "5", "-o", "3.csv")
+    pl.read_parquet("in.parquet").filter(pl.col("who") < "c2").write_parquet("few.parquet")
+    few = [word.replace("in.parquet", "few.parquet") for word in with_ledger]
+    assert run(*few, "--round", "2", "-o", "3.csv").exit_code == 0
+    spent = pl.read_csv("3.csv").height
+    assert 0 < spent < 300
+    said = refusal(*with_ledger, "--round", "3", "-o", "4.csv")
+    assert f"{spent} of 300 clients would spend more than epsilon = 4 in ledger books; nothing was charged" in said
+    assert not Path("4.csv").exists()
+    dropped = run(*with_ledger, "--round", "3", "--over-budget", "drop", "-o", "4.csv")
+    assert f"{spent} clients left out: they cannot pay epsilon = 2 any more" in dropped.stderr
+    assert pl.read_csv("4.csv").height == 300 - spent
+    shown = run("ledger", "show", "books").stdout
+    assert "Budget epsilon = 4 for each client. 300 clients have spent 4.0000 at most." in shown
+    record = json.loads(run("ledger", "show", "books", "--json").stdout)
+    assert (record["budget"], record["clients"], record["spent"]["most"]) == ({"epsilon": 4.0}, 300, 4.0)
+    assert [(each["round"], each["clients"]) for each in record["runs"]] == [(1, 300), (2, spent), (3, 300 - spent)]
+    assert "this secret serves a ledger" in refusal(*SAMPLING, "-o", "5.csv")
+    assert "would lie in the ledger" in refusal(*with_ledger, "--force", "--format", "csv", "-o", "books/book")
+    assert "--ledger needs --secret" in refusal(*BASE, "--domain", "animals.txt", "--ledger", "books", "-o", "5.csv")
+    assert "give --ledger FOLDER too" in refusal(*SAMPLING, "--budget", "1", "-o", "5.csv")
+    assert "--ledger is for the local engine" in refusal(*with_ledger, "--engine", "spark", "-o", "5.csv")

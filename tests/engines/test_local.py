@@ -21,6 +21,7 @@ from discreet.engines.local import LocalRelease
 from discreet.engines.parts import Parts
 from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError
+from discreet.ledger.rounds import forget_held
 from tests.engines.tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -70,6 +71,7 @@ def test_texts_in_every_guise_are_the_same_clients() -> None:
 def test_an_integer_and_its_digits_are_different_clients() -> None:
     table = rows()
     texts = by_client(released(pa.table({"client": list(map(str, table["client"])), "value": table["value"]})))
+    forget_held()
     integers = by_client(released(pa.table(table)))
     assert {str(client) for client in integers} == set(texts)
     assert any(sample != texts[str(client)] for client, sample in integers.items())
@@ -81,6 +83,7 @@ def test_an_integer_and_its_digits_are_different_clients() -> None:
     st.randoms(use_true_random=False),
 )
 def test_order_of_rows_does_not_matter(pairs: list[tuple[int, int]], random: Any) -> None:
+    forget_held()  # of the example before
     mixed = random.sample(pairs, len(pairs))
     one, two = (
         released(pa.table({"client": [c for c, _ in side], "value": [v for _, v in side]}), domain=7)
@@ -90,10 +93,12 @@ def test_order_of_rows_does_not_matter(pairs: list[tuple[int, int]], random: Any
 
 
 def test_what_repeats_and_what_does_not() -> None:
-    """Same secret, data and round: the same samples. Another round, agreement or secret, or changed data: fresh ones."""
+    """Same secret, data and round: the same samples. Another round, agreement or secret: fresh ones, and changed data are refused."""
     table = pa.table(rows())
     first = by_client(released(table, rounds=2))
     assert by_client(released(table, rounds=2)) == first
+    with pytest.raises(DiscreetError, match=r"was released on other data in column 'value'.*round=2 \(--round 2\)"):
+        released(table.slice(1), rounds=2)
     fresh = [
         released(table, rounds=2, round=2),
         released(table, rounds=2, purpose="another"),
@@ -113,6 +118,7 @@ def test_one_changed_record_redraws_that_client_alone() -> None:
     before = by_client(released(pa.table(table)))
     moved = {"client": [*table["client"], 7], "value": [*table["value"], 3]}
     results = [by_client(released(pa.table(moved), secret=dc.engines.Secret(bytes([n]) * 32))) for n in range(30)]
+    forget_held()  # as if in another process
     origins = [by_client(released(pa.table(table), secret=dc.engines.Secret(bytes([n]) * 32))) for n in range(30)]
     for one, two in zip(results, origins, strict=True):
         assert {c: s for c, s in one.items() if c != 7} == {c: s for c, s in two.items() if c != 7}
@@ -155,11 +161,13 @@ def test_one_law_in_weights_is_one_sample() -> None:
     ]
     for other in same:
         assert by_client(released(other, weight="w")) == whole
+    forget_held()
     clients = list(range(400))
     once = pl.DataFrame({"client": clients * 2, "value": [0] * 400 + [1] * 400, "w": [0.3] * 400 + [0.7] * 400})
     added = once.with_columns(pl.when(pl.col("w") == 0.3).then(0.1 + 0.2).otherwise("w").alias("w"))
     assert by_client(released(once, weight="w")) == by_client(released(added, weight="w"))
-    assert by_client(released(once, weight="w")) != by_client(released(once.with_columns(w=0.5), weight="w"))
+    with pytest.raises(DiscreetError, match="was released on other data"):
+        released(once.with_columns(w=0.5), weight="w")
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -229,6 +237,7 @@ def test_listed_clients_without_records_draw_from_the_reference() -> None:
     listed = list(range(4000))
     found = by_client(released(pa.table(table), domain=4, clients=listed, epsilon=8.0))
     assert sorted(found) == listed
+    forget_held()
     alone = by_client(released(pa.table(table), domain=4, epsilon=8.0))
     assert {client: found[client] for client in alone} == alone
     counts = np.bincount([sample for client, sample in found.items() if client not in alone], minlength=4)
@@ -265,8 +274,8 @@ def test_a_list_that_is_null_or_empty_is_a_null(kind: pl.DataType) -> None:
     )
     with pytest.raises(DiscreetError, match="holds nulls or empty lists"):
         released(table)
-    assert set(by_client(released(table, nulls="drop"))) == {1}
-    assert set(by_client(released(table, clients=[1, 2, 3], nulls="drop"))) == {1, 2, 3}
+    assert set(by_client(released(table, nulls="drop", rounds=2))) == {1}
+    assert set(by_client(released(table, clients=[1, 2, 3], nulls="drop", rounds=2, round=2))) == {1, 2, 3}
     as_other = by_client(released(table, nulls="other", other=39, epsilon=30.0))
     assert (as_other[2], as_other[3]) == (39, 39)
 
@@ -339,6 +348,7 @@ def test_cells_take_numbers() -> None:
         released(outside, domain=Cells(-1.0, 1.0, 8))
     with pytest.raises(DiscreetError, match="outside the domain"):
         released(outside, domain=Cells(-1.0, 1.0, 8), nulls="drop")
+    forget_held()
     near = by_client(released(outside, domain=Cells(-1.0, 1.0, 8), nulls="drop", other="nearest", epsilon=20.0))
     assert near[1] >= 0.75
     assert near[2] <= -0.75
@@ -442,6 +452,7 @@ def test_no_rows_give_no_samples() -> None:
     empty = pa.table({"client": pa.array([], pa.int64()), "value": pa.array([], pa.int64())})
     assert released(empty).num_rows == 0
     assert released(empty, drop_client=True).num_rows == 0
+    forget_held()
     assert released(empty, clients=[4]).num_rows == 1
 
 

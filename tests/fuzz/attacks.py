@@ -27,7 +27,7 @@ from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
 from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
-from tests.fuzz.tables import kernels, table_files, tables
+from tests.fuzz.tables import kernels, population_ledgers, table_files, tables
 
 SECONDS = 120
 FUNCTIONS: list[Any] = [  # convex with f(1) = 0, and others
@@ -197,6 +197,7 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "auditing": _auditing,
     "agreements": _agreements,
     "ledgers": _ledgers,
+    "population ledgers": population_ledgers,
     "commands": commands,
     "continuous families": continuous_families,
     "continuous samplers": continuous_samplers,
@@ -206,7 +207,16 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "populations": populations,
     "table files": table_files,
 }
-SLOW = ("accounting", "commands", "continuous families", "continuous samplers", "ledgers", "table files", "tables")
+SLOW = (
+    "accounting",
+    "commands",
+    "continuous families",
+    "continuous samplers",
+    "ledgers",
+    "population ledgers",
+    "table files",
+    "tables",
+)
 
 
 def attack(name: str, data: bytes) -> None:

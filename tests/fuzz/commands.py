@@ -20,7 +20,7 @@ OPTIONS = [
 SAMPLING = [
     "--epsilon", "--domain", "--domain-size", "--cells", "--other", "--nulls", "--count", "--weight", "--clients", "--mechanism",
     "--drop-client", "--secret", "--round", "--rounds", "--purpose", "--agreement", "--write-agreement", "--memory", "--scratch",
-    "--format", "--engine", "--quiet", "--client", "--value",
+    "--format", "--engine", "--quiet", "--client", "--value", "--force", "--state", "--ledger", "--budget", "--over-budget",
 ]  # fmt: skip
 NEEDED = {
     "tradeoff": ["--outcomes", "--epsilon"], "account": ["--epsilon", "--outcomes"], "certify": ["--outcomes", "--epsilon"],
@@ -42,7 +42,8 @@ PLANNING = [
     "--seed",
     "--json",
 ]
-FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet")
+FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet", "--force")
+MADE = ("--ledger", "--state")  # names under which something may be made
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
     "estimate", "estimate", "plan", "nonsense", "",
@@ -97,7 +98,10 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
             "--write-agreement",
             "--scratch",
         )
-        arguments += [option] if option in FLAGS else [option, str(folder / "labels.txt") if named else c.text()]
+        if option in MADE:
+            arguments += [option, str(folder / c.among(["made", "labels.txt", "nowhere/made", "\x00"]))]
+        else:
+            arguments += [option] if option in FLAGS else [option, str(folder / "labels.txt") if named else c.text()]
     return arguments
 
 

@@ -1,5 +1,6 @@
 """Hostile tables, batches and files through the engines."""
 
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,9 @@ import pyarrow as pa
 import discreet as dc
 from discreet import engines
 from discreet.agreement import Agreement
+from discreet.ledger import PopulationLedger
 from tests.fuzz.chooser import WORDS, Chooser
 
-SECRET = engines.Secret(bytes(range(32)))
 CLIENTS: list[Any] = [1, 2, -1, 2**62, "a", "b", "", "é", "\x00", None, 1.5, True, [1]]
 VALUES: list[Any] = [0, 1, 2, 99, -1, 2**62, "x", "y", "", None, 0.5, np.nan, np.inf, True, [0, 1], ["x"], [], [None]]
 COLUMNS: list[Any] = ["client", "value", "count", "weight", "", None, 1, "nowhere"]
@@ -60,7 +61,7 @@ def _terms(c: Chooser) -> dict[str, Any]:
     """Arguments of a release: mostly right ones."""
     terms: dict[str, Any] = {
         "client": "client" if c.below(16) else c.among(COLUMNS), "value": "value" if c.below(16) else c.among(COLUMNS),
-        "secret": SECRET,
+        "secret": engines.Secret(os.urandom(32)),
     }  # fmt: skip
     if c.below(3) == 0:
         terms["agreement"] = c.among([_agreement(c), c.number()])
@@ -95,10 +96,27 @@ def tables(c: Chooser) -> Any:
     return samples.to_pylist()
 
 
+def population_ledgers(c: Chooser) -> Any:
+    """Releases through a ledger; what is paid for once comes again, whatever the data."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / c.among(["ledger", "ledger", "ledger", "nowhere/ledger", "\x00", "."])
+        ledger = PopulationLedger.create(path, budget=c.number(), secret=engines.Secret(os.urandom(32)))
+        for _ in range(1 + c.below(3)):
+            terms = {**_terms(c), "secret": c.among([None, None, ledger.secret, engines.Secret(bytes(32))])}
+            over = c.among(["refuse", "drop", "drop", "x", c.number()])
+            found = engines.sample(_table(c), **terms, ledger=ledger, over_budget=over)
+            again = engines.sample(_table(c), **terms, ledger=PopulationLedger(path, ledger.secret), over_budget="drop")
+            stored = dict(zip(found["client"].to_pylist(), found["sample"].to_pylist(), strict=True))
+            for client, sample in zip(again["client"].to_pylist(), again["sample"].to_pylist(), strict=True):
+                assert stored.get(client, sample) == sample
+        return ledger.budget.epsilon
+
+
 def kernels(c: Chooser) -> Any:
     """The kernel with batches that no engine of ours would make."""
     request = engines.Request.of(
-        client="c", value="v", domain=c.among([3, 100, engines.Cells(0.0, 1.0, 4)]), epsilon=c.number(), secret=SECRET,
+        client="c", value="v", domain=c.among([3, 100, engines.Cells(0.0, 1.0, 4)]), epsilon=c.number(),
+        secret=engines.Secret(os.urandom(32)),
         mechanism=c.among(["optimal", "linear"]),
     )  # fmt: skip
     kinds = {"c": c.among([pl.Int64(), pl.String()]), "v": pl.Float64() if request.domain.interval else pl.Int64()}

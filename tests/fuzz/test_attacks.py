@@ -17,7 +17,7 @@ from tests.fuzz.attacks import ATTACKS, attack
 
 EXAMPLES = {
     "ledgers": 60, "commands": 100, "accounting": 200, "auditing": 200, "continuous families": 200, "continuous samplers": 60,
-    "tables": 200, "table files": 100,
+    "tables": 200, "table files": 100, "population ledgers": 60,
 }  # fmt: skip
 TOLD = {
     "DiscreetError",

@@ -31,7 +31,7 @@ FINER = decimal.Context(prec=90, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def at_most_exp(epsilon: float) -> Fraction:
-    """A rational certainly at most e^epsilon."""
+    """A rational certainly at most e^epsilon, and at least 1."""
     with decimal.localcontext(CONTEXT):
         return max(Fraction(1), Fraction(decimal.Decimal(min(epsilon, 700.0)).exp().next_minus()))
 

@@ -1,5 +1,6 @@
 """`discreet sample`: a table of (client, value) rows in, one private sample for each client out."""
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from discreet.engines.jobs import Request
     from discreet.engines.local import Progress, Summary
     from discreet.engines.sources import Source
+    from discreet.ledger import PopulationLedger
+    from discreet.release.keyed import Secret
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -83,10 +86,30 @@ def sample(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Made by `discreet secret`. The same data then give the same samples again; without it each run is a new "
-            "release and spends epsilon again.",
+            help="Made by `discreet secret`. The same data then give the same samples again, and a round that was released on "
+            "other data is refused; without it each run is a new release and spends epsilon again.",
         ),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where rounds released under --secret are noted. Default: SECRET.rounds."),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Counts what each client spends, over all rounds and agreements under --secret. A repeated round then gives the "
+            "stored samples, whatever the data.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="What each client may spend in the ledger, which is made if it is not there."),
+    ] = None,
+    over_budget: Annotated[
+        str,
+        typer.Option(metavar="refuse|drop", help="Clients that cannot pay: refuse the run, or leave them out."),
+    ] = "refuse",
     round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
     rounds: Annotated[
         int | None, typer.Option(metavar="N", help="How many rounds are agreed (default 1); each spends epsilon.")
@@ -140,6 +163,7 @@ def sample(
     """
     from discreet.engines.jobs import Request
 
+    held = None if secret is None else read_secret(secret, state=state)
     given = _domain(domain, domain_size, bounds, cells, other, needed=agreement is None)
     request = Request.of(
         client=client,
@@ -154,20 +178,27 @@ def sample(
         rounds=rounds,
         round=round_number,
         purpose=purpose,
-        secret=None if secret is None else read_secret(secret),
+        secret=held,
         agreement=None if agreement is None else Agreement.read(agreement),
         show_values=show_values,
     )
     match engine:
         case "local":
+            books = _ledger(ledger, budget, held, quiet=quiet)
             summary = _local(
                 source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, write_agreement,
+                ledger=books, over_budget=over_budget,
                 force=force, keep={"secret": secret, "list of outcomes": domain, "agreement that is read": agreement}, quiet=quiet,
             )  # fmt: skip
         case "spark":
             from discreet.engines.spark import sample_files
 
             _only_local(scratch=scratch, memory=memory)
+            if ledger is not None:
+                raise DiscreetError(
+                    "--ledger is for the local engine: Spark has no table of its own that a job can look up and append to as one "
+                    "step, so a job that is cut short could spend twice; run it locally (files may be larger than memory)"
+                )
             listed = None if clients is None else str(clients)
             summary = sample_files(
                 source,
@@ -181,7 +212,7 @@ def sample(
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
     if not quiet:
-        typer.echo("\n".join(map(visible, _told(summary, request, output))), err=True)
+        typer.echo("\n".join(map(visible, _told(summary, request, output, ledger))), err=True)
 
 
 def _local(
@@ -195,6 +226,8 @@ def _local(
     output_format: str | None,
     agreement_file: Path | None,
     *,
+    ledger: "PopulationLedger | None",
+    over_budget: str,
     force: bool,
     keep: dict[str, Path | None],
     quiet: bool,
@@ -212,10 +245,37 @@ def _local(
             folder=scratch,
             output_format=output_format,
             agreement_file=agreement_file,
+            ledger=ledger,
+            over_budget=over_budget,
             replace=force,
             keep=keep,
             progress=progress,
         )
+
+
+def _ledger(
+    folder: Path | None, budget: float | None, secret: "Secret | None", *, quiet: bool
+) -> "PopulationLedger | None":
+    """The ledger that options state, made where it is not there and its budget is given."""
+    if folder is None:
+        if budget is not None:
+            raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
+        return None
+    from discreet.ledger import PopulationLedger
+
+    if secret is None:
+        raise DiscreetError(
+            "--ledger needs --secret FILE, under which it knows its clients; make one with: discreet secret FILE"
+        )
+    if os.path.lexists(folder) or budget is None:
+        found = PopulationLedger(folder, secret)
+        if budget is not None and budget != found.budget.epsilon:
+            raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
+        return found
+    made = PopulationLedger.create(folder, budget=budget, secret=secret)
+    if not quiet:
+        typer.echo(f"made ledger {visible(str(folder))}: {made.budget} for each client, nothing spent so far", err=True)
+    return made
 
 
 def _domain(
@@ -311,7 +371,7 @@ class _Bars:
         self._bars.update(task, told=f"{int(found.completed):,} {what}, {speed:,.0f}/s")
 
 
-def _told(summary: "Summary", request: "Request", output: str) -> Iterator[str]:
+def _told(summary: "Summary", request: "Request", output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and what was read, left out and written."""
     agreement = summary.agreement
     total = agreement.rounds * agreement.epsilon
@@ -326,12 +386,17 @@ def _told(summary: "Summary", request: "Request", output: str) -> Iterator[str]:
         yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
     if summary.outside:
         yield f"{summary.outside:,} values outside the domain taken as {request.domain.other}"
+    if summary.over_budget:
+        yield f"{summary.over_budget:,} clients left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
         yield f"{summary.without_records:,} listed clients without records drew from the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
     yield f"agreement {agreement.id}"
-    if request.secret is None:
+    if ledger is not None:
+        yield f"{summary.known:,} samples were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
+        yield "asking for this round again gives the same samples, whatever the data, and spends nothing more"
+    elif request.secret is None:
         yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
     else:
-        yield "with the same secret and data, this round gives the same samples again and spends nothing more"
+        yield "with the same secret and data, this round gives the same samples again and spends nothing more; new data are a new round"

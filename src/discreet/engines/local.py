@@ -4,11 +4,12 @@ import hashlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -24,10 +25,16 @@ from discreet.engines.outputs import EXISTS, format_of, writer_to
 from discreet.engines.sources import METADATA, ROOM, Source
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
-from discreet.release.keyed import Secret
+from discreet.ledger import PopulationLedger
+from discreet.ledger.rounds import Rounds
+from discreet.release.keyed import InputDigest, Secret
 
 if TYPE_CHECKING:
+    from discreet.engines.kernel import Drawn
     from discreet.engines.parts import Group, Parts
+    from discreet.engines.settling import Settling
+
+Result = TypeVar("Result")
 
 _LEAST_MEMORY = 1_000_000
 
@@ -60,6 +67,8 @@ class Summary:
     without_records: int
     spilled_bytes: int
     seconds: float
+    known: int = 0  # clients whose sample of this round was in the ledger already
+    over_budget: int = 0  # clients that the ledger left out
 
 
 class LocalRelease:
@@ -74,9 +83,15 @@ class LocalRelease:
         drop_client: bool = False,
         memory: int | None = None,
         folder: Path | None = None,
+        ledger: PopulationLedger | None = None,
+        over_budget: str = "refuse",
         progress: Progress | None = None,
     ) -> None:
-        self._source = source
+        if ledger is not None:
+            request = _with_secret_of(request, ledger)
+        elif request.secret is not None:
+            Rounds(request.secret).check_without_ledger()
+        self._source, self._request = source, request
         self._drop_client = drop_client
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
@@ -93,6 +108,14 @@ class LocalRelease:
         if source.rows is not None:
             tables_for(source.rows)
         self.kernel = Kernel(self.job)
+        self._settling: Settling | None = None
+        if ledger is not None:
+            from discreet.engines import settling
+
+            self._settling = settling.Settling(
+                self.job, ledger, request.round_number, over_budget=over_budget, ordered=drop_client
+            )
+        self._digest = InputDigest()
         self._rows = self._drawn = self._without_records = self._spilled = 0
         self._tally = Tally()
         self._started = time.perf_counter()
@@ -120,20 +143,29 @@ class LocalRelease:
             without_records=self._without_records,
             spilled_bytes=self._spilled,
             seconds=time.perf_counter() - self._started,
+            known=0 if self._settling is None else self._settling.known,
+            over_budget=0 if self._settling is None else self._settling.over_budget,
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The samples, in an order that says nothing about the data."""
+        """The samples, in an order that says nothing about the data. None may leave before the last one is here.
+
+        The end is where a round that was released on other data is refused; with a ledger, all is charged before the first.
+        """
         from discreet.engines.parts import Parts
 
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
         with Parts(seed=seed, budget=self._budget, folder=self._folder) as parts:
             self._list_clients(parts)
             self._read(parts)
-            drawn = self._in_random_order(parts) if self._drop_client else self._by_client(parts)
-            for batch in drawn:
+            drawn = self._drawn_batches(parts) if self._settling is None else self._settled(parts)
+            for batch in self._in_random_order(drawn) if self._drop_client else drawn:
                 yield batch.cast(self.schema)
             self._spilled = parts.spilled_bytes
+        if self._settling is None and self._request.secret is not None:
+            job, number = self.job, self._request.round_number
+            digest = self._digest.sealed(job.key)
+            Rounds(self._request.secret).note(job.agreement, job.columns.question, number, digest)
 
     def _list_clients(self, parts: "Parts") -> None:
         if self._clients is None:
@@ -155,45 +187,31 @@ class LocalRelease:
             self._progress.rows(frame.height)
         self._tally = parts.tally
 
-    def _by_client(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+    def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+        def drawn(group: "Group") -> tuple[pa.RecordBatch, InputDigest]:
+            found = self.kernel.draw(group.clients, ordered=self._drop_client)
+            return self._batch(group.names, found), found.digest
+
+        for part in self._each(parts, drawn):
+            self._digest = sum((digest for _, digest in part), self._digest)
+            yield from self._joined([batch for batch, _ in part])
+
+    def _settled(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+        assert self._settling is not None
+        for part in self._settling.settled(list(self._each(parts, self._settling.asked))):
+            yield from self._joined([self._batch(names, drawn) for names, drawn in part])
+
+    def _batch(self, names: pa.Array, drawn: "Drawn") -> pa.RecordBatch:
+        """The records of a group: in order of client, or without clients and with words to sort them by."""
         import pyarrow.compute as pc
 
-        def sampled(group: "Group") -> pa.RecordBatch:
-            batch = self.kernel.batch(group.names, self.kernel.draw(group.clients))
-            return batch.take(pc.sort_indices(batch.column("client")))
+        batch = self.kernel.batch(names, drawn)
+        if self._drop_client:
+            return batch.drop_columns("client").append_column("order", as_column(drawn.order))
+        return batch.take(pc.sort_indices(batch.column("client")))
 
-        yield from self._sampled(parts, sampled)
-
-    def _in_random_order(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
-        def sampled(group: "Group") -> pa.RecordBatch:
-            drawn = self.kernel.draw(group.clients, ordered=True)
-            order = as_column(drawn.order)
-            return self.kernel.batch(group.names, drawn).drop_columns("client").append_column("order", order)
-
-        batches = list(self._sampled(parts, sampled))
-        if batches:
-            table = pa.Table.from_batches(batches)
-            order = np.argsort(as_array(table.column("order").combine_chunks()), kind="stable")
-            yield from table.drop_columns("order").take(as_column(order)).combine_chunks().to_batches()
-
-    def _sampled(self, parts: "Parts", sampled: "Callable[[Group], pa.RecordBatch]") -> Iterator[pa.RecordBatch]:
-        def task(group: "Callable[[], Group]") -> pa.RecordBatch | None:
-            found = self._checked(group())
-            return sampled(found) if len(found.clients) else None
-
-        threads = os.cpu_count() or 1
-        with ThreadPoolExecutor(threads) as pool:
-            running: deque[list[Future[pa.RecordBatch | None]]] = deque()
-            for groups in parts.groups():
-                running.append([pool.submit(task, group) for group in groups])
-                if len(running) > 2 * threads:
-                    yield from self._part(running.popleft())
-            while running:
-                yield from self._part(running.popleft())
-
-    def _part(self, drawing: "list[Future[pa.RecordBatch | None]]") -> Iterator[pa.RecordBatch]:
+    def _joined(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The samples of a part as one batch in order of client, whether or not its records took several groups."""
-        batches = [batch for each in drawing if (batch := each.result()) is not None]
         if not batches:
             return
         batch = batches[0]
@@ -201,10 +219,34 @@ class LocalRelease:
             table = pa.Table.from_batches(batches).unify_dictionaries()
             if "client" in table.schema.names:
                 table = table.sort_by("client")
-            (batch,) = table.combine_chunks().to_batches()
+            (batch,) = table.combine_chunks().to_batches() or [batch]
         self._drawn += batch.num_rows
         self._progress.clients(batch.num_rows)
         yield batch
+
+    def _in_random_order(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = list(batches)
+        if held:
+            table = pa.Table.from_batches(held)
+            order = np.argsort(as_array(table.column("order").combine_chunks()), kind="stable")
+            yield from table.drop_columns("order").take(as_column(order)).combine_chunks().to_batches()
+
+    def _each(self, parts: "Parts", work: "Callable[[Group], Result]") -> "Iterator[list[Result]]":
+        """What `work` makes of the groups of each part, by several threads."""
+
+        def task(group: "Callable[[], Group]") -> "Result | None":
+            found = self._checked(group())
+            return work(found) if len(found.clients) else None
+
+        threads = os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:
+            running: deque[list[Future[Result | None]]] = deque()
+            for groups in parts.groups():
+                running.append([pool.submit(task, group) for group in groups])
+                if len(running) > 2 * threads:
+                    yield [done for each in running.popleft() if (done := each.result()) is not None]
+            while running:
+                yield [done for each in running.popleft() if (done := each.result()) is not None]
 
     def _checked(self, group: "Group") -> "Group":
         if self._clients is None or not len(group.clients):
@@ -233,6 +275,8 @@ def sample(
     rounds: int | None = None,
     purpose: str | None = None,
     agreement: Agreement | None = None,
+    ledger: PopulationLedger | None = None,
+    over_budget: str = "refuse",
     memory: int | None = None,
     show_values: bool = False,
 ) -> pa.Table:
@@ -243,8 +287,11 @@ def sample(
     `other`: the outcome that values outside the domain become (without it they are an error).
     `nulls`: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
     `clients`: all clients there are; those without records release from the reference. Without it they are absent.
-    `secret`: from `read_secret`; then calling again returns the same samples. Without one every call is a new release,
-    and spends epsilon again. `round` 1 to `rounds` tells repeated releases apart; they spend rounds * epsilon together.
+    `secret`: from `read_secret`; then calling again with the same data returns the same samples, and a round that was released on
+    other data is refused. (A `Secret` that is in no file is remembered by this process alone.) Without one every call is a new
+    release, and spends epsilon again. `round` 1 to `rounds` tells repeated releases apart; they spend rounds * epsilon together.
+    `ledger`: a `PopulationLedger`, which counts what each client spends and answers a repeated round with the stored samples,
+    whatever the data; clients that cannot pay stop the release, or are left out with `over_budget="drop"`.
     `drop_client`: samples alone, in random order. `memory`: bytes of records to hold before they go to disk.
     `agreement`: domain, epsilon, mechanism, rounds and purpose come from it; any that is given too must be the same.
     `show_values`: errors show some of the values that are outside the domain, which are clients' own; without it they count them.
@@ -260,6 +307,8 @@ def sample(
         clients=None if clients is None else _client_array(clients),
         drop_client=drop_client,
         memory=memory,
+        ledger=ledger,
+        over_budget=over_budget,
     )
     return pa.Table.from_batches(release.batches(), schema=release.schema).combine_chunks()
 
@@ -275,6 +324,8 @@ def sample_file(
     folder: Path | None = None,
     output_format: str | None = None,
     agreement_file: Path | None = None,
+    ledger: PopulationLedger | None = None,
+    over_budget: str = "refuse",
     replace: bool = False,
     keep: Mapping[str, Path | None] | None = None,
     progress: Callable[[Source], Progress] | None = None,
@@ -291,6 +342,8 @@ def sample_file(
         kept = {"list of clients": clients if isinstance(clients, Path) else None, "agreement": agreement_file}
         if request.secret is not None:
             kept["record of the secret's rounds"] = request.secret.state
+        if ledger is not None and ledger.folder.resolve() in Path(output).resolve().parents:
+            raise DiscreetError(f"output {output} would lie in the ledger; name another file")
         check_apart(output, {**kept, **(keep or {})})
         check_target(output, replace=replace, fix=EXISTS)
 
@@ -302,13 +355,16 @@ def sample_file(
             drop_client=drop_client,
             memory=memory,
             folder=folder,
+            ledger=ledger,
+            over_budget=over_budget,
             progress=None if progress is None else progress(source),
         )
         agreement = release.job.agreement
         if agreement_file is not None:
             agreement.check_file(agreement_file)
         with writer_to(output, release.schema, kind, replace=replace) as writer:
-            for batch in release.batches():
+            batches = release.batches()
+            for batch in list(batches) if output == STANDARD else batches:  # what is written there cannot be taken back
                 writer.write(batch)
             if agreement_file is not None:
                 agreement.write(agreement_file)
@@ -318,6 +374,17 @@ def sample_file(
         with standard_input(folder) as source:
             return run(source)
     return run(source_of(path))
+
+
+def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
+    """The request under the secret of the ledger, which is the only one under which it knows its clients."""
+    if not isinstance(ledger, PopulationLedger):
+        raise DiscreetError(
+            f"ledger = {ledger!r} is not a PopulationLedger; open one with PopulationLedger(folder, secret)"
+        )
+    if request.secret not in (None, ledger.secret):
+        raise DiscreetError("secret is not the one that the ledger was created with; leave it out")
+    return replace_fields(request, secret=ledger.secret)
 
 
 def _client_array(clients: Any) -> pa.Array:

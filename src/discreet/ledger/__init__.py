@@ -1,6 +1,7 @@
-"""A client's budget in one SQLite file: charged durably before a sample leaves, whatever crashes."""
+"""What was spent: a client's budget in one file, or that of a whole population in a folder, charged durably before a sample leaves."""
 
 from discreet.ledger.budget import Budget, Spent
 from discreet.ledger.file import Entry, Ledger
+from discreet.ledger.population import PopulationLedger
 
-__all__ = ["Budget", "Entry", "Ledger", "Spent"]
+__all__ = ["Budget", "Entry", "Ledger", "PopulationLedger", "Spent"]
