@@ -236,3 +236,44 @@ def test_a_client_that_sits_where_the_reference_does_not_is_told() -> None:
     family = dc.DensityBand(lambda x: np.exp(-x), (0.0, 1400.0), lower=0.0, upper=4.0)
     with pytest.raises(dc.DiscreetError, match="where the reference has next to none"):
         dc.OptimalSampler(family, epsilon=1.0).output(lambda x: np.ones(len(x)))
+
+
+class Own:
+    """Somebody's own law, with the method that the library's laws have."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def log_density(self, x: Any) -> Any:
+        return self._value(np.asarray(x).reshape(-1))
+
+
+@pytest.mark.parametrize(("value", "message"), [
+    (lambda x: x * np.nan, r"p\.log_density\(.*\) = nan is not a number"),
+    (lambda x: x + np.inf, r"p\.log_density\(.*\) = inf is infinite"),
+    (lambda x: 1.0, "one number for each point"),
+    (lambda x: "many", "write it with numpy"),
+])  # fmt: skip
+def test_laws_of_ones_own_are_checked_as_functions_are(value: Any, message: str) -> None:
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0)
+    bad: Any = Own(value)
+    good: Any = Own(lambda x: -0.5 * np.square(x))
+    for use in (sampler.release, sampler.output, sampler.weights):
+        with pytest.raises(dc.DiscreetError, match=message):
+            use(bad)
+    assert -4.0 <= sampler.release(good) <= 4.0
+
+
+@pytest.mark.parametrize("how", [dc.Cells(30), dc.Points(30, seed=1)], ids=str)
+def test_a_function_that_works_in_place_harms_nobody(how: Any) -> None:
+    """It is given points of its own: neither it nor the next client finds them changed."""
+
+    def in_place(x: Any) -> Any:
+        x -= 0.5
+        return np.exp(-0.5 * np.square(x, out=x), out=x)
+
+    sampler = dc.OptimalSampler(dc.GaussianMixtures(box=(-4.0, 4.0)), epsilon=1.0, how=how)
+    clients = [lambda x: np.exp(-0.5 * np.square(x - 0.5)), in_place, lambda x: np.exp(-0.5 * np.square(x - 0.5))]
+    first, second, third = sampler.weights(clients).tolist()
+    assert first == second == third
+    assert sampler.weights(in_place).tolist() == first

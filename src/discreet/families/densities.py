@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 
 _LEVELS = np.concatenate([[1e-3, 0.01], np.linspace(0.05, 0.95, 19), [0.99, 0.999]])  # of quantiles: where a law is
 _DRAWS = 64
+_OURS = __name__.partition(".")[0] + "."
 
 
 class LogDensity(Protocol):
@@ -41,9 +42,11 @@ class Drawable(Protocol):
 def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
     """Whatever describes a density on R^dim, behind the one interface."""
     if callable(getattr(p, "log_density", None)):  # what LogDensity asks for; isinstance would be slow for many clients
-        if p.dim != dim:
-            raise DiscreetError(f"{name} is a law in dimension {p.dim}, the family lives in dimension {dim}")
-        return cast(LogDensity, p)
+        found = getattr(p, "dim", dim)
+        if found != dim:
+            raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
+        ours = type(p).__module__.startswith(_OURS)
+        return cast(LogDensity, p) if ours else FunctionDensity(p.log_density, dim, f"{name}.log_density", True)
     if _is_kernel_estimate(p):
         return KernelEstimate(p, dim, name)
     if callable(getattr(p, "logpdf", None)):
@@ -92,7 +95,7 @@ class FunctionDensity:
         """One value for each point, or an error that says what came instead."""
         try:
             with np.errstate(all="ignore"):
-                values = np.asarray(self._function(points), dtype=np.float64)
+                values = np.asarray(self._function(points.copy()), dtype=np.float64)  # it may work on them in place
         except (TypeError, ValueError, IndexError) as cause:
             raise _WrongShapeError(
                 f"{self._name} cannot be evaluated at {len(points)} points of shape {points.shape} ({cause}); "
