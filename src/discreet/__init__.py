@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from discreet import forks as forks  # from now on it is noted what a fork leaves behind
 from discreet._version import __version__
 from discreet.agreement import Agreement
 from discreet.design import Design, design

@@ -25,6 +25,7 @@ from discreet.engines.ipc import arrow_errors
 from discreet.engines.scratch import nameless_file, path_of
 from discreet.engines.sources import Batches, Parquet, Scanned, Source, carried, reader_errors
 from discreet.errors import DiscreetError
+from discreet.forks import refuse_after_fork
 
 AGREEMENT_FILE = "_agreement.json"  # where a folder of samples holds their agreement, if its files cannot
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
@@ -33,6 +34,7 @@ _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xd
 
 def source_of(table: Any) -> Source:
     """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a polars frame (lazy or not), or a path."""
+    refuse_after_fork()
     match table:
         case pl.LazyFrame():
             return Scanned("the frame", table)
@@ -71,6 +73,7 @@ def _of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 def file_source(path: str, *, name: str | None = None) -> Source:
     """A source from a file, a folder or a glob of Parquet, CSV or Arrow files. `name`: what messages call it."""
+    refuse_after_fork()
     files = _files(path)
     kinds = {_kind(file, name) for file in files}
     called = path if name is None else name
@@ -160,6 +163,7 @@ def _client_column(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
 @contextmanager
 def standard_input(folder: Path | None) -> Iterator[Source]:
     """A source from standard input: an Arrow stream as it comes; anything else is first put into a file of its own."""
+    refuse_after_fork()
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
     if _MAGIC.get(head) == "arrow stream":
