@@ -1,15 +1,15 @@
-# `make demo` and `make test` do their whole set-up: a virtual environment in .venv, built once.
+# `make demo` and `make test` do their whole set-up: a virtual environment in .venv, built once; the demo needs a part of it alone.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+COMMAND := $(VENV)/.command
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-KERNELS := src/discreet/projection/breakpoints.py src/discreet/projection/compiled.py $(wildcard src/discreet/release/*.py) \
-  src/discreet/engines/tables.py src/discreet/mechanisms/boosted/compiled.py
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: demo test lint types bench soak fuzz clean
 
-demo: $(READY) $(COMPILED)
+demo: $(COMMAND)
 	$(BIN)/discreet demo
 
 test: $(READY) $(COMPILED) lint types
@@ -37,19 +37,22 @@ fuzz: $(READY) $(COMPILED)
 	mkdir -p out/fuzz
 	PYTHONPATH=. $(BIN)/python tools/fuzz/entry_points.py -max_total_time=600 -rss_limit_mb=4096 -artifact_prefix=$(CURDIR)/out/fuzz/
 
-$(READY): pyproject.toml constraints.txt
+# What the command needs: a minute where downloads allow.
+$(COMMAND): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cli,torch]" --group dev
+	$(INSTALL) --editable ".[cli]"
 	touch $@
 
-# The kernels are compiled once, here, so that no release and no test has to wait for them (or compile them twice at a time).
-$(COMPILED): $(KERNELS) | $(READY)
-	@echo "compiling the kernels, once: half a minute or so"
-	find src -name '*.nb[ic]' -delete  # numba does not see a change in a file that a cached kernel calls into
-	$(BIN)/python -m discreet.mechanisms.warm_up
+# And what developing needs: torch, Spark, and the tools.
+$(READY): $(COMMAND)
+	$(INSTALL) --editable ".[cli,torch]" --group dev
+	touch $@
+
+# The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time).
+$(COMPILED): $(READY) $(shell find src -name '*.py')
 	$(BIN)/python -m discreet.engines.warm_up
 	touch $@
 
 clean:
-	rm -rf $(VENV) out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) out src/discreet/__pycache__/kernels .hypothesis .mypy_cache .pytest_cache .ruff_cache
