@@ -228,3 +228,24 @@ def test_raw_values_taken_for_samples_are_noticed_first(run: Run, files: Path) -
     told = " ".join(result.stdout.split())
     assert "raw values instead of samples" in told
     assert told.index("raw values") < told.index("95 % interval")
+
+
+def test_two_releases_of_the_same_clients_are_not_twice_as_many(
+    run: Run, refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    agreement = str(tmp_path / "a.json")
+    assert (
+        run("agree", agreement, "--epsilon", "2", "--outcomes", "3", "--mechanism", "linear", "--rounds", "2").exit_code
+        == 0
+    )
+    first = pl.DataFrame({"client": range(100), "sample": [0, 1] * 50})
+    first.write_parquet(tmp_path / "round1.parquet")
+    first.with_columns(sample=pl.lit(2, pl.Int64)).write_parquet(tmp_path / "round2.parquet")
+    said = refusal("estimate", str(tmp_path / "round*.parquet"), "--agreement", agreement)
+    assert "again in 100 of 200 records: samples of several rounds" in said
+    alone = json.loads(run("estimate", str(tmp_path / "round1.parquet"), "--agreement", agreement, "--json").stdout)
+    assert alone["samples"] == 100
+    assert not any("rounds" in note or "name their clients" in note for note in alone["notes"])
+    first.drop("client").write_parquet(tmp_path / "unnamed.parquet")
+    unnamed = json.loads(run("estimate", str(tmp_path / "unnamed.parquet"), "--agreement", agreement, "--json").stdout)
+    assert any("do not name their clients" in note and "2 rounds" in note for note in unnamed["notes"])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines import sample
+from discreet.engines import sample, tallies
 from discreet.engines.domains import Cells, Labels, Numbers
 from discreet.engines.inputs import file_source, source_of
 from discreet.engines.synthetic import write_rows, write_weighted
@@ -157,3 +157,48 @@ def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Pat
     counts = pl.read_csv(drawn)["sample"].value_counts()
     share = {row["sample"]: row["count"] / 1000 for row in counts.to_dicts()}
     assert [share.get(label, 0.0) for label in LABELS] == pytest.approx(found.nearest.tolist(), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.arrow"])
+def test_a_client_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
+    """Two rounds of the same clients, one release read twice, or a single client again: none is taken for more clients."""
+    path, agreement = released(tmp_path, name)
+    domain, _ = agreed_outcomes(agreement)
+    once = tally(file_source(str(path)), agreement, domain)
+    assert (once.distinct, once.counts.sum()) == (True, 500)
+    (tmp_path / f"again{path.suffix}").write_bytes(path.read_bytes())
+    with pytest.raises(dc.DiscreetError, match=r"again in 500 of 1,000 records: samples of several rounds"):
+        tally(file_source(str(tmp_path / f"*{path.suffix}")), agreement, domain)
+
+
+def test_clients_are_told_apart_by_what_they_are_called(tmp_path: Path) -> None:
+    path, agreement = released(tmp_path)
+    domain, _ = agreed_outcomes(agreement)
+    frame = pl.read_parquet(path)
+    one_again = pl.concat([frame, frame.tail(1)])
+    for kind in (pl.Int64, pl.String, pl.Categorical):
+        typed = one_again.with_columns(pl.col("client").cast(pl.String).cast(kind))
+        with pytest.raises(dc.DiscreetError, match="again in 1 of 501 records") as caught:
+            tally(source_of(typed), agreement, domain)
+        assert "'0'" not in str(caught.value)
+        assert tally(source_of(typed.head(500)), agreement, domain).distinct
+    batches = pa.RecordBatchReader.from_batches(one_again.to_arrow().schema, one_again.to_arrow().to_batches(37))
+    with pytest.raises(dc.DiscreetError, match="again in 1 of 501 records"):
+        tally(source_of(batches), agreement, domain)
+    nobody = frame.with_columns(client=pl.when(pl.col("client") > 0).then("client"))
+    with pytest.raises(dc.DiscreetError, match="samples of nobody"):
+        tally(source_of(nobody), agreement, domain)
+    unnamed = tally(source_of(one_again.drop("client")), agreement, domain)
+    assert (unnamed.distinct, unnamed.counts.sum()) == (False, 501)
+
+
+def test_past_what_can_be_told_apart_a_second_release_is_noticed_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, agreement = released(tmp_path)
+    domain, _ = agreed_outcomes(agreement)
+    monkeypatch.setattr(tallies, "MOST_TOLD_APART", 100)
+    assert tally(file_source(str(path)), agreement, domain).counts.sum() == 500
+    (tmp_path / "again.parquet").write_bytes(path.read_bytes())
+    with pytest.raises(dc.DiscreetError, match="names the same clients again"):
+        tally(file_source(str(tmp_path / "*.parquet")), agreement, domain)

@@ -404,3 +404,23 @@ def test_columns_of_tables_are_samples_as_they_are() -> None:
     for column in (samples, np.array(samples), pa.array(samples), pa.chunked_array([samples]), pl.Series(samples)):
         assert population(sampler, samples=column).counts.tolist() == [2, 1]
     assert "3 samples" in repr(population(sampler, samples=samples))
+
+
+def test_a_client_that_comes_twice_is_refused() -> None:
+    sampler = sampler_for_errors()
+    samples = ["a", "b", "c", "a"]
+    for names in (["w", "x", "y", "z"], np.arange(4), (1, "1", 2, "2")):
+        assert population(sampler, samples=samples, clients=names).clients == 4
+    wrongs: list[tuple[Any, str]] = [
+        (["w", "x", "y", "x"], "again in 1 of 4 places"),
+        (np.zeros(4), "again in 3 of 4 places"),
+        (["w", "x", "y"], "3 clients for 4 samples"),
+        (["w", "x", "y", None], "a sample of nobody"),
+        ([["w"], ["x"], ["y"], ["z"]], "not a list of names"),
+        (7, "not a list of names"),
+    ]
+    for wrong, says in wrongs:
+        with pytest.raises(dc.DiscreetError, match=says):
+            population(sampler, samples=samples, clients=wrong)
+    with pytest.raises(dc.DiscreetError, match="of nobody in particular"):
+        population(sampler, counts=[1, 2, 1], clients=["w", "x", "y", "z"])

@@ -84,7 +84,7 @@ def estimate(
     found = population(sampler, counts=tallied.counts, edges=edges, confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, tallied.domain, value, client)
-    doubts = [*_doubts(agreed, tallied.named), *found.doubts]
+    doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *found.doubts]
     record = _record(found, agreed, statistics, known, doubts) if json else {}
     blocks: list[Any] = (
         [] if json else _told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
@@ -126,16 +126,14 @@ def _told(
     return [*blocks, _choice(found)]
 
 
-def _doubts(agreed: Agreement, named: bool) -> list[str]:
+def _doubts(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
     """What the records themselves leave open."""
     said = []
     if not named:
         said.append("the records do not say which agreement they were made under; this one is taken on trust")
-    if agreed.rounds > 1:
-        said.append(
-            f"the agreement has {agreed.rounds:,} rounds, but every record counts as a client of its own; estimate from one round for "
-            "intervals that hold"
-        )
+    if not distinct:
+        rounds = f" (the agreement has {agreed.rounds:,} rounds: estimate one at a time)" if agreed.rounds > 1 else ""
+        said.append(f"the records do not name their clients; that each of them is another's is taken on trust{rounds}")
     return said
 
 

@@ -1,7 +1,9 @@
 """How often each outcome was released, from files of any size in one streaming pass.
 
 Counts of outcomes are all that an estimate needs. Every record is held against the agreement on the way: one made under another, or
-a sample that the agreement does not know, is refused by name before anything is estimated.
+a sample that the agreement does not know, is refused by name before anything is estimated. So is a client that comes twice where records
+name their clients: samples of one client, of several rounds or of one release read twice, are not those of several clients. Texts are told
+apart by 128 bits of hash; past `MOST_TOLD_APART` records a part of the clients is looked at, which still notices a second release.
 """
 
 from dataclasses import dataclass, replace
@@ -23,15 +25,21 @@ from discreet.mechanisms.sampler import Sampler
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"
+_NOBODY = "of nobody"
+MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts by outcome number. `named`: whether the records say under which agreement they were made."""
+    """Counts by outcome number. `named`: whether the records say under which agreement they were made.
+
+    `distinct`: whether they name their clients, each of them once; else that is taken on trust.
+    """
 
     counts: NDArray[np.int64]
     domain: Domain
     named: bool
+    distinct: bool
 
 
 def agreed_outcomes(agreement: Agreement, labels: tuple[Any, ...] | None = None) -> tuple[Domain, Sampler]:
@@ -53,8 +61,9 @@ def tally(
     *,
     sample: str = "sample",
     agreement_column: str = "agreement",
+    client_column: str = "client",
 ) -> Tally:
-    """Count the samples of a source."""
+    """Count the samples of a source, one of each client."""
     if sample not in source.schema:
         raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
     if domain.family.size > LARGEST:
@@ -62,19 +71,21 @@ def tally(
     key, fitted = _typed(source, sample, domain)
     named = agreement_column in source.schema
     others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
+    clients = _Clients(source, client_column) if client_column in source.schema else None
 
     def counted(frame: Any) -> Any:
         keys = fitted.outcomes(_KEY) if isinstance(fitted, Cells) else pl.col(_KEY)
         return (
-            frame.select(key.alias(_KEY), others.alias(_OTHERS))
+            frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
             .with_columns(keys.alias(_KEY))
             .group_by(_KEY)
-            .agg(pl.len().alias("samples"), pl.col(_OTHERS).sum())
+            .agg(pl.len().alias("samples"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
         )
 
     counts = np.zeros(fitted.family.size, dtype=np.int64)
     strange: list[Any] = []
-    for frame in source.frames(counted, [sample, agreement_column] if named else [sample]):
+    needed = [sample, *([agreement_column] if named else []), *([client_column] if clients else [])]
+    for frame in source.frames(counted, list(dict.fromkeys(needed))):
         if frame[_OTHERS].sum():
             _refuse_records(source, agreement, agreement_column)
         outcomes = frame[_KEY] if isinstance(fitted, Cells) else frame.select(fitted.outcomes(_KEY)).to_series()
@@ -88,12 +99,58 @@ def tally(
                 break
         else:
             np.add.at(counts, numbers, frame["samples"].to_numpy().astype(np.int64))
+        if clients:
+            clients.note(frame)
     if strange:
         raise DiscreetError(
             f"column {sample!r} holds samples that the agreement does not know: {few(strange)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
-    return Tally(counts, fitted, named)
+    if clients:
+        clients.check()
+    return Tally(counts, fitted, named, clients is not None)
+
+
+class _Clients:
+    """Whose samples are counted: each of them once, or they are refused."""
+
+    def __init__(self, source: Source, column: str) -> None:
+        self._where = f"column {column!r} of {source.name}"
+        whole = source.schema[column].is_integer()
+        name = pl.col(column) if whole else pl.col(column).cast(pl.String)
+        words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
+        parts = -(-(source.rows or 0) // MOST_TOLD_APART)
+        if parts > 1:
+            told = name.hash(seed=3) % parts == 0
+            words = [pl.when(told).then(word) for word in words]
+        self._called = [f"word {number}" for number in range(len(words))]
+        nulls = name.is_null().alias(_NOBODY)
+        self.told = [nulls, *(word.alias(called) for word, called in zip(words, self._called, strict=True))]
+        self.gathered = [pl.col(_NOBODY).sum(), *map(pl.col, self._called)]
+        self._seen: list[pl.DataFrame] = []
+
+    def note(self, frame: pl.DataFrame) -> None:
+        """Remember who is behind the records of a frame."""
+        if frame[_NOBODY].sum():
+            raise DiscreetError(f"{self._where} holds nulls: samples of nobody; filter them out")
+        self._seen.append(frame.select(self._called).explode(self._called).drop_nulls())
+
+    def check(self) -> None:
+        """Refuse clients that came more than once, and say in how many records."""
+        if not self._seen:
+            return
+        who = pl.concat(self._seen)
+        first = np.sort(who[self._called[0]].to_numpy())
+        twice = first[1:][first[1:] == first[:-1]]
+        if not len(twice):
+            return
+        repeated = who.filter(pl.col(self._called[0]).is_in(pl.Series(twice).unique().implode()))
+        again = repeated.height - repeated.unique().height
+        if again:
+            raise DiscreetError(
+                f"{self._where} names the same clients again in {again:,} of {who.height:,} records: samples of several rounds, or "
+                "one release twice. An estimate is from one sample of each client; give those of one round"
+            )
 
 
 def average_law(source: Source, domain: Domain, *, value: str, client: str | None = None) -> NDArray[np.float64]:

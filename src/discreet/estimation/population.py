@@ -258,16 +258,21 @@ def population(
     *,
     samples: ArrayLike | None = None,
     counts: ArrayLike | None = None,
+    clients: ArrayLike | None = None,
     edges: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Population:
-    """The population behind samples that this sampler released, or behind how often it released each outcome.
+    """The population behind samples that this sampler released, one of each client, or behind how often it released each outcome.
 
+    `clients`: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
+    release twice, are not those of two clients. Without it that they are all different is taken on trust.
     `edges`: where the outcomes of a finite family are cells, their ends; on a continuous family in one dimension, public bins.
     """
     OPEN_UNIT.check("confidence", confidence)
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
+    if clients is not None:
+        _check_distinct(clients, samples)
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
         if edges is None:
@@ -294,11 +299,35 @@ def population(
     return Population(outcomes, counted, reference, inversion, sampler.bounds, sampler, float(confidence))
 
 
+def _listed(column: Any) -> Any:
+    """A column of pyarrow, of polars and pandas or of numpy as a plain list; others as they are."""
+    for plain in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, plain):
+            return getattr(column, plain)()
+    return column
+
+
+def _check_distinct(clients: Any, samples: Any) -> None:
+    if samples is None:
+        raise DiscreetError("clients= says whose samples= these are; counts= are of nobody in particular")
+    try:
+        names, number = list(_listed(clients)), len(_listed(samples))
+        different = len(set(names))
+    except TypeError:
+        raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
+    if len(names) != number:
+        raise DiscreetError(f"clients names {len(names):,} clients for {number:,} samples; name one for each")
+    if None in names:
+        raise DiscreetError("clients holds None: a sample of nobody; leave it out")
+    if different < number:
+        raise DiscreetError(
+            f"clients names the same clients again in {number - different:,} of {number:,} places: samples of several rounds, or one "
+            "release twice. An estimate is from one sample of each client; give those of one round"
+        )
+
+
 def _counted(samples: Any, sampler: Sampler, outcomes: Outcomes) -> NDArray[np.int64]:
-    for plain in ("to_pylist", "to_list", "tolist"):  # columns of pyarrow, of polars and pandas, of numpy
-        if hasattr(samples, plain):
-            samples = getattr(samples, plain)()
-            break
+    samples = _listed(samples)
     if outcomes.edges is None:
         numbers = sampler.family.numbers(samples)
     else:
