@@ -240,3 +240,28 @@ def test_members_need_no_finer_panels() -> None:
     for family in (interval_family(), dc.GaussianMixtures(2), dc.LaplaceMixtures(1), dc.GaussianMixtures(3)):
         member = family.mixture([0.5, 0.5], np.stack([np.zeros(family.dim), np.full(family.dim, 0.3)]))
         assert len(family.panels_at(family.panels, [member], 10**7)[0]) == len(family.panels)
+
+
+# a reference may be narrow too
+
+
+@pytest.mark.parametrize(("density", "box"), [
+    (SPIKED, (-4.0, 4.0)),
+    (SPIKED, None),
+    (dc.Mixture([0.5, 0.5], [[0.0, 0.0], [0.3, 0.4]], [1.0, 1e-4]), [(-4.0, 4.0)] * 2),
+    (stats.norm(0.3, 1e-7), (-4.0, 4.0)),
+], ids=["interval", "line", "plane", "only a spike"])  # fmt: skip
+def test_a_narrow_reference_has_all_of_its_mass(density: Any, box: Any) -> None:
+    """Bounds are read relative to h as it is given: half of its mass unseen would be a factor of two in both."""
+    family = dc.DensityBand(density, box, lower=0.5, upper=2.0)
+    assert family.bounds.upper == pytest.approx(2.0, rel=1e-3)
+    cells = family.cells(64)
+    inside = family.draw(20_000, np.random.default_rng(0))
+    shares = np.bincount(cells.numbers(inside), minlength=len(cells)) / len(inside)
+    assert np.abs(shares - cells.masses).max() < 0.01
+
+
+def test_a_reference_whose_mass_is_not_seen_is_refused() -> None:
+    spiked = dc.Mixture([0.5, 0.5], [0.0, 0.3], [1.0, 1e-17])
+    with pytest.raises(dc.DiscreetError, match=r"has a mass of 0.9999.* of which its integral sees 0.4999"):
+        dc.DensityBand(spiked, (-4.0, 4.0), lower=0.5, upper=3.0)

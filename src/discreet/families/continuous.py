@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
 _CELLS_IN_A_ROUND = 1 << 22
+_MOST_NODES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +103,11 @@ class ContinuousFamily(abc.ABC):
     @abc.abstractmethod
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Independent points (count, dim) of the reference."""
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """The density that the reference was given as; nothing where it follows from parameters and is smooth."""
+        return ()
 
     def certainly_contains(self, p: Any) -> bool:
         """Whether p is known to be in the band from its parameters alone, without looking at values."""
@@ -238,7 +244,10 @@ class Partition:
 
 
 def _masses(family: ContinuousFamily, panels: Panels) -> Floats:
-    return np.asarray(family.nodes_of(panels, ORDER[family.dim]).masses.sum(axis=1))
+    """(n,) reference masses of panels, with nodes wherever the reference says that it is narrow."""
+    fine, owner = family.panels_at(panels, family.given, _MOST_NODES)
+    masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
+    return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
 
 
 def _longest_side(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
