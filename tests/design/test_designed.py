@@ -195,7 +195,7 @@ def test_bad_input_is_named(changes: dict[str, Any], message: str) -> None:
 
 def test_what_has_no_design_is_refused() -> None:
     with pytest.raises(DiscreetError, match="is not a Simplex"):
-        design(dc.Band([1, 2], lower=0.5, upper=1.5), epsilon=1.0, clients=[[0.5, 0.5]])  # type: ignore[arg-type]
+        design(dc.Band([1, 2], lower=0.5, upper=1.5), epsilon=1.0, clients=[[0.5, 0.5]])
     with pytest.raises(DiscreetError, match="1 outcomes; a design is for 2 to"):
         design(dc.Simplex(1), epsilon=1.0, clients=[[1.0]])
     with pytest.raises(ImpossibleError, match="reverse_kl is infinite"):

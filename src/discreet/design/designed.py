@@ -16,25 +16,33 @@ from discreet import divergences
 from discreet.design.certificate import Certificate
 from discreet.design.examples import as_examples
 from discreet.design.floors import band_of
-from discreet.design.solving import best_floor
+from discreet.design.solving import Found, best_floor
+from discreet.design.worst import minimax_floor
 from discreet.divergences import FDivergence
 from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
 from discreet.families import Band, Simplex
+from discreet.families.finite import LARGEST_ENUMERATED
+from discreet.families.worst_members import vertices
 from discreet.mechanisms import OptimalSampler
 from discreet.tradeoff import Risk, check_epsilon
 
 LARGEST_DOMAIN = 2**24
+_KEEP = 0.01
 LARGEST_SEEN = 8192  # outcomes that examples hold: the solver keeps a square matrix of them
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A designed sampler. `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below
-    `bound`."""
+    """A designed sampler.
+
+    Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below `bound`. Over the
+    worst, both speak of the largest divergence over the convex hull of the examples.
+    """
 
     family: Band
     epsilon: float
     divergence: FDivergence
+    over: str
     keep: float
     examples: int
     value: float
@@ -51,38 +59,42 @@ class Design:
         return self.sampler.risk(divergence)
 
     def __repr__(self) -> str:
-        over = f"{self.examples:,} example{'s' if self.examples > 1 else ''}"
+        who = f"{self.examples:,} example{'s' if self.examples > 1 else ''}"
+        over = f"mean {self.divergence.name} {self.value:.5g} over {who}"
+        if self.over == "worst":
+            over = f"worst {self.divergence.name} {self.value:.5g} over the hull of {who}"
         return (
-            f"Design(<{self.family.size} outcomes>, epsilon={self.epsilon:g}, keep={self.keep:g}: "
-            f"mean {self.divergence.name} {self.value:.5g} over {over}, no sampler below {self.bound:.5g}; "
-            f"worst case over everybody {float(self.worst(self.divergence)):.5g})"
+            f"Design(<{self.family.size} outcomes>, epsilon={self.epsilon:g}, keep={self.keep:g}: {over}, no sampler below "
+            f"{self.bound:.5g}; worst case over everybody {float(self.worst(self.divergence)):.5g})"
         )
 
 
 def design(
-    family: Simplex,
+    family: Simplex | Band,
     *,
     epsilon: float,
-    clients: Any,
+    clients: Any = None,
     weights: ArrayLike | None = None,
     divergence: str | FDivergence = "kl",
-    keep: float = 0.01,
+    keep: float | None = None,
+    over: str = "mean",
 ) -> Design:
-    """The sampler with the least mean divergence over the given clients, among all that are epsilon-LDP and keep a share of the best
-    worst case.
+    """The best of all epsilon-LDP samplers for the given clients, with a certificate.
 
-        WARNING: fit on public examples, or on clients whose own release this is. A design fitted on the clients that it then serves
-        breaks their guarantee.
+    WARNING: fit on public examples, or on clients whose own release this is. A design fitted on the clients that it then serves breaks
+    their guarantee.
 
-        Args:
-            family: the public outcomes, a `Simplex`.
-            epsilon: the budget of one release.
-            clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum.
-            weights: how much each example counts, (n,); equally by default.
-            divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence` with a smooth f.
-            keep: in [0, 1], the share of the best worst case that must remain: an outcome that a client is sure of is released with at
-            least `keep` times the chance that Q* of the simplex gives it, whoever the client is. 1 is Q* itself. Below 2^-30 it counts
-            as 2^-30, so that every outcome can be released.
+    Args:
+        family: the public outcomes, a `Simplex`; over="worst" also takes a `Band` of at most 12 outcomes, whose vertices are the clients.
+        epsilon: the budget of one release.
+        clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum.
+        weights: how much each example counts in the mean, (n,); equally by default.
+        divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence` with a smooth f.
+        keep: in [0, 1], the share of the best worst case over everybody that must remain: an outcome that a client is sure of is
+            released with at least `keep` times the chance that Q* of the simplex gives it, whoever the client is. 1 is Q* itself; 0.01 by
+            default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
+        over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
+            the exact minimax where no formula is known. The latter keeps nothing for others.
 
     Returns:
         A `Design`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
@@ -91,34 +103,70 @@ def design(
         DiscreetError: for examples that are no laws on the outcomes, arguments out of range, or examples with more than 8,192 outcomes.
         ImpossibleError: where f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler has an infinite mean.
     """
-    epsilon = check_epsilon(epsilon)
-    keep = PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
-    if not isinstance(family, Simplex):
+    epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
+    if over not in ("mean", "worst"):
+        raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
+    if not isinstance(family, (Simplex, Band)):
         raise DiscreetError(
-            f"family = {family!r} is not a Simplex; a design serves everybody, so give the outcomes alone, as Simplex(outcomes)"
+            f"family = {family!r} is neither a Simplex nor a Band; give the public outcomes, as Simplex(outcomes)"
         )
     if not 2 <= family.size <= LARGEST_DOMAIN:
         raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
-    f = divergences.divergence(divergence)
+    if over == "worst":
+        return _over_worst(family, epsilon, clients, weights, f, keep)
+    kept = PROBABILITY.check(
+        "keep", _KEEP if keep is None else keep, "it is the share of the best worst case that must remain"
+    )
+    if isinstance(family, Band):
+        raise DiscreetError(
+            f"family = {family!r} is not a Simplex; a design over the mean serves everybody, so give the outcomes alone, as Simplex(outcomes)"
+        )
+    if clients is None:
+        raise DiscreetError(
+            "clients is missing; give public examples, one law a row, or see Simplex.spread where there are none"
+        )
     examples = as_examples(clients, weights, family.size)
     if examples.seen.size > LARGEST_SEEN:
         raise DiscreetError(
             f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
             "or take fewer examples"
         )
-    if np.isinf(f.at_zero) and examples.partial.any():
+    _need_finite(f, bool(examples.partial.any()))
+    found = best_floor(examples, f, epsilon, kept)
+    return _designed(found, family, epsilon, f, "mean", kept, len(examples))
+
+
+def _over_worst(
+    family: Simplex | Band, epsilon: float, clients: Any, weights: ArrayLike | None, f: FDivergence, keep: float | None
+) -> Design:
+    if keep:
+        raise DiscreetError(
+            f"keep = {keep!r} is for over='mean'; the worst case over the hull keeps nothing for others"
+        )
+    if weights is not None:
+        raise DiscreetError("weights are for over='mean'; the worst case finds its own")
+    if clients is None:
+        if not isinstance(family, Band) or family.everybody or family.size > LARGEST_ENUMERATED:
+            raise DiscreetError(
+                f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand for it; give laws (n, k)"
+            )
+        mu = np.broadcast_to(family.reference, family.size)
+        clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
+    laws = as_examples(clients, None, family.size).dense()
+    _need_finite(f, bool((laws == 0.0).any()))
+    return _designed(minimax_floor(laws, f, epsilon), family, epsilon, f, "worst", 0.0, len(laws))
+
+
+def _need_finite(f: FDivergence, partial: bool) -> None:
+    if np.isinf(f.at_zero) and partial:
         raise ImpossibleError(
             f"{f.name} is infinite for a client that leaves an outcome out, under every epsilon-LDP sampler; use a divergence with "
             "finite f(0), such as 'kl'"
         )
-    found = best_floor(examples, f, epsilon, keep)
-    return Design(
-        band_of(found.floor, epsilon, family),
-        epsilon,
-        f,
-        keep,
-        len(examples),
-        found.value,
-        found.bound,
-        found.certificate,
-    )
+
+
+def _designed(
+    found: Found, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
+) -> Design:
+    band = band_of(found.floor, epsilon, family)
+    return Design(band, epsilon, f, over, keep, examples, found.value, found.bound, found.certificate)

@@ -57,6 +57,12 @@ class Examples:
         """Sums of entries over each seen outcome (K,)."""
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
 
+    def dense(self) -> Floats:
+        """The laws (n, size)."""
+        laws = np.zeros((len(self), self.size))
+        laws[self.client, self.seen[self.outcome]] = self.mass
+        return laws
+
     def spread_out(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         whole = np.full(self.size, elsewhere)

@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError
 TOLERANCE = 1e-5  # relative, between value and bound
 ALLOWED = 1e-4
 NEGLIGIBLE = 1e-10  # a gap of this size is none, however small the value
-_UNRESOLVED = 1e-7  # what e^eps times the rounding of floats may leave of a gap (epsilon past 12)
+UNRESOLVED = 1e-7  # what e^eps times the rounding of floats may leave of a gap (epsilon past 12)
 STEPS = 150
 _SPENT = 1e-14  # products so small that further steps are noise
 _LEAST_KEEP = 2.0**-30  # so that every outcome keeps a positive probability, at a cost that no table shows
@@ -81,7 +81,7 @@ def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) 
     bound = max(bound, 0.0)  # no divergence is negative
     floor = np.full(size, 1.0 / (ratio + size - 1)) if keep > _MOST_KEEP else examples.spread_out(point.floor, point.y)
     value = mean_divergence(examples, f, floor, ratio)
-    if value - bound > max(ALLOWED * value, _UNRESOLVED):
+    if value - bound > max(ALLOWED * value, UNRESOLVED):
         raise DiscreetError(
             f"the design did not settle: its mean is {value:.8g}, the certified bound {bound:.8g}; "
             f"report this with the examples, or try another epsilon than {epsilon:g}"
