@@ -89,7 +89,7 @@ def test_it_shows_that_it_is_about_the_worst() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(DiscreetError, match="over = 'median' is not one of 'mean', 'worst'"):
         design(dc.Simplex(3), epsilon=1.0, clients=np.eye(3), over="median")
-    with pytest.raises(DiscreetError, match="keep = 0.5 is for over='mean'"):
+    with pytest.raises(DiscreetError, match=r"keep = 0\.5 is for over='mean'"):
         design(dc.Simplex(3), epsilon=1.0, clients=np.eye(3), over="worst", keep=0.5)
     with pytest.raises(DiscreetError, match="weights are for over='mean'"):
         design(dc.Simplex(3), epsilon=1.0, clients=np.eye(3), over="worst", weights=[1, 1, 1])

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design.curves import Curve, Floats
-from discreet.divergences import FDivergence
 
 Booleans = NDArray[np.bool_]
 
@@ -84,7 +83,6 @@ class SmoothCost:
     """q f(p/q)."""
 
     p: Floats
-    f: FDivergence
     curve: Curve
     pairs: tuple[Pair, ...] = ()
 
@@ -94,7 +92,7 @@ class SmoothCost:
         return self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
 
     def value(self, q: Floats) -> Floats:
-        return np.asarray(self.f.perspective(self.p, q))
+        return q * self.curve.value(self.p / q)
 
     def look(self, q: Floats) -> Floats:
         t = self.p / q

@@ -35,6 +35,9 @@ class Curve(Protocol):
     def at_zero(self) -> float: ...
     @property
     def slope_at_one(self) -> float: ...
+    def value(self, t: Floats) -> Floats:
+        """f(t)."""
+
     def first(self, t: Floats) -> Floats:
         """f(t) - t f'(t), the intercept of the tangent at t: it falls as t grows."""
 
@@ -49,6 +52,9 @@ class Logarithmic:
     """KL, f(t) = t log t. A line lies below it when slope <= 1 + log(-intercept)."""
 
     at_zero, slope_at_one = 0.0, 1.0
+
+    def value(self, t: Floats) -> Floats:
+        return np.asarray(t * np.log(t))
 
     def first(self, t: Floats) -> Floats:
         return -t
@@ -65,6 +71,9 @@ class ReverseLogarithmic:
 
     at_zero, slope_at_one = math.inf, -1.0
 
+    def value(self, t: Floats) -> Floats:
+        return np.asarray(-np.log(t))
+
     def first(self, t: Floats) -> Floats:
         return 1.0 - np.log(t)
 
@@ -79,6 +88,9 @@ class Rooted:
     """Squared Hellinger, f(t) = (1 - sqrt t)^2. A line lies below it when slope <= 1 - 1/(1 - intercept)."""
 
     at_zero, slope_at_one = 1.0, 0.0
+
+    def value(self, t: Floats) -> Floats:
+        return np.asarray(np.square(1.0 - np.sqrt(t)))
 
     def first(self, t: Floats) -> Floats:
         return 1.0 - np.sqrt(t)
@@ -96,6 +108,9 @@ class Quadratic:
 
     at_zero, slope_at_one = -1.0, 2.0
 
+    def value(self, t: Floats) -> Floats:
+        return np.asarray(t * t - 1.0)
+
     def first(self, t: Floats) -> Floats:
         return -1.0 - t * t
 
@@ -111,6 +126,9 @@ class Entropic:
     """Jensen-Shannon, f(t) = (t log t - (1 + t) log((1 + t)/2))/2. A line lies below it when slope <= log(2 - exp(2 intercept))/2."""
 
     at_zero, slope_at_one = math.log(2) / 2, 0.0
+
+    def value(self, t: Floats) -> Floats:
+        return np.asarray((t * np.log(t) - (1.0 + t) * np.log((1.0 + t) / 2.0)) / 2.0)
 
     def first(self, t: Floats) -> Floats:
         return -np.log((1.0 + t) / 2.0) / 2.0
@@ -128,6 +146,9 @@ class Triangular:
     """Le Cam, f(t) = (t - 1)^2/(2 (t + 1)); with a = 1 - sqrt(1/4 - intercept/2) a line lies below it when slope <= 1/2 - 2 a^2."""
 
     at_zero, slope_at_one = 0.5, 0.0
+
+    def value(self, t: Floats) -> Floats:
+        return np.asarray(np.square(t - 1.0) / (2.0 * (t + 1.0)))
 
     def first(self, t: Floats) -> Floats:
         return (1.0 - t) / (1.0 + t) * ((1.0 + 3.0 * t) / (1.0 + t)) / 2.0
@@ -151,6 +172,9 @@ class Power:
     @property
     def at_zero(self) -> float:
         return 1.0 / self.order if self.order > 0.0 else math.inf
+
+    def value(self, t: Floats) -> Floats:
+        return np.asarray((t**self.order - self.order * t + self.order - 1.0) / (self.order * (self.order - 1.0)))
 
     def first(self, t: Floats) -> Floats:
         return (1.0 - t**self.order) / self.order
@@ -196,6 +220,9 @@ class Differences:
         low, here, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
         before, after = (here - low) / (t - left), (high - here) / (right - t)
         return here, (high - low) / (right - left), np.minimum(before, after), np.maximum(before, after)
+
+    def value(self, t: Floats) -> Floats:
+        return np.asarray(self.f.f(t))
 
     def first(self, t: Floats) -> Floats:
         here, slope, _, _ = self._chords(t)

@@ -35,8 +35,8 @@ LARGEST_SEEN = 8192  # outcomes that examples hold: the solver keeps a square ma
 class Design:
     """A designed sampler.
 
-    Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below `bound`. Over the
-    worst, both speak of the largest divergence over the convex hull of the examples.
+    Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below
+    `bound`. Over the worst, both speak of the largest divergence over the convex hull of the examples.
     """
 
     family: Band
@@ -148,7 +148,8 @@ def _over_worst(
     if clients is None:
         if not isinstance(family, Band) or family.everybody or family.size > LARGEST_ENUMERATED:
             raise DiscreetError(
-                f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand for it; give laws (n, k)"
+                f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand "
+                "for it; give laws (n, k)"
             )
         mu = np.broadcast_to(family.reference, family.size)
         clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)

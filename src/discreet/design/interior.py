@@ -207,8 +207,8 @@ class InteriorPoint:
         """The products of slacks and multipliers: how far from optimal, once the gradients have settled."""
         return self._summed(lambda pair: pair.products())
 
-    def step(self) -> None:
-        """One predictor and corrector step."""
+    def step(self, value: float) -> None:
+        """One predictor and corrector step from where the value is this."""
         matrix = NormalMatrix(self.size, self.seen)
         for block in self.blocks:
             block.add_to(matrix, self.floor, self.total)
@@ -222,7 +222,7 @@ class InteriorPoint:
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         for pair, _ in self._pairs():
             pair.correct(mu, 2.0 * average)
-        part = min(max(_SHORTEST, 1.0 - gap / max(abs(self.value), 1e-300)), _LONGEST)
+        part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
         primal, dual = (min(1.0, part * length) for length in self._follow(factored))
         self.v += primal * self.bounds.ds[:-1]
         self.y += primal * float(self.bounds.ds[-1])

@@ -15,7 +15,7 @@ from discreet.design.interior import InteriorPoint, Promise
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 
-TOLERANCE = 1e-5  # relative, between value and bound
+TOLERANCE = 3e-5  # relative, between value and bound
 ALLOWED = 1e-4
 NEGLIGIBLE = 1e-10  # a gap of this size is none, however small the value
 UNRESOLVED = 1e-7  # what e^eps times the rounding of floats may leave of a gap (epsilon past 12)
@@ -56,7 +56,7 @@ class Objective:
         return self.gamma / 2.0 if self.curve is None else self.curve.slope_at_one
 
     def cost(self, p: Floats, q: Floats, mu: float) -> Cost:
-        return HingeCost(p, q, self.gamma, mu) if self.curve is None else SmoothCost(p, self.f, self.curve)
+        return HingeCost(p, q, self.gamma, mu) if self.curve is None else SmoothCost(p, self.curve)
 
 
 def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) -> Found:
@@ -75,7 +75,7 @@ def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) 
             if value - max(bound, 0.0) <= max(TOLERANCE * value, NEGLIGIBLE) or gap <= _SPENT * value:
                 break
         try:
-            point.step()
+            point.step(value)
         except np.linalg.LinAlgError:  # nothing is left to gain that floats can tell
             break
     bound = max(bound, 0.0)  # no divergence is negative

@@ -1,14 +1,15 @@
 """The exact minimax over the convex hull of given clients, as a certified bracket (T6), where no formula is known.
 
-**T6.** For laws P_1..P_n, the least over all eps-LDP samplers of the largest divergence over their convex hull is min_m max_j F(P_j; m). *Proof.* F is convex in P
-(`discreet.design.floors`, T1), so the hull's worst member is one of the P_j; a sampler with floor m has at least F(P_j; m) at each, and projecting attains it.
-This is convex in m. Any weights w give the lower bound min_m sum_j w_j F(P_j; m) <= min_m max_j F(P_j; m), which `discreet.design.certificate` certifies, and any m
-the upper bound max_j F(P_j; m); at a saddle point the two meet. The vertices of a band are such clients, so this is the true minimax value of bands whose
+**T6.** For laws P_1..P_n, the least over all eps-LDP samplers of the largest divergence over their convex hull is min_m max_j
+F(P_j; m). *Proof.* F is convex in P (`discreet.design.floors`, T1), so the hull's worst member is one of the P_j; a sampler with
+floor m has at least F(P_j; m) at each, and projecting attains it. This is convex in m. Any weights w give the lower bound min_m
+sum_j w_j F(P_j; m) <= min_m max_j F(P_j; m), which `discreet.design.certificate` certifies, and any m the upper bound max_j F(P_j;
+m); at a saddle point the two meet. The vertices of a band are such clients, so this is the true minimax value of bands whose
 reference is not decomposable.
 
-Total variation is a linear programme, since F(P; m) = max(|(P - E m)_+|, |(m - P)_+|) with E = e^eps: a law between m and E m has to give up what P exceeds E m by and to
-take what m exceeds P by, and moving anything else between outcomes costs nothing more. For smooth f an interior point method has one more pair for each client, the slack of
-F_j <= T and its multiplier, the weight w_j.
+Total variation is a linear programme, since F(P; m) = max(|(P - E m)_+|, |(m - P)_+|) with E = e^eps: a law between m and E m has
+to give up what P exceeds E m by and to take what m exceeds P by, and moving anything else between outcomes costs nothing more. For
+smooth f an interior point method has one more pair for each client, the slack of F_j <= T and its multiplier, the weight w_j.
 """
 
 import math
