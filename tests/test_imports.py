@@ -11,7 +11,7 @@ PACKAGE = Path(discreet.__file__).parent
 LAYERS = [
     {"_version"},
     {"errors", "kernels", "numerics", "quadrature"},
-    {"files", "forks"},
+    {"files", "forks", "labelled"},
     {"divergences"},
     {"families"},
     {"tradeoff"},

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
+from discreet.labelled import LawLike, aligned
 
 FloatArray = NDArray[np.float64]
 Function = Callable[[FloatArray], FloatArray]
@@ -122,7 +123,7 @@ class FDivergence:
         with np.errstate(all="ignore"):  # an overflow here is an answer past the largest float
             return float(generator.tangent(np.array([1.0 + t]), np.ones(1), np.array([t]))[0])
 
-    def __call__(self, p: ArrayLike, q: ArrayLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
+    def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
         """D_f(P||Q) over the last axis: a float for two laws, an array for batches (leading axes broadcast).
 
         With `weights`, one per node, p and q are densities and the result is sum(weights * q f(p/q)).
@@ -237,8 +238,9 @@ def _entries(name: str, values: ArrayLike) -> FloatArray:
     return entries
 
 
-def _laws(p: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    first, second = _entries("p", p), _entries("q", q)
+def _laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
+    in_place_p, in_place_q = aligned(p, q)
+    first, second = _entries("p", in_place_p), _entries("q", in_place_q)
     if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
         raise _shape_error(first, second)
     return _broadcast(first, second)

@@ -112,6 +112,8 @@ def design(
         )
     if not 2 <= family.size <= LARGEST_DOMAIN:
         raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
+    if clients is not None and not hasattr(clients, "tocsr"):
+        clients = family.as_rows(clients, "clients")
     if over == "worst":
         return _over_worst(family, epsilon, clients, weights, f, keep)
     kept = PROBABILITY.check(

@@ -27,6 +27,7 @@ from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.families.laws import as_floats
+from discreet.labelled import LawLike
 from discreet.mechanisms.sampler import Sampler
 from discreet.quadrature import Panels
 
@@ -257,7 +258,7 @@ def population(
     sampler: Sampler,
     *,
     samples: ArrayLike | None = None,
-    counts: ArrayLike | None = None,
+    counts: LawLike | None = None,
     clients: ArrayLike | None = None,
     edges: ArrayLike | None = None,
     confidence: float = 0.95,
@@ -295,7 +296,11 @@ def population(
         if len(outcomes) != family.size:
             raise DiscreetError(f"edges bound {len(outcomes)} cells, but the family has {family.size} outcomes")
         reference = np.array(np.broadcast_to(sampler.reference, family.size), dtype=np.float64)
-    counted = _checked_counts(counts, len(outcomes)) if samples is None else _counted(samples, sampler, outcomes)
+    if samples is None:
+        by_label = counts if isinstance(sampler.family, ContinuousFamily) else sampler.family.in_order(counts, "counts")
+        counted = _checked_counts(by_label, len(outcomes))
+    else:
+        counted = _counted(samples, sampler, outcomes)
     return Population(outcomes, counted, reference, inversion, sampler.bounds, sampler, float(confidence))
 
 

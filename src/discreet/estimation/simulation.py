@@ -13,7 +13,6 @@ from discreet.divergences import divergence
 from discreet.errors import check_count
 from discreet.estimation.planning import MOST_CLIENTS
 from discreet.estimation.population import population
-from discreet.families.laws import as_floats
 from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
@@ -46,7 +45,7 @@ def rehearsed(
     """So many clients drawn from the example's, again and again."""
     check_count("clients", clients, most=MOST_CLIENTS)
     check_count("repetitions", repetitions)
-    held = np.atleast_2d(as_floats(laws, "laws"))
+    held = np.atleast_2d(sampler.family.as_rows(laws, "laws"))
     drawn_from: Any = np.asarray(sampler.output(held))
     truth = held.mean(axis=0)
     rng = np.random.default_rng(check_count("seed", seed, least=0))

@@ -16,12 +16,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, Range, check_count
 from discreet.families.band import Bounds, attained_bounds, normalised_bounds
-from discreet.families.laws import as_floats, checked_laws, law_of_counts
+from discreet.families.laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
 from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
+from discreet.labelled import LawLike, in_order, is_frame, labelled
 
 LARGEST_ENUMERATED = 12
 LARGEST_DOMAIN = 2**40  # so that every outcome can have its share of 2^62
@@ -49,6 +50,7 @@ class FiniteFamily(Protocol):
     def fills_band(self) -> bool: ...
     def named(self, numbers: NDArray[np.int64]) -> Any: ...
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
+    def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]: ...
 
 
 class _Outcomes:
@@ -59,6 +61,9 @@ class _Outcomes:
             outcomes = outcomes.item()
         if isinstance(outcomes, (str, bytes)):
             raise DiscreetError(f"{argument} = {outcomes!r} is a text; pass a number of outcomes or a list of labels")
+        if is_frame(outcomes) or isinstance(outcomes, (set, frozenset)):
+            what = "has no order" if isinstance(outcomes, (set, frozenset)) else "is more than a list of labels"
+            raise DiscreetError(f"{argument} = a {type(outcomes).__name__} {what}; pass a list, each outcome once")
         if isinstance(outcomes, Iterable):
             self.labels: tuple[Any, ...] | None = tuple(outcomes)
             self.size = len(self.labels)
@@ -80,6 +85,10 @@ class _Outcomes:
         """The outcome number of every record; an unknown record is an error that names the first few."""
         if isinstance(records, (str, bytes)):
             raise DiscreetError(f"records = {records!r} is one text; pass a list of records")
+        if is_frame(records):
+            raise DiscreetError(
+                f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
+            )
         try:
             records = list(records)
             found = [] if self.labels is None else [self.index.get(record, -1) for record in records]
@@ -95,10 +104,17 @@ class _Outcomes:
         return np.asarray(found, dtype=np.int64)
 
     def _checked_numbers(self, records: list[Any]) -> NDArray[np.int64]:
-        outside = [r for r in records if isinstance(r, bool) or not _is_whole(r) or not 0 <= r < self.size]
+        outside = [r for r in records if _is_boolean(r) or not _is_whole(r) or not 0 <= r < self.size]
         if outside:
-            raise DiscreetError(f"unknown outcomes: {_few(outside)}; outcomes are the numbers 0 to {self.size - 1}")
+            true = "; for booleans take Simplex([False, True])" if any(_is_boolean(r) for r in outside) else ""
+            raise DiscreetError(
+                f"unknown outcomes: {_few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
+            )
         return np.asarray(records, dtype=np.int64)
+
+    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
+        """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
+        return in_order(values, self.size, self.numbers, name, missing)
 
     def named(self, numbers: NDArray[np.int64]) -> Any:
         """Outcome numbers as labels where there are labels; a scalar for a 0-d array."""
@@ -139,11 +155,33 @@ class _FiniteBase:
         """Whether the family holds every law of its band: it does."""
         return True
 
-    def law(self, *, records: Iterable[Any] | None = None, counts: ArrayLike | None = None) -> NDArray[np.float64]:
-        """The law a client holds: the relative frequencies of its records, or of counts (..., size) with one row a client."""
-        if (records is None) == (counts is None):
+    def law(
+        self,
+        *,
+        records: Iterable[Any] | None = None,
+        counts: LawLike | None = None,
+        logits: LawLike | None = None,
+    ) -> NDArray[np.float64]:
+        """The distribution (law) that a client holds, from what it saw, how often, or a model's logits: exactly one of the three.
+
+        Counts and logits of many clients have one row each. A dict, a Series or a frame is read by its labels; labels that are left
+        out have a count of 0 or a logit of minus infinity.
+
+        Args:
+            records: what one client saw, as labels or outcome numbers; the law is their relative frequencies.
+            counts: how often each outcome was seen, (..., size), at least 0.
+            logits: logarithms of probabilities up to a constant, (..., size); minus infinity is a probability of 0.
+
+        Returns:
+            Probabilities (..., size) in the order of the outcomes, in float64.
+
+        Raises:
+            DiscreetError: for labels outside the domain, nothing at all, or entries that are no counts or logits.
+        """
+        given = [argument is not None for argument in (records, counts, logits)]
+        if sum(given) != 1:
             raise DiscreetError(
-                "pass either records= (what the client saw) or counts= (how often), not both and not neither"
+                "pass either records= (what the client saw) or counts= (how often) or logits= (of a model), not both and not neither"
             )
         if records is not None:
             numbers = self._outcomes.numbers(records)
@@ -151,9 +189,22 @@ class _FiniteBase:
                 raise DiscreetError(
                     "records is empty: a client without records has no law; leave it out, or let it release from the reference"
                 )
-            counts = np.bincount(numbers, minlength=self.size)
-        assert counts is not None
-        return law_of_counts(counts, self.size)
+            return law_of_counts(np.bincount(numbers, minlength=self.size), self.size)
+        if counts is not None:
+            return law_of_counts(self.in_order(counts, "counts"), self.size)
+        return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
+
+    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
+        """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
+        return self._outcomes.in_order(values, name, missing)
+
+    def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]:
+        """Laws as they come, as float64 (..., size) in the order of the outcomes: labelled ones by label, others by position.
+
+        Rows of float32 and float16 are normalised again where their own rounding explains what they miss. Otherwise nothing is
+        checked: whoever uses the rows does.
+        """
+        return as_laws(self.in_order(p, name), name, self.size)
 
     def named(self, numbers: NDArray[np.int64]) -> Any:
         """Outcome numbers as labels where the family has labels."""
@@ -184,9 +235,9 @@ class Simplex(_FiniteBase):
         """Always: the k single outcomes are disjoint and have mass alpha each."""
         return True
 
-    def contains(self, p: ArrayLike) -> bool:
+    def contains(self, p: LawLike) -> bool:
         """True: every law is a member (what is not a law is an error)."""
-        checked_laws(p, self.size)
+        check_laws(self.as_rows(p))
         return True
 
     def spread(self, outcomes: float) -> "Band":
@@ -225,14 +276,19 @@ class Band(_FiniteBase):
 
     def __init__(
         self,
-        weights: ArrayLike,
+        weights: LawLike,
         *,
         lower: float,
         upper: float,
         labels: Sequence[Any] | None = None,
         everybody: bool = False,
     ) -> None:
-        raw = as_floats(weights, "weights")
+        found = labelled(weights, "weights")
+        in_place: Any = weights
+        if found is not None:
+            names = _Outcomes(found.labels if labels is None else labels, "labels")
+            in_place, labels = names.in_order(weights, "weights"), names.labels
+        raw = as_floats(in_place, "weights")
         if raw.ndim != 1 or raw.size == 0:
             raise DiscreetError(f"weights has shape {raw.shape}; it is one positive number for each outcome")
         if not (raw > 0).all() or not np.isfinite(raw).all():
@@ -294,10 +350,12 @@ class Band(_FiniteBase):
         """Bounds of dP/dmu for those whom risks are stated for: the members, or every law there is."""
         return Bounds(0.0, 1.0 / self.least_mass) if self.everybody else self.bounds
 
-    def contains(self, p: ArrayLike) -> bool:
+    def contains(self, p: LawLike) -> bool:
         """Whether every given law obeys the band, up to rounding (what is not a law is an error)."""
+        laws = self.as_rows(p)
+        check_laws(laws)
         with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
-            density = checked_laws(p, self.size) / self._mu
+            density = laws / self._mu
         slack = _ROUNDING * self.bounds.upper
         return bool((density >= self.bounds.lower - slack).all() and (density <= self.bounds.upper + slack).all())
 
@@ -351,6 +409,10 @@ def _counted(labels: Iterable[Any]) -> dict[Any, int]:
 def _few(items: Sequence[Any]) -> str:
     distinct = list(dict.fromkeys(repr(item) for item in items))
     return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+
+
+def _is_boolean(record: Any) -> bool:
+    return isinstance(record, (bool, np.bool_))
 
 
 def _is_whole(record: Any) -> bool:

@@ -1,7 +1,13 @@
 """Laws as arrays: shape (..., k), non-negative, finite, each row summing to one within `SUM_TOLERANCE`.
 
-Counts are welcome where counts are declared (`family.law(counts=...)`); a row passed as a law must be one.
+Counts are welcome where counts are declared (`family.law(counts=...)`), and logits where those are; a row passed as a law must be one.
+
+A law that was normalised in float32 or float16 does not sum to one in float64. Normalising k numbers with unit roundoff u, added up in
+whatever order, leaves a sum within (k + 4) u of one to first order: so much is accepted of such arrays, up to `_MOST_ROUNDING`, and they
+are normalised again. Of float64 nothing but `SUM_TOLERANCE` is.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,23 +15,47 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import DiscreetError
 
 SUM_TOLERANCE = 1e-9
+_MOST_ROUNDING = 0.01  # of a sum: what is further off is a mistake, whatever it was computed in
 
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
     """The values as a contiguous float64 array whose last axis has length `size`; contents are not looked at."""
+    return _in_float64(_as_numbers(values, name), name, size)
+
+
+def as_laws(values: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
+    """As `as_floats`, but rows of float32 or float16 that miss one by their own rounding are normalised; other rows are as given."""
+    given = _as_numbers(values, name)
+    laws = _in_float64(given, name, size)
+    if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
+        return laws
+    rounding = min((size + 4) * float(np.finfo(given.dtype).eps) / 2, _MOST_ROUNDING)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = laws.sum(axis=-1, keepdims=True)
+        off = np.abs(total - 1.0)
+        rounded = (off > SUM_TOLERANCE) & (off <= rounding) & (laws.min(axis=-1, keepdims=True) >= 0.0)
+        return np.where(rounded, laws / np.where(rounded, total, 1.0), laws)
+
+
+def _as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    """The values as an array of the numbers they came as."""
     if isinstance(values, np.ma.MaskedArray):
         raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
             raise TypeError
-        array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last: a tensor that still records gradients
         raise DiscreetError(f"{name} is not an array of numbers with rows of equal length") from None
-    if size is not None and (array.ndim == 0 or array.shape[-1] != size):
-        shape = f"has shape {array.shape}" if array.ndim else "is a single number"
-        raise DiscreetError(f"{name} {shape}; its last axis must have one entry for each of the {size} outcomes")
     return array
+
+
+def _in_float64(array: NDArray[Any], name: str, size: int | None) -> NDArray[np.float64]:
+    floats = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
+    if size is not None and (floats.ndim == 0 or floats.shape[-1] != size):
+        shape = f"has shape {floats.shape}" if floats.ndim else "is a single number"
+        raise DiscreetError(f"{name} {shape}; its last axis must have one entry for each of the {size} outcomes")
+    return floats
 
 
 def is_law(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -35,14 +65,12 @@ def is_law(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray((np.abs(total - 1.0) <= SUM_TOLERANCE) & (rows.min(axis=1) >= 0.0))
 
 
-def checked_laws(p: ArrayLike, size: int) -> NDArray[np.float64]:
-    """p as laws (..., size), or the error that says which row is none and why."""
-    laws = as_floats(p, "p", size)
-    rows = laws.reshape(-1, size)
+def check_laws(laws: NDArray[np.float64]) -> None:
+    """Raise the error that says which row of laws (..., k) is none and why."""
+    rows = laws.reshape(-1, laws.shape[-1])
     good = is_law(rows)
     if not good.all():
         refuse_bad_law(rows, int(np.argmin(good)))
-    return laws
 
 
 def refuse_bad_law(rows: NDArray[np.float64], row: int, name: str = "p") -> None:
@@ -89,3 +117,22 @@ def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
         rows = np.where(huge[:, None], rows / largest, rows)
         total = rows.sum(axis=1, keepdims=True)
     return np.asarray((rows / total).reshape(array.shape))
+
+
+def law_of_logits(logits: ArrayLike, size: int) -> NDArray[np.float64]:
+    """softmax(logits) of logits (..., size), in float64: e^(logit - largest), normalised. Minus infinity is a probability of 0."""
+    array = as_floats(logits, "logits", size)
+    rows = array.reshape(-1, size)
+    for problem, mask in (("NaN", np.isnan(rows)), ("infinite", np.isposinf(rows))):
+        if mask.any():
+            row, place = (int(i) for i in np.argwhere(mask)[0])
+            where = "logits" if len(rows) == 1 else f"logits[{row}]"
+            raise DiscreetError(f"{where}[{place}] = {rows[row, place]:g} is {problem}; logits are numbers or -inf")
+    largest = rows.max(axis=1, keepdims=True)
+    empty = np.isneginf(largest[:, 0])
+    if empty.any():
+        which = "logits is" if len(rows) == 1 else f"logits[{int(np.argmax(empty))}] is"
+        raise DiscreetError(f"{which} -inf everywhere: no outcome could occur; leave at least one finite")
+    with np.errstate(over="ignore", under="ignore"):  # a difference past every float is a probability of 0
+        shares = np.exp(rows - largest)
+    return np.asarray((shares / shares.sum(axis=1, keepdims=True)).reshape(array.shape))

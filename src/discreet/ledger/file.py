@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
-from discreet.families.laws import as_floats
+from discreet.labelled import LawLike
 from discreet.ledger.book import WAIT_SECONDS, Book
 from discreet.ledger.budget import Budget, Spent, told_apart
 from discreet.mechanisms.sampler import Sampler
@@ -76,9 +75,9 @@ class Ledger:
         """Where the file lies."""
         return self._book.path
 
-    def release(self, sampler: Sampler, p: ArrayLike, *, agreement: Agreement, round: int = 1) -> Any:
+    def release(self, sampler: Sampler, p: LawLike, *, agreement: Agreement, round: int = 1) -> Any:
         """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then."""
-        law = as_floats(p, "p", sampler.family.size)
+        law = sampler.family.as_rows(p)
         if law.ndim != 1:
             raise DiscreetError(f"p has shape {law.shape}; a ledger is one client's, who has one law")
         agreement.check_sampler(sampler)

@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Any, final, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet import release
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, OutsideFamilyError
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
+from discreet.labelled import LawLike
 from discreet.mechanisms.atoms import How
 from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.sampler import Client, Sampler
@@ -53,7 +54,7 @@ class LinearSampler(Sampler):
     @overload
     def output(self, p: Client | Sequence[Client]) -> OutputLaw: ...
     @overload
-    def output(self, p: ArrayLike) -> NDArray[np.float64]: ...
+    def output(self, p: LawLike) -> NDArray[np.float64]: ...
     def output(self, p: Any) -> Any:
         """The law gamma P + (1 - gamma) mu."""
         if self._continuous:
@@ -83,7 +84,7 @@ class LinearSampler(Sampler):
         others += others >= kept
         return np.where(rest < 0, uniform // lower, np.where(rest < span, kept, others))
 
-    def _laws(self, p: ArrayLike) -> NDArray[np.float64]:
+    def _laws(self, p: LawLike) -> NDArray[np.float64]:
         laws = super()._laws(p)
         if isinstance(self.family, Band) and not self.family.contains(laws):
             raise OutsideFamilyError(

@@ -19,7 +19,7 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex
 from discreet.families.band import Bounds
-from discreet.families.laws import as_floats, is_law, refuse_bad_law
+from discreet.families.laws import is_law, refuse_bad_law
 from discreet.mechanisms.atoms import How
 from discreet.mechanisms.sampler import ProjectingSampler
 from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants
@@ -47,7 +47,7 @@ class MollifierSampler(ProjectingSampler):
                 raise DiscreetError(
                     "reference is for finite families; on a continuous space build the family around it, as DensityBand(reference)"
                 )
-            law = as_floats(reference, "reference", family.size)
+            law = family.as_rows(reference, "reference")
             if law.ndim != 1:
                 raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
             if not is_law(law[None, :])[0]:

@@ -22,7 +22,8 @@ from discreet.families.band import Bounds
 from discreet.families.densities import LogDensity
 from discreet.families.fits import HistogramLaw
 from discreet.families.kinds import check_family
-from discreet.families.laws import as_floats
+from discreet.families.laws import as_floats, as_laws
+from discreet.labelled import LawLike
 from discreet.mechanisms.atoms import Atoms, Cells, Density, Held, How, Points, atoms_of, default_how
 from discreet.mechanisms.clients import as_clients, is_many
 from discreet.mechanisms.outputs import OutputLaw
@@ -107,16 +108,16 @@ class Sampler(abc.ABC):
     @overload
     def output(self, p: Client | Sequence[Client]) -> OutputLaw: ...
     @overload
-    def output(self, p: ArrayLike) -> NDArray[np.float64]: ...
+    def output(self, p: LawLike) -> NDArray[np.float64]: ...
     def output(self, p: Any) -> Any:
         """The law Q(.|P) that a sample is drawn from.
 
         Finite: (k,) -> (k,), or (..., k) -> (..., k) for many clients. Continuous: a density, or a list of them, to an
         `OutputLaw` with `.pdf(x)`, `.scale`, `.divergence(name)`.
         """
-        return self._solver.law(p) if self._continuous else self.box.project(p)
+        return self._solver.law(p) if self._continuous else self.box.project(self._laws(p))
 
-    def weights(self, p: ArrayLike | Client | Sequence[Client]) -> NDArray[np.int64]:
+    def weights(self, p: LawLike | Client | Sequence[Client]) -> NDArray[np.int64]:
         """The law in the integers it is really drawn with: each row sums to 2^62, and for any two clients whatever
         every entry is at most e^epsilon times the other's. Anybody can check that with whole numbers alone."""
         if self._continuous:
@@ -126,15 +127,16 @@ class Sampler(abc.ABC):
         rows = release.weights(self.lattice, laws.reshape(-1, self.family.size), self._mixing)
         return rows.reshape(laws.shape)
 
-    def weights_on_atoms(self, laws: ArrayLike) -> NDArray[np.int64]:
+    def weights_on_atoms(self, laws: LawLike) -> NDArray[np.int64]:
         """As `weights`, for laws (..., size) given on the atoms themselves: outcomes, or the cells or points of a continuous family."""
-        rows = as_floats(laws, "laws", self.box.size)
+        given: Any = laws
+        rows = as_laws(given, "laws", self.box.size) if self._continuous else self.family.as_rows(given, "laws")
         found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self._mixing)
         return found.reshape(rows.shape)
 
     def release(
         self,
-        p: ArrayLike | Client | Sequence[Client],
+        p: LawLike | Client | Sequence[Client],
         *,
         rng: np.random.Generator | None = None,
         constant_time: bool = False,
@@ -192,8 +194,9 @@ class Sampler(abc.ABC):
         number = release.outcome_in_constant_time(self.lattice, law, self._mixing, int(randomness.integers(1)[0]))
         return self.family.named(np.asarray(number))
 
-    def _laws(self, p: ArrayLike) -> NDArray[np.float64]:
-        return as_floats(p, "p", self.family.size)
+    def _laws(self, p: LawLike) -> NDArray[np.float64]:
+        rows: NDArray[np.float64] = self.family.as_rows(p)
+        return rows
 
     # continuous clients
 
@@ -254,15 +257,15 @@ class Sampler(abc.ABC):
 class ProjectingSampler(Sampler):
     """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
 
-    def scale(self, p: ArrayLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
+    def scale(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
         """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). Where several serve (they give the same law) it is one
         of them; 0 where P sits on so small a set that none does, which never happens to a member of an optimal sampler's family."""
         if self._continuous:
             return self._solver.law(p).scale
-        found = self.box.scale(p)  # type: ignore[arg-type]
+        found = self.box.scale(self._laws(p))  # type: ignore[arg-type]
         return found if found.ndim else float(found)
 
-    def sensitivity(self, p: ArrayLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
+    def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
         """How far the output can move when P does: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
 
         It is 2/r_P, so it can be computed from the estimate a client has instead of the truth.
@@ -272,7 +275,7 @@ class ProjectingSampler(Sampler):
         return found if found.ndim else float(found)
 
     def estimation_cost(
-        self, p: ArrayLike | Client, *, records: int, confidence: float = 0.95
+        self, p: LawLike | Client, *, records: int, confidence: float = 0.95
     ) -> float | NDArray[np.float64]:
         """A bound on TV(Q(P), Q(P_hat)) when p is the empirical law of that many independent records of P.
 

@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet.errors import OutsideFamilyWarning
 from discreet.families import FiniteFamily
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity
 from discreet.families.kinds import check_family
+from discreet.labelled import LawLike
 from discreet.mechanisms.batches import cut_clients
 from discreet.mechanisms.clients import (
     Seen,
@@ -208,7 +209,7 @@ class OutputSolver:
 @overload
 def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw: ...
 @overload
-def nearest_member(family: FiniteFamily, p: ArrayLike) -> Floats: ...
+def nearest_member(family: FiniteFamily, p: LawLike) -> Floats: ...
 def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw | Floats:
     """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 mu, c2 mu) [paper, Prop. C.8].
 
@@ -221,12 +222,12 @@ def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw
     return _nearest_law(family, p)
 
 
-def _nearest_law(family: FiniteFamily, p: ArrayLike) -> Floats:
+def _nearest_law(family: FiniteFamily, p: LawLike) -> Floats:
     """The projection onto the band as a box. With c1 = 0 a floor that no float notices stands in for 0, and is taken off again."""
     reference = np.broadcast_to(family.reference, family.size)
     lower = max(family.bounds.lower, _NO_FLOOR) * reference
     box = Box(family.size, lower, np.minimum(np.maximum(family.bounds.upper * reference, lower), 1.0))
-    found = box.project(p)
+    found = box.project(family.as_rows(p))
     if family.bounds.lower == 0.0:
         found[found <= 2.0 * lower] = 0.0
     return found

@@ -26,7 +26,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.families.laws import as_floats, refuse_bad_law
+from discreet.families.laws import as_laws, refuse_bad_law
 from discreet.kernels import compiled_for
 from discreet.projection import breakpoints
 from discreet.tradeoff import Constants
@@ -127,7 +127,7 @@ class Box:
         return slope, lift
 
     def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-        laws = as_floats(p, "p", self.size)
+        laws = as_laws(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
 
 

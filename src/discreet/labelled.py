@@ -1,0 +1,180 @@
+"""Values that carry labels are read by them, never by their position.
+
+A dict, a Series, a frame (columns are outcomes, rows are clients) and lists of these carry labels. A label that is left out stands
+for nothing: a count or a probability of 0, a logit of minus infinity. One that the domain does not have is an error, and so is one
+that comes twice. The index that pandas gives by itself (0, 1, 2, ...) names nothing: its values are in the order of the outcomes.
+
+Frames are known by what they offer (`.columns`, `.index`, `.column_names`), so that none of the packages that make them is needed.
+"""
+
+import numbers
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import DiscreetError
+
+LawLike = ArrayLike | Mapping[Any, Any] | Sequence[Mapping[Any, Any]]
+"""Numbers, one for each outcome on the last axis; or numbers by label."""
+Places = Callable[[Sequence[Any]], NDArray[np.int64]]
+"""The outcome number of each label; an error for one that is not in the domain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Numbers (..., m) and the m labels of their last axis."""
+
+    labels: tuple[Any, ...]
+    values: NDArray[Any]
+
+
+def labelled(values: Any, name: str) -> Labelled | None:
+    """The labels that one dict, Series or frame carries, with its numbers; None for values without labels."""
+    if isinstance(values, Mapping):
+        return Labelled(tuple(values), _columns(values, name))
+    labels = _names(values)
+    if labels is None or _is_default(labels):
+        return None
+    found = tuple(labels)
+    try:
+        repeated = len(set(found)) < len(found)
+    except TypeError:
+        raise DiscreetError(f"the labels of {name} cannot be looked up; use texts or numbers") from None
+    if repeated:
+        twice = next(label for place, label in enumerate(found) if label in found[:place])
+        raise DiscreetError(f"{name} has the label {twice!r} twice; add up what belongs together")
+    return Labelled(found, _numbers(values, name))
+
+
+def carries_labels(values: Any) -> bool:
+    """Whether values name their entries: a dict, or a Series or frame with names of its own."""
+    if isinstance(values, Mapping):
+        return True
+    names = _names(values)
+    return names is not None and not _is_default(names)
+
+
+def is_frame(values: Any) -> bool:
+    """Whether going through the values gives names of columns instead of values."""
+    return isinstance(values, Mapping) or (_attribute(values, "columns") is not None and hasattr(values, "__array__"))
+
+
+def in_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
+    """Labelled values as an array (..., size) in the order of the outcomes; values without labels as they are."""
+    if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
+        if not any(carries_labels(one) for one in values):
+            return values
+        return _stacked([in_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)], 0, name)
+    found = labelled(values, name)
+    if found is None:
+        _refuse_ambiguous(values, places, name)
+        return values
+    whole = found.values.dtype.kind in "iu" and not missing
+    dtype = found.values.dtype if whole or found.values.dtype.kind == "f" else np.float64
+    ordered = np.full((*found.values.shape[:-1], size), missing, dtype=dtype)
+    try:
+        ordered[..., places(found.labels)] = found.values
+    except DiscreetError as error:
+        raise DiscreetError(f"{name} has {error}") from None
+    return ordered
+
+
+def aligned(p: Any, q: Any) -> tuple[Any, Any]:
+    """Two laws under the same labels, in one order; what one of them leaves out is 0 there. Without labels they stay as they are."""
+    names = [dict.fromkeys(_labels(values)) for values in (p, q)]
+    if not any(names):
+        return p, q
+    for name, other, labels in (("p", "q", names[0]), ("q", "p", names[1])):
+        if not labels:
+            raise DiscreetError(
+                f"{other} has labels and {name} has none: which of its entries belong to which is not known; give both labels, or "
+                "neither, in one order"
+            )
+    index = {label: place for place, label in enumerate(names[0] | names[1])}
+
+    def places(labels: Sequence[Any]) -> NDArray[np.int64]:
+        return np.array([index[label] for label in labels], dtype=np.int64)
+
+    return in_order(p, len(index), places, "p"), in_order(q, len(index), places, "q")
+
+
+def _labels(values: Any) -> list[Any]:
+    """Every label that values carry, themselves or in a list."""
+    if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
+        return [label for one in values for label in _labels(one)]
+    if not carries_labels(values):
+        return []
+    return list(values if isinstance(values, Mapping) else _names(values))
+
+
+def _columns(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
+    """The values of a dict as (..., m): numbers for one client, lists of equal length for many."""
+    if not values:
+        raise DiscreetError(f"{name} is an empty dict; name at least one outcome")
+    return _stacked([_numbers(one, name) for one in values.values()], -1, name)
+
+
+def _stacked(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
+    try:
+        return np.stack([np.asarray(part) for part in parts], axis=axis)
+    except (TypeError, ValueError):
+        raise DiscreetError(f"{name} is not numbers of equal shape under every label") from None
+
+
+def _numbers(values: Any, name: str) -> NDArray[Any]:
+    """Values as an array of numbers: a column that may hold nothing is one of objects, though it holds numbers alone."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        raise DiscreetError(f"{name} is not an array of numbers") from None
+    if array.dtype.kind == "O" and all(isinstance(one, numbers.Real) for one in array.flat):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "fiub":
+        raise DiscreetError(f"{name} is not an array of numbers; fill or drop what is missing")
+    return array
+
+
+def _names(values: Any) -> Any:
+    """What names the last axis: the columns of a frame, the index of a Series."""
+    if not hasattr(values, "__array__"):
+        return None
+    for attribute in ("column_names", "columns", "index"):
+        found = _attribute(values, attribute)
+        if found is not None:
+            return found
+    return None
+
+
+def _attribute(values: Any, name: str) -> Any:
+    found = getattr(values, name, None)
+    return None if found is None or callable(found) else found
+
+
+def _is_default(names: Any) -> bool:
+    """pandas' RangeIndex from 0 in steps of 1: nobody has named anything."""
+    return (getattr(names, "start", None), getattr(names, "step", None)) == (0, 1) and getattr(
+        names, "stop", None
+    ) == len(names)
+
+
+def _refuse_ambiguous(values: Any, places: Places, name: str) -> None:
+    """A default index whose numbers are labels too, but in other places: both readings would be right."""
+    names = _names(values)
+    if names is None:
+        return
+    for place, label in enumerate(names):
+        if _place(places, label) not in (None, place):
+            raise DiscreetError(
+                f"{name} has the default index, and {label} is also the label of another outcome; give it the labels as its "
+                "index, or pass .to_numpy() for the order of the outcomes"
+            )
+
+
+def _place(places: Places, label: Hashable) -> int | None:
+    try:
+        return int(places([label])[0])
+    except DiscreetError:
+        return None
