@@ -8,11 +8,10 @@ import pytest
 from discreet import LinearSampler, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, composed, profile_of
 from discreet.release import TOTAL
+from tests.needed import needed_module
 
-distributions = pytest.importorskip(
-    "dp_accounting.pld.privacy_loss_distribution", reason="dp-accounting: pip install --group trust"
-)
-opendp = pytest.importorskip("opendp.prelude", reason="opendp: pip install --group trust")
+distributions = needed_module("dp_accounting.pld.privacy_loss_distribution", "pip install --group trust")
+opendp = needed_module("opendp.prelude", "pip install --group trust")
 
 GRID = 1e-3
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.audit import BlackBoxAudit, audited
+from tests.needed import cannot_run
 
 OPENDP = """
 import sys
@@ -44,7 +45,7 @@ def throw_away() -> Iterator[Path]:
 
 
 def installed(folder: Path, *requirements: str) -> Path:
-    """The package alone in a new folder, or a skip that says why it cannot be had."""
+    """The package alone in a new folder; where it cannot be had the test says why, and fails if CI is set."""
     command = [
         sys.executable,
         "-m",
@@ -59,7 +60,8 @@ def installed(folder: Path, *requirements: str) -> Path:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"{requirements[0]} cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
+        said = done.stderr.strip().splitlines() or [f"pip ended with {done.returncode}"]
+        cannot_run(f"{requirements[0]} cannot be installed here: {said[-1]}")
     return folder
 
 
@@ -67,6 +69,15 @@ def run_there(program: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-c", program], env={"PYTHONPATH": str(folder)}, capture_output=True, check=True
     )
+
+
+@pytest.mark.parametrize(("said", "ends"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_what_cannot_be_installed_is_not_passed_over_in_silence(
+    throw_away: Path, monkeypatch: pytest.MonkeyPatch, said: str, ends: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", said)
+    with pytest.raises(ends, match="no-such-package cannot be installed here: ERROR"):
+        installed(throw_away, "no-such-package", "--no-index")
 
 
 def test_opendp_left_the_last_bit_bare(throw_away: Path) -> None:

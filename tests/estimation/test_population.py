@@ -259,7 +259,7 @@ def test_everything_is_defined_at_extremes(
         assert (shares.low <= shares.high).all()
         assert (shares.all_low <= shares.all_high).all()
     assert found.nearest.sum() == pytest.approx(1.0, abs=1e-9)
-    assert isinstance(found.doubts, tuple)
+    assert all(doubt.strip() for doubt in found.doubts)
     for name in ("mean", "variance", "median", "quantile:0.999999999999", "quantile:1e-12", "at-most:0"):
         estimate = found.statistic(name)
         assert estimate.low <= estimate.high

@@ -45,11 +45,12 @@ def populations(c: Chooser) -> Any:
     labels = [c.among([0, 1, "label 0", None, math.nan, 0.5]) for _ in range(c.below(5))]
     given = {"samples": labels} if c.below(4) == 0 else {"counts": _counts(c, min(size, 100))}
     found = estimation.population(sampler, **given, edges=_edges(c, min(size, 100)), confidence=_confidence(c))
-    assert isinstance(found.doubts, tuple)
+    assert all(doubt.strip() for doubt in found.doubts)
     assert (found.law.low <= found.law.high).all()
     assert (found.law.all_low <= found.law.all_high).all()
     assert abs(found.nearest.sum() - 1.0) <= 1e-9
-    assert int(synthetic_counts(found, 1 + c.below(200)).sum()) >= 1
+    rows = 1 + c.below(200)
+    assert int(synthetic_counts(found, rows).sum()) == rows
     wanted = found.statistic(c.among(STATISTICS))
     assert wanted.low <= wanted.high
     return [found.law, found.released, found.nearest, outcome_weights(found), wanted]
@@ -57,7 +58,7 @@ def populations(c: Chooser) -> Any:
 
 def plans(c: Chooser) -> Any:
     """Promises, their inverses, and what they rest on."""
-    what = c.below(7)
+    what = c.below(8)
     if what == 0:
         bounds = [c.among([0.0, 0.1, 1.0, c.number(), c.law(4)]) for _ in range(2)]
         return estimation.nearest_law(c.among([c.law(4), [c.number() for _ in range(4)]]), *bounds)
@@ -75,8 +76,13 @@ def plans(c: Chooser) -> Any:
             type(sampler), c.family(), clients=clients, accuracy=accuracy, confidence=_confidence(c)
         )
     lines = estimation.inversion_of(sampler)
-    assert lines.exact or lines.low != lines.high
     law = c.law(min(sampler.family.size, 100))
+    if what == 6 and np.all(sampler.family.contains(law)):
+        p, mu = np.asarray(law, dtype=np.float64), np.broadcast_to(sampler.reference, sampler.family.size)
+        q = np.asarray(sampler.output(p))
+        room = 1e-6 * max(1.0, abs(lines.low.released), abs(lines.high.released))  # what rounding of q is worth
+        assert (lines.least(mu, q) <= p + room).all(), "a member lies above the lower line"
+        assert (lines.most(mu, q) >= p - room).all(), "a member lies below the upper line"
     if what == 5:
         return estimation.exact_variance(sampler, law, c.among([law, [0.0, 1.0], c.number()]))  # type: ignore[arg-type]
     return rehearsed(sampler, law, clients=clients, repetitions=2, seed=c.among([0, c.number()]))
