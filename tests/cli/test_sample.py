@@ -136,6 +136,15 @@ def test_pipes(folder: Path) -> None:
         [*command, "--format", "csv"], input=frame.write_csv().encode(), capture_output=True, check=True
     )
     assert pl.read_csv(io.BytesIO(text.stdout)).height == 300
+    parquet = subprocess.run(
+        [*command, "--format", "parquet"], input=stream.getvalue(), capture_output=True, check=True
+    )
+    for samples in (arrow.stdout, parquet.stdout):  # both carry their agreement through the next pipe
+        estimate = [sys.executable, "-c", "from discreet.cli import main; main()", "estimate", "-", "--json"]
+        told = subprocess.run(estimate, input=samples, capture_output=True, check=True)
+        assert json.loads(told.stdout)["samples"] == 300
+    carried = subprocess.run(estimate, input=text.stdout, capture_output=True, check=False)  # CSV cannot
+    assert b"standard input does not carry the agreement" in carried.stderr
 
 
 @pytest.mark.parametrize(

@@ -492,3 +492,101 @@ def test_a_request_that_does_not_fit_its_agreement_is_refused_with_both_ids() ->
         request.job(pl.Schema({"c": pl.Int64(), "v": pl.Int64()}), untyped=False, where="the table")
     assert agreed.id in str(caught.value)
     assert other.id in str(caught.value)
+
+
+@pytest.mark.parametrize("weight", [None, "whole", "odd"])
+def test_a_heavy_client_is_counted_together_and_releases_the_same(
+    monkeypatch: pytest.MonkeyPatch, weight: str | None
+) -> None:
+    """However its records went through memory and disk, they add up to the same to the last bit, and stand in the same place."""
+    rng = np.random.default_rng(5)
+    number = 60_000
+    heavy = rng.random(number) < 0.9
+    columns = {
+        "client": np.where(heavy, 7, rng.integers(0, 200, number)),
+        "value": rng.integers(0, 40, number),
+        "whole": rng.integers(0, 5, number).astype(float),
+        "odd": rng.random(number) * 2.0 ** rng.integers(-40, 40, number),
+    }
+    frame = pl.DataFrame(columns)
+    request = Request.of(**TERMS, secret=SECRET, weight=weight)
+    whole = pa.Table.from_batches(LocalRelease(source_of(frame), request).batches())
+    combined: list[int] = []
+    combine = Parts._combine
+
+    def noted(parts: Parts) -> None:
+        combined.append(parts._held)
+        combine(parts)
+
+    monkeypatch.setattr(Parts, "_combine", noted)
+    spilling = LocalRelease(source_of(frame.to_arrow().to_reader(max_chunksize=2000)), request)
+    spilling._budget = 300_000
+    assert pa.Table.from_batches(spilling.batches()).equals(whole)
+    assert combined
+
+
+def test_the_place_in_the_output_tells_nobody_who_has_many_rows() -> None:
+    """A part that is too large is split; its clients still come in the order that they have when nothing is."""
+    light = {"client": list(range(300)), "value": [client % 40 for client in range(300)]}
+    many = 30_000
+    heavy = {"client": [*light["client"], *[17] * many], "value": [*light["value"], *(row % 40 for row in range(many))]}
+    orders = []
+    for table, budget in ((light, 10**9), (heavy, 10**9), (heavy, 2_000)):
+        release = LocalRelease(source_of(pa.table(table)), Request.of(**TERMS, secret=SECRET))
+        release._budget = budget
+        orders.append(pa.Table.from_batches(release.batches()).column("client").to_pylist())
+    assert orders[0] == orders[1] == orders[2]
+
+
+def test_values_past_the_ends_are_counted_when_they_go_to_the_nearest_cell() -> None:
+    table = pa.table({"client": [1, 2, 3, 4], "value": [-5.0, 0.5, 9.0, float("inf")]})
+    request = Request.of(
+        client="client", value="value", domain=Cells(0.0, 1.0, 4), epsilon=30.0, other="nearest", secret=SECRET
+    )
+    release = LocalRelease(source_of(table), request)
+    points = by_client(pa.Table.from_batches(release.batches()))
+    assert release.summary.outside == 3
+    assert points[1] <= 0.25
+    assert min(points[3], points[4]) >= 0.75
+
+
+def test_nan_is_called_so() -> None:
+    table = pa.table({"client": [1, 2, 3], "value": [0.5, float("nan"), None]})
+    terms: dict[str, Any] = {"client": "client", "value": "value", "domain": Cells(0.0, 1.0, 4), "epsilon": 1.0}
+    with pytest.raises(DiscreetError, match=r"holds NaN \(1 in 2 rows\)"):
+        sample(table.slice(0, 2), **terms)
+    release = LocalRelease(source_of(table), Request.of(**terms, nulls="drop"))
+    assert pa.Table.from_batches(release.batches()).num_rows == 1
+    assert (release.summary.nulls, release.summary.not_numbers) == (1, 1)
+
+
+@pytest.mark.parametrize("clients", [["a", None], pl.Series(["a", None]), pa.array(["a", None])])
+def test_nobody_on_the_list_of_clients_is_called_null(clients: Any) -> None:
+    """A phantom was released for it."""
+    with pytest.raises(DiscreetError, match="clients holds 1 nulls"):
+        released(pa.table({"client": ["a"], "value": [1]}), clients=clients)
+
+
+SECRETS = ["Anna Rosenberg", "4711"]
+
+
+@pytest.mark.parametrize(
+    ("content", "changes"),
+    [
+        ("client,value\n4711,Anna Rosenberg\n", {}),  # swapped columns
+        ("client,value\nAnna Rosenberg,4711\n", {}),
+        ("client,value\nAnna Rosenberg,4711\n", {"domain": ["red", "green"]}),
+        ("client,value\nAnna Rosenberg,4711\n", {"domain": Cells(0.0, 1.0, 4)}),
+        ("client,value,n\nb,1,Anna Rosenberg\n", {"count": "n"}),
+        ("client,value,n\nb,1,-4711\n", {"weight": "n"}),
+        ('client,value\n"Anna Rosenberg,4711\n', {}),
+        ("client,value\nAnna Rosenberg,1,4711\n", {}),
+        ("client,value\nAnna Rosenberg,1\n", {"clients": ["b"]}),
+    ],
+)
+def test_no_error_shows_a_client_or_what_it_holds(tmp_path: Path, content: str, changes: dict[str, Any]) -> None:
+    (tmp_path / "in.csv").write_text(content)
+    with pytest.raises(DiscreetError) as told:
+        released(str(tmp_path / "in.csv"), **changes)
+    assert not any(secret in str(told.value) for secret in SECRETS)
+    assert "\n" not in str(told.value)

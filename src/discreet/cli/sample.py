@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -234,6 +235,9 @@ def _local(
 ) -> "Summary":
     from discreet.engines.local import sample_file
 
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
+    )  # a core dump is all records
     with _progress(quiet=quiet) as progress:
         return sample_file(
             source,

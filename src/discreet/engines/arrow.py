@@ -31,18 +31,28 @@ _NUMBERS = {
 
 def checked(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The columns of a batch (all, unless named), each checked to its last offset, index and byte of text."""
-    refuse_repeated(batch.schema.names, where)
-    try:
-        batch.validate()
-    except pa.ArrowException:
-        raise _damaged(where, "a batch") from None
+    names_of(batch.schema, where)
     found = batch if columns is None else batch.select(list(columns))
     for name, column in zip(found.schema.names, found.columns, strict=True):
         try:
             column.validate(full=True)
         except (pa.ArrowException, UnicodeDecodeError):
             raise _damaged(where, f"column {name!r}") from None
+    try:
+        batch.validate()
+    except pa.ArrowException:
+        raise _damaged(where, "a batch") from None
     return found
+
+
+def names_of(schema: pa.Schema, where: str) -> list[str]:
+    """The names of the columns, each of which is a text and comes once."""
+    try:
+        names = list(schema.names)
+    except UnicodeDecodeError:
+        raise _damaged(where, "the name of a column") from None
+    refuse_repeated(names, where)
+    return names
 
 
 def refuse_repeated(names: Sequence[str], where: str) -> None:
@@ -56,7 +66,7 @@ def refuse_repeated(names: Sequence[str], where: str) -> None:
 
 def schema_of(schema: pa.Schema, where: str) -> pl.Schema:
     """The columns as polars will see them; those that no engine reads are of type Unknown."""
-    refuse_repeated(schema.names, where)
+    names_of(schema, where)
     return pl.Schema({field.name: _polars_type(field.type) for field in schema})
 
 

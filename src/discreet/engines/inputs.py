@@ -57,7 +57,9 @@ def _of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
     try:
         table.validate()  # its columns are of one length, or cutting it into batches would read past them
     except pa.ArrowException:
-        raise DiscreetError("the table is damaged: its columns are not of one length; make it again") from None
+        raise DiscreetError(
+            "the table is damaged: its columns are not of one length, or point outside; make it again"
+        ) from None
     yield from table.to_batches()
 
 

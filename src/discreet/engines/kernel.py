@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.arrow import checked, is_text
+from discreet.engines.arrow import checked, is_text, names_of
 from discreet.engines.buffers import as_array, as_column, column_of
 from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
@@ -66,13 +66,12 @@ class Kernel:
         self._key: RunKey = job.key
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = names_of(batch.schema, "the batch")
         for name in ("client", "outcomes"):
-            if name not in batch.schema.names:
-                raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
-        batch = checked(
-            batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in batch.schema.names]
-        )
-        counts = batch.column("counts") if "counts" in batch.schema.names else None
+            if name not in names:
+                raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(names)}")
+        batch = checked(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
+        counts = batch.column("counts") if "counts" in names else None
         weighted = self._columns.weight is not None
         clients = clients_of(batch.column("client"), batch.column("outcomes"), counts, weighted=weighted)
         if clients.weights.size and self._columns.count is not None:

@@ -22,7 +22,7 @@ from discreet.engines.inputs import client_list, reads, source_of, standard_inpu
 from discreet.engines.jobs import Job, Request
 from discreet.engines.marks import LISTED, Tally
 from discreet.engines.outputs import EXISTS, format_of, writer_to
-from discreet.engines.sources import METADATA, ROOM, Source
+from discreet.engines.sources import METADATA, Source
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
 from discreet.ledger import PopulationLedger
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _LEAST_MEMORY = 1_000_000
+_LEAST_ROOM = 1 << 23  # bytes to unpack at a time
 
 
 class Progress(Protocol):
@@ -100,7 +101,7 @@ class LocalRelease:
         if isinstance(clients, Path):
             clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
         self._clients: pa.Array | None = clients
-        room = max(ROOM, self._budget // 16)
+        room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._frames = source.frames(self.job.prepared, self.job.columns.names, room=room)
         from discreet.engines.kernel import Kernel, tables_for

@@ -29,6 +29,7 @@ _DEEPEST = 4  # splits of splits: past that a single client is larger than memor
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 _ONE_CLIENT = 1 << 28  # bytes that the values of one client may take, if the budget is smaller
 _EXACT = 2.0**53  # below this, whole numbers add up without rounding
+_HALF = 26  # bits
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
 
 
@@ -98,16 +99,25 @@ class Records(NamedTuple):
 
     @property
     def combined(self) -> "Records":
-        """Equal records of a client counted together, if their counts are whole numbers: other weights are never added up here."""
+        """Equal records of a client counted together, without rounding: what they add up to stays the same to the last bit."""
         counts = self.counts if self.counts.size else _ones(self)
-        if not ((counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT):
+        frame = pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes})
+        if (counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT:
+            return _records(frame.with_columns(count=counts).group_by("client", "outcome").agg(pl.col("count").sum()))
+        if counts.dtype != np.float64 or counts.size >= 1 << _HALF:
             return self
-        frame = pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
-        found = frame.group_by("client", "outcome").agg(pl.col("count").sum())
-        integers, ends, text = client_arrays(found["client"].to_arrow())
-        if ends.size:
-            ends, text = ends - ends[0], text[ends[0] : ends[-1]]
-        return Records(integers, ends, text, found["outcome"].to_numpy(), found["count"].to_numpy())
+        # weights of one power of two add up as whole numbers of 53 bits, in two halves that leave room for all of them
+        digits, powers = np.frexp(counts)
+        whole = (digits * _EXACT).astype(np.int64)
+        halves = {"high": whole >> _HALF, "low": whole & ((1 << _HALF) - 1)}
+        sums = (
+            frame.with_columns(power=powers, **halves).group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
+        )
+        parts = []
+        for half, shift in (("high", _HALF - 53), ("low", -53)):
+            weights = np.ldexp(sums[half].to_numpy().astype(np.float64), sums["power"].to_numpy() + shift)
+            parts.append(sums.select("client", "outcome").with_columns(count=weights))
+        return _records(pl.concat(parts))
 
     @property
     def names(self) -> pa.Array:
@@ -283,6 +293,14 @@ class Parts:
 def _ones(records: Records) -> NDArray[np.int64]:
     """The counts of records that have none."""
     return np.ones(records.outcomes.size, dtype=np.int64)
+
+
+def _records(frame: pl.DataFrame) -> Records:
+    """Rows of (client, outcome, count)."""
+    integers, ends, text = client_arrays(frame["client"].to_arrow())
+    if ends.size:
+        ends, text = ends - ends[0], text[ends[0] : ends[-1]]
+    return Records(integers, ends, text, frame["outcome"].to_numpy(), frame["count"].to_numpy())
 
 
 def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:

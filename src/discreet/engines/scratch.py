@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ class Scratch:
         sweep(self._folder)
         self._file = _nameless(self._folder)
         self._end = 0
+        weakref.finalize(self, self._file.close)
 
     def write(self, arrays: Sequence[NDArray[Any]]) -> Block:
         """Put arrays at the end."""
@@ -76,9 +78,6 @@ class Scratch:
 
     def close(self) -> None:
         self._file.close()
-
-    def __del__(self) -> None:
-        self.close()
 
 
 @contextmanager

@@ -105,7 +105,7 @@ class Parquet(Scanned):
         with reader_errors(name):
             frame = pl.scan_parquet(list(paths), glob=False)
         super().__init__(name, frame, rows=rows)
-        self.agreement = carried(name, (file.schema.metadata for file in self._files))
+        self.agreement = carried(name, (file.metadata for file in self._files))
 
     def frames(
         self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
@@ -115,7 +115,7 @@ class Parquet(Scanned):
         if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= room:
             return super().frames(prepare, columns)
         for chunk in (chunk for chunks in sizes for chunk in chunks):
-            if chunk.nested and chunk.unpacked > room:
+            if chunk.nested and chunk.unpacked > max(room, ROOM):
                 raise DiscreetError(
                     f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked:,} bytes of lists; write the "
                     "file with smaller row groups, or give more memory"
