@@ -73,11 +73,11 @@ def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path
     del table
     assert (tmp_path / "in.parquet").stat().st_size < 500_000
     program = f"""
-        import resource
         from discreet.engines import Request, sample_file
+        from tests.fuzz.mutants import most_resident
         request = Request.of(client="client", value="value", domain=40, epsilon=1.0)
         found = sample_file({str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r}, request, memory=50_000_000)
-        print(found.rows, found.clients, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        print(found.rows, found.clients, most_resident() // 1024)
     """
     told = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
     many, clients, megabytes = map(int, told.stdout.split())
