@@ -27,6 +27,7 @@ from discreet.design.floors import Floors
 from discreet.errors import DiscreetError
 
 _UNIT = 2.0**-53
+PART = 1 << 20  # entries that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +46,31 @@ class Certificate:
     def lower_bound(self) -> float:
         """A float that is at most the exact bound."""
         examples, growth = self.examples, _float_above(self.floors.growth)
-        client, weight = examples.client, examples.weight
-        held = _priced(self.intercept, self.multiplier[client], growth)
-        rest = _priced(np.full(len(examples), self.at_zero), self.multiplier, growth)
-        terms = examples.mass.size + len(examples)
-        unseen = _low(np.sum(weight * rest), np.sum(weight * np.abs(rest)), terms)
-        price = examples.by_outcome(weight[client] * (held - rest[client]))
-        size = examples.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
-        seen = _low(price, size, terms) + unseen
-        seen -= 2.0 * _UNIT * np.abs(seen)
-        hidden = examples.size - examples.seen.size
-        spread = min(float(seen.min()), float(unseen)) if hidden else float(seen.min())
-        everywhere = _low(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), seen.size)
-        gained = weight[client] * examples.mass * self.slope
-        paid = weight * self.multiplier
-        fixed = _low(gained.sum() - paid.sum(), np.abs(gained).sum() + np.abs(paid).sum(), terms)
-        bound = (
-            self.floors.least(Fraction(spread), Fraction(float(everywhere)))
-            + Fraction(float(fixed))
-            + Fraction(self.constant)
-        )
-        return _float_below(bound)
+        terms = examples.mass.size + 2 * len(examples)
+        kinds = examples.seen.size
+        price, price_size = np.zeros(kinds), np.zeros(kinds)
+        idle, idle_size, gain, gain_size = (0.0,) * 4
+        for rows, part in zip(examples.rows(PART), examples.parts(PART), strict=True):
+            entries, multiplier = examples.entries(rows), self.multiplier[rows]
+            client, weight = part.client, part.weight
+            held = _priced(self.intercept[entries], multiplier[client], growth)
+            rest = _priced(np.full(len(part), self.at_zero), multiplier, growth)
+            price += part.by_outcome(weight[client] * (held - rest[client]))
+            price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
+            idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
+            gained, paid = weight[client] * part.mass * self.slope[entries], weight * multiplier
+            gain, gain_size = (
+                gain + float(gained.sum() - paid.sum()),
+                gain_size + float(np.abs(gained).sum() + np.abs(paid).sum()),
+            )
+        unseen = float(_low(idle, idle_size, terms))
+        seen = _low(price, price_size, terms) + unseen
+        seen -= 2.0 * _UNIT * (np.abs(seen) + abs(unseen))
+        hidden = examples.size - kinds
+        spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
+        everywhere = _low(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
+        bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
+        return _float_below(bound + Fraction(float(_low(gain, gain_size, terms))) + Fraction(self.constant))
 
     def exact(self) -> Fraction:
         """The bound in rationals. It looks at every entry in turn: for checking, not for large examples."""

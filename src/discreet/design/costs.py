@@ -17,12 +17,14 @@ Booleans = NDArray[np.bool_]
 
 @dataclass(eq=False)
 class Pair:
-    """A slack s > 0 and its multiplier z > 0, whose product is led to a target, and the Newton step of both."""
+    """A slack s > 0 and its multiplier z > 0, whose product is led to a target, and the Newton step ds of the slack.
+
+    The multiplier's step follows from the slack's and is not kept: examples may be many.
+    """
 
     s: Floats
     z: Floats
     ds: Floats = field(default_factory=lambda: np.zeros(0))
-    dz: Floats = field(default_factory=lambda: np.zeros(0))
     aim: Floats | float = 0.0  # the target divided by s
 
     def predict(self) -> None:
@@ -37,19 +39,25 @@ class Pair:
     def stiffness(self) -> Floats:
         return self.z / self.s
 
+    @property
+    def dz(self) -> Floats:
+        """The multiplier's step."""
+        return self.aim - self.z - self.stiffness * self.ds
+
     def follow(self, ds: Floats) -> tuple[float, float]:
         """Take the slack's step; return how far slack and multiplier may go before they vanish."""
         self.ds = ds
-        self.dz = self.aim - self.z - self.stiffness * ds
-        return _limit(self.s, self.ds), _limit(self.z, self.dz)
+        return _limit(self.s, ds), _limit(self.z, self.dz)
 
     def products(self, primal: float = 0.0, dual: float = 0.0) -> Floats:
         """s z after steps of these lengths."""
         return (self.s + primal * self.ds) * (self.z + dual * self.dz) if primal or dual else self.s * self.z
 
     def move(self, primal: float, dual: float) -> None:
-        self.s += primal * self.ds
+        """Go so far, and forget the step."""
         self.z += dual * self.dz
+        self.s += primal * self.ds
+        self.ds, self.aim = np.zeros(0), 0.0
 
 
 def _limit(value: Floats, step: Floats) -> float:

@@ -5,8 +5,10 @@ number on all of them: they need no variables. Below, `outcome` numbers the K ou
 numbers in the domain.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,23 @@ class Examples:
         """Sums of entries over each seen outcome (K,)."""
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
 
+    def rows(self, entries: int) -> list[slice]:
+        """Slices of clients with about so many entries each."""
+        cuts = np.searchsorted(self.starts, np.arange(entries, self.mass.size, entries))
+        return [slice(a, b) for a, b in pairwise(np.unique([0, *cuts, len(self)]).tolist())]
+
+    def entries(self, rows: slice) -> slice:
+        """The entries of a slice of clients."""
+        ends = self.starts[rows.stop] if rows.stop < len(self) else self.mass.size
+        return slice(int(self.starts[rows.start]), int(ends))
+
+    def parts(self, entries: int = 1 << 20) -> "Iterator[Examples]":
+        """The same clients, some at a time."""
+        for rows in self.rows(entries):
+            held = self.entries(rows)
+            starts = self.starts[rows] - held.start
+            yield Examples(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
+
     def dense(self) -> Floats:
         """The laws (n, size)."""
         laws = np.zeros((len(self), self.size))
@@ -80,9 +99,11 @@ def as_examples(clients: Any, weights: ArrayLike | None, size: int) -> Examples:
     if not counted.all():
         entries = np.repeat(counted, counts)
         outcome, mass, counts, weight = outcome[entries], mass[entries], counts[counted], weight[counted]
-    seen, places = np.unique(outcome, return_inverse=True)
+    occurs = np.zeros(size, dtype=bool)
+    occurs[outcome] = True
+    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     begin = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    return Examples(size, begin, places.astype(np.int32), mass, weight, seen.astype(np.int64))
+    return Examples(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
 
 
 def _dense_entries(clients: Any, size: int) -> tuple[Integers, Integers, Floats]:

@@ -51,6 +51,9 @@ def outputs(examples: Examples, floor: Floats, total: float, ratio: float) -> tu
 
 def divergences(examples: Examples, f: FDivergence, floor: Floats, total: float, ratio: float) -> Floats:
     """F(P_j; m) of every client (n,)."""
-    q, rest = outputs(examples, floor, total, ratio)
-    held = examples.by_client(np.asarray(f.perspective(examples.mass, q)))
-    return np.asarray(held + f.perspective(np.zeros(len(rest)), rest))
+    found = []
+    for part in examples.parts():
+        q, rest = outputs(part, floor, total, ratio)
+        held = part.by_client(np.asarray(f.perspective(part.mass, q)))
+        found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
+    return np.concatenate(found)

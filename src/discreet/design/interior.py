@@ -15,21 +15,25 @@ one number, and leaves the system of `discreet.design.normal`. Nothing here is t
 
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
 from discreet.design.costs import Cost, Pair
 from discreet.design.examples import Examples, Floats, Integers
 from discreet.design.normal import Factored, NormalMatrix
+from discreet.projection.threads import available
 
 _BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
 _FIRST_MU = 30.0  # times the average product of slack and gradient at the start
+_WORTH_SHARING = 4  # blocks, below which starting threads costs more than they save
 _LONGEST = 0.999
 _SHORTEST = 0.9
 
 CostOf = Callable[[Floats, Floats, float], Cost]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,12 @@ class Block:
     def __init__(
         self, examples: Examples, rows: slice, floor: Floats, total: float, growth: float, slope: float
     ) -> None:
-        first, last = examples.starts[rows.start], np.append(examples.starts, examples.mass.size)[rows.stop]
-        self.rows, self.entries = rows, slice(int(first), int(last))
+        self.rows, self.entries = rows, examples.entries(rows)
         self.p, self.outcome = examples.mass[self.entries], examples.outcome[self.entries]
-        self.starts: Integers = examples.starts[rows] - first
-        self.client = examples.client[self.entries] - rows.start
+        self.starts: Integers = examples.starts[rows] - self.entries.start
+        self.client = np.repeat(np.arange(len(self.starts), dtype=np.int32), examples.held[rows])
         self.weight = examples.weight[rows]
-        self.entry_weight = self.weight[self.client]
+        self._weight_of_all, self._alike = float(self.weight[0]), bool((self.weight == self.weight[0]).all())
         self.open = np.flatnonzero(examples.held[rows] < examples.size)
         self.growth = growth  # E - 1
         held = floor[self.outcome]
@@ -69,12 +72,21 @@ class Block:
             pair.z = mu / pair.s
 
     @property
-    def pairs(self) -> Iterator[tuple[Pair, Floats]]:
+    def entry_weight(self) -> Floats | float:
+        """The weight of every entry's client; one number where clients count alike."""
+        return self._weight_of_all if self._alike else self.weight[self.client]
+
+    @property
+    def beta(self) -> Floats:
+        return self.coupling - self.widened(self.rest_coupling)[self.client]
+
+    @property
+    def pairs(self) -> Iterator[tuple[Pair, Floats | float]]:
         """Every pair with the weights of its members."""
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
-            yield pair, self.weight[self.open]
+            yield pair, self._weight_of_all if self._alike else self.weight[self.open]
 
     def by_client(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))
@@ -101,8 +113,7 @@ class Block:
         diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self.inverse
         rest = self.widened(growth**2 * rest_low * rest_high * self.rest_inverse)
         self.looseness = self.by_client(self.inverse) + self.widened(self.rest_inverse)
-        coupling = self.widened(self.rest_coupling)
-        self.alpha, self.beta = 1.0 - coupling, self.coupling - coupling[self.client]
+        self.alpha = 1.0 - self.widened(self.rest_coupling)
         self.residual = self.by_client(self.low.s) + self.widened(self.rest_low.s) + total - 1.0
         weight = self.weight
         matrix.add(
@@ -145,6 +156,11 @@ class Block:
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
+    def aim(self, aim: Callable[[Pair], None]) -> None:
+        """Tell every pair where its product should go."""
+        for pair, _ in self.pairs:
+            aim(pair)
+
     def move(self, primal: float, dual: float) -> None:
         for pair, _ in self.pairs:
             pair.move(primal, dual)
@@ -170,17 +186,14 @@ class InteriorPoint:
         y = promise.least + min(max((usual / self.size - promise.least) / 2.0, room / 10.0), room / 2.0)
         low = max(0.0, least_total - self.size * y)
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
-        average = examples.by_outcome(examples.mass * examples.weight[examples.client])
+        average = np.sum([part.by_outcome(part.mass * part.weight[part.client]) for part in examples.parts()], axis=0)
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (average / average.sum() + 1.0 / self.seen) / 2.0
         self.y, self.v = y, v
         self.bounds = Pair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
         self.cap = Pair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
-        self.blocks = [
-            Block(examples, rows, self.floor, self.total, growth, slope)
-            for rows in _rows(examples.starts, examples.mass.size)
-        ]
+        self.blocks = [Block(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(_BLOCK)]
         mu = self._first_mu(cost)
         for block in self.blocks:
             block.start(self.floor, mu, cost)
@@ -200,7 +213,8 @@ class InteriorPoint:
 
     @property
     def value(self) -> float:
-        return sum(block.value(self.floor, self.total) for block in self.blocks)
+        floor, total = self.floor, self.total
+        return sum(self._each(lambda block: block.value(floor, total)))
 
     @property
     def gap(self) -> float:
@@ -209,33 +223,28 @@ class InteriorPoint:
 
     def step(self, value: float) -> None:
         """One predictor and corrector step from where the value is this."""
-        matrix = NormalMatrix(self.size, self.seen)
-        for block in self.blocks:
-            block.add_to(matrix, self.floor, self.total)
+        matrix, floor, total = NormalMatrix(self.size, self.seen), self.floor, self.total
+        self._each(lambda block: block.add_to(matrix, floor, total))
         factored = matrix.factored(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
-        for pair, _ in self._pairs():
-            pair.predict()
+        self._aim(lambda pair: pair.predict())
         primal, dual = (min(1.0, length) for length in self._follow(factored))
         predicted = self._summed(lambda pair: pair.products(primal, dual))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
-        for pair, _ in self._pairs():
-            pair.correct(mu, 2.0 * average)
+        self._aim(lambda pair: pair.correct(mu, 2.0 * average))
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
         primal, dual = (min(1.0, part * length) for length in self._follow(factored))
         self.v += primal * self.bounds.ds[:-1]
         self.y += primal * float(self.bounds.ds[-1])
         for pair in (self.bounds, self.cap):
             pair.move(primal, dual)
-        for block in self.blocks:
-            block.move(primal, dual)
+        self._each(lambda block: block.move(primal, dual))
 
     def _follow(self, factored: Factored) -> tuple[float, float]:
         right = np.append(np.zeros(self.seen), 0.0)
         whole = 0.0
-        for block in self.blocks:
-            of_outcome, of_total = block.right_side(self.seen)
+        for of_outcome, of_total in self._each(lambda block: block.right_side(self.seen)):
             right[:-1] += of_outcome
             right[-1] += of_outcome.sum()
             whole += of_total
@@ -244,7 +253,7 @@ class InteriorPoint:
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
         limits = [self.bounds.follow(found), self.cap.follow(-np.array([float(self._cap @ found)]))]
-        limits += [block.follow(step, total_step) for block in self.blocks]
+        limits += self._each(lambda block: block.follow(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def _first_mu(self, cost: CostOf) -> float:
@@ -256,22 +265,24 @@ class InteriorPoint:
             found.look(q)
             slack = np.abs(found.multiplier() + block.multiplier[block.client])
             products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))
-            entries += float(np.sum(block.entry_weight))
+            entries += float(np.sum(block.entry_weight * np.ones_like(slack)))
             value += abs(float(np.sum(block.entry_weight * found.value(q))))
         return max(_FIRST_MU * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
 
-    def _pairs(self) -> Iterator[tuple[Pair, Floats | float]]:
-        yield self.bounds, 1.0
-        yield self.cap, 1.0
-        for block in self.blocks:
-            yield from block.pairs
+    def _aim(self, aim: Callable[[Pair], None]) -> None:
+        for pair in (self.bounds, self.cap):
+            aim(pair)
+        self._each(lambda block: block.aim(aim))
 
     def _summed(self, values: Callable[[Pair], Floats]) -> float:
-        return float(sum(np.sum(weight * values(pair)) for pair, weight in self._pairs()))
+        own = sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
+        return own + sum(
+            self._each(lambda block: sum(float(np.sum(weight * values(pair))) for pair, weight in block.pairs))
+        )
 
-
-def _rows(starts: Integers, entries: int) -> list[slice]:
-    """Slices of clients with about `_BLOCK` entries each."""
-    cuts = np.searchsorted(starts, np.arange(_BLOCK, entries, _BLOCK))
-    places = np.unique(np.concatenate([[0], cuts, [starts.size]]))
-    return [slice(a, b) for a, b in pairwise(places.tolist())]
+    def _each(self, work: Callable[[Block], Result]) -> list[Result]:
+        """The work on every block, in order; shared out among threads where there are several."""
+        if len(self.blocks) < _WORTH_SHARING or available() == 1:
+            return [work(block) for block in self.blocks]
+        with ThreadPoolExecutor(available()) as pool:
+            return list(pool.map(work, self.blocks))

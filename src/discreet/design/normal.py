@@ -5,6 +5,7 @@ rest_j (o - 1_j)^2 and a diagonal. The squares of 1_j and b_j are summed entry b
 numbers of held outcomes.
 """
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ class NormalMatrix:
 
     def __init__(self, size: int, seen: int) -> None:
         self.total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
-        self._squares = np.zeros((seen, seen))
+        self._free = threading.Lock()
+        self._spare: list[Floats] = []  # sums of squares, as many as threads were at work at once
         self._diagonal = np.zeros(seen)
         self._cross = np.zeros(seen)
         self._both = 0.0
@@ -38,19 +40,28 @@ class NormalMatrix:
         alpha: Floats,
         beta: Floats,
     ) -> None:
-        """One block of clients: `diagonal` and `beta` for each entry, the others for each client."""
+        """One block of clients: `diagonal` and `beta` for each entry, the others for each client. Blocks may come from several threads."""
         seen = self._diagonal.size
         counts = np.diff(np.append(starts, outcome.size))
-        of_client = np.repeat(np.arange(starts.size), counts)
-        self._diagonal += np.bincount(outcome, weights=diagonal, minlength=seen)
-        self._both += float(np.sum(rest + rank * alpha**2))
-        self._cross += np.bincount(outcome, weights=rest[of_client] + (rank * alpha)[of_client] * beta, minlength=seen)
-        _add_squares(self._squares, starts, outcome, rest, rank, beta)
+        on_outcomes = np.bincount(outcome, weights=diagonal, minlength=seen)
+        crossed = np.repeat(rest, counts) + np.repeat(rank * alpha, counts) * beta
+        cross = np.bincount(outcome, weights=crossed, minlength=seen)
+        with self._free:
+            squares = self._spare.pop() if self._spare else np.zeros((seen, seen))
+        _add_squares(squares, starts, outcome, rest, rank, beta)
+        with self._free:
+            self._spare.append(squares)
+            self._diagonal += on_outcomes
+            self._both += float(np.sum(rest + rank * alpha**2))
+            self._cross += cross
 
     def factored(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "Factored":
         """With the stiffness of the bounds of (v, y), and of the bound on the functional `cap`."""
         seen = self._diagonal.size
-        squares = np.tril(self._squares) + np.tril(self._squares, -1).T
+        summed = self._spare[0]
+        for more in self._spare[1:]:
+            summed += more
+        squares = np.tril(summed) + np.tril(summed, -1).T
         squares[np.arange(seen), np.arange(seen)] += self._diagonal
         whole = np.empty((seen + 1, seen + 1))
         whole[:seen, :seen] = squares

@@ -2,8 +2,9 @@
 
 For each set, epsilon and split: the mean divergences of Q*, the linear mechanism, the mollifier, the best uniform floor (its
 spread tuned on the examples) and the design over the clients that were not used; and the certified floor, below which no sampler
-whatever could go, had it been made for those very clients. How much the k point masses count among the examples (nothing, 1e-4,
-1e-3 in all), or that Q* had better stay, is decided by cross-validation on the examples alone.
+whatever could go, had it been made for those very clients. How much the k point masses count among the examples (nothing to 3e-3 in
+all), or that Q* had better stay, is decided by cross-validation on the examples alone: the most cautious choice that is not
+worse than the best by more than one standard error of the difference.
 """
 
 import math
@@ -26,7 +27,7 @@ from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
 
-OTHERS = (0.0, 1e-4, 1e-3)  # what the point masses may count
+OTHERS = (0.0, 1e-4, 3e-4, 1e-3, 3e-3)  # what the point masses may count
 FOLDS = 3
 SPREADS = 25
 
@@ -49,14 +50,16 @@ def designed(examples: Floats, epsilon: float, keep: float, others: float) -> De
 def chosen(examples: Floats, epsilon: float, keep: float) -> tuple[float | None, Sampler]:
     """What the point masses should count, or None for Q*, judged by examples that were held back; and that sampler."""
     optimal = OptimalSampler(Simplex(examples.shape[1]), epsilon=epsilon)
-    scores: dict[float | None, float] = dict.fromkeys((*OTHERS, None), 0.0)
+    scores = {others: np.zeros(len(examples)) for others in (*OTHERS, None)}  # from bold to cautious
     for held in np.array_split(np.random.default_rng(0).permutation(len(examples)), FOLDS):
         rest = np.delete(examples, held, axis=0)
         for others in scores:
             sampler = optimal if others is None else designed(rest, epsilon, keep, others).sampler
-            scores[others] += means(examples[held], sampler)["kl"] * len(held)
-    best = min(scores, key=lambda others: scores[others])
-    return best, optimal if best is None else designed(examples, epsilon, keep, best).sampler
+            scores[others][held] = divergence("kl")(examples[held], sampler.output(examples[held]))
+    best = min(scores.values(), key=lambda score: float(score.mean()))
+    worse = {others: score - best for others, score in scores.items()}
+    near = [others for others, more in worse.items() if more.mean() <= more.std() / math.sqrt(len(examples))]
+    return near[-1], optimal if near[-1] is None else designed(examples, epsilon, keep, near[-1]).sampler
 
 
 def best_uniform(examples: Floats, epsilon: float) -> Sampler:
