@@ -19,6 +19,7 @@ import discreet as dc
 from discreet.engines import Cells, read_secret, sample
 from discreet.engines.inputs import file_source
 from discreet.errors import DiscreetError
+from discreet.ledger.rounds import forget_held
 from tests.engines.tables import SECRET, by_client, rows
 
 pytestmark = [
@@ -100,6 +101,29 @@ def _failing_once(folder: Path) -> Callable[[Any], Any]:
     return failing
 
 
+def check_a_source_that_changes_is_not_drawn_again(spark: Any, tmp_path: Path) -> None:
+    """Under a secret, what is done with a released frame later reads the samples that were kept; and changed data are refused."""
+    from discreet.engines import spark as engine
+
+    path = str(tmp_path / "in.parquet")
+    terms = {**TERMS, "rounds": 2}
+    frame = pl.DataFrame(rows(clients=200, number=2000))
+    for folder in (None, str(tmp_path / "checkpoints")):
+        forget_held()
+        frame.write_parquet(path)
+        if folder is not None:
+            spark.sparkContext.setCheckpointDir(folder)
+        released = engine.sample(spark.read.parquet(path), **terms)
+        before = collected(released)
+        assert before == by_client(sample(frame, **terms))
+        frame.with_columns(value=pl.lit(0)).write_parquet(path)
+        spark.catalog.clearCache()
+        assert collected(released) == before
+        with pytest.raises(DiscreetError, match=r"was released on other data in column 'value'.*round=2 \(--round 2\)"):
+            engine.sample(spark.read.parquet(path), **terms)
+        assert collected(engine.sample(spark.read.parquet(path), **terms, round=2)).keys() == before.keys()
+
+
 def check_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
     """The check above can fail: without a secret, two calls are two releases."""
     from discreet.engines import spark as engine
@@ -147,7 +171,7 @@ def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
         ({"count": "n", "mechanism": "linear"}, {}),
         ({"domain": 20, "other": 7, "weight": "n"}, {}),
         ({"value": "level", "domain": Cells(0.0, 4.0, 16)}, {}),
-        ({}, {"clients": True}),
+        ({"purpose": "with a list"}, {"clients": True}),
         ({"count": "n", "rounds": 2, "round": 2}, {"clients": True}),
     ]
     for terms, extra in cases:
@@ -276,8 +300,15 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
         assert dc.Agreement.from_json(carried).id == agreed.id
     assert pl.read_parquet("b.parquet/*.parquet")["agreement"].unique().to_list() == [agreed.id]
     named: dict[str, Any] = {"client": "client", "value": "value", "secret": read_secret("s"), "agreement": agreed}
-    by_agreement = collected(spark_sample(spark.read.parquet(str(tmp_path / "in.parquet")), **named))
-    assert by_agreement.items() <= dict(a.iter_rows()).items()
+    data = spark.read.parquet(str(tmp_path / "in.parquet"))
+    everybody = spark.createDataFrame([(str(client),) for client in range(70)], ["client"])
+    assert collected(spark_sample(data, **named, clients=everybody)) == dict(a.iter_rows())
+    with pytest.raises(DiscreetError, match="was released on other data in column 'value'"):
+        spark_sample(data, **named)
+    frame.with_columns(value=pl.lit(0)).write_parquet("changed.parquet")
+    changed = CliRunner().invoke(app, ["sample", "changed.parquet", "-o", "e.parquet", "--engine", "spark", *base])
+    assert "was released on other data" in changed.stderr
+    assert not Path("e.parquet").exists()
     other = ["--epsilon", "2", "--write-agreement", "agreement.json", "--engine", "spark"]
     refused = CliRunner().invoke(app, ["sample", "in.parquet", "-o", "d.parquet", *base, *other])
     assert f"holds agreement {agreed.id}" in refused.stderr
@@ -288,9 +319,13 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
 def test_spark(spark: Any, tmp_path: Path) -> None:
     """All of the above."""
     check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))
+    check_a_source_that_changes_is_not_drawn_again(spark, made(tmp_path / "changes"))
+    forget_held()  # each check stands for a process of its own
     check_a_fresh_draw_each_time_would_be_noticed(spark)
     check_every_option_gives_what_one_machine_gives(spark)
+    forget_held()
     check_sums_over_other_partitions_are_the_same_law(spark)
+    forget_held()
     with pytest.MonkeyPatch.context() as patch:
         check_many_small_batches_cut_clients_in_two(spark, patch)
     with pytest.MonkeyPatch.context() as patch:

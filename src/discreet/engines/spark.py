@@ -6,12 +6,17 @@ recomputed by a second action gives the same sample again. (A fresh draw each ti
 Rows are first gathered by client within each input partition, as a combiner does, so that the shuffle moves one row for each
 client and partition; it then sorts by client, by Spark's own means, which spill to disk. The executors are given the key of
 this run, never the secret it comes from.
+
+Under a secret a round is released on one input (`discreet.ledger.rounds`), and a lazy frame could be computed again after its
+source has changed. So the samples are then computed at once and kept (a checkpoint), their input's digest with them, and the
+round is noted or refused before the caller has them; whatever is done with them later reads what was kept.
 """
 
 import os
 import re
 import secrets
 import shutil
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -36,7 +41,8 @@ from discreet.engines.outputs import format_of
 from discreet.engines.parts import Group, Parts, Records, grouped
 from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError, need_extra
-from discreet.release.keyed import Secret
+from discreet.ledger.rounds import Rounds
+from discreet.release.keyed import DIGEST_WORDS, InputDigest, Secret
 
 try:
     from pyspark.errors import PySparkException
@@ -50,6 +56,7 @@ Batches = Iterator[pa.RecordBatch]
 
 _READ_AT_ONCE = 1 << 18  # rows
 _COMBINED = 1 << 23  # rows that a task gathers by client before it passes them on
+_WORDS = f"<{DIGEST_WORDS}Q"
 _DRAWN_AT_ONCE = 1 << 16  # combined rows that a task groups and draws at a time
 
 
@@ -75,15 +82,20 @@ def sample(
 ) -> DataFrame:
     """One private sample for each client of a Spark data frame, as a data frame (client, sample, agreement).
 
-    The arguments are those of `discreet.engines.sample`; `clients` is a data frame with the client column. Without a secret,
-    the key is drawn when this function is called: actions on the frame it returns agree, another call is another release.
+    The arguments are those of `discreet.engines.sample`; `clients` is a data frame with the client column. With a secret, the
+    samples are computed when this function is called, and kept: in the session's checkpoint folder if it has one, else on the
+    executors. Without one, the frame is lazy, and the key is drawn when this function is called: actions on the frame agree
+    as long as its source does not change, another call is another release.
     """
     request = Request.of(
         client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
         mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose, agreement=agreement,
     )  # fmt: skip
     job = request.job(_polars_schema(frame), untyped=False, where="the data frame")
-    return _released(frame, job, clients, drop_client=drop_client, tallies=None)
+    try:
+        return _released(frame, job, clients, request, drop_client=drop_client, tallies=None)
+    except PySparkException as error:
+        raise DiscreetError(_told(error)) from None
 
 
 def sample_files(
@@ -122,7 +134,7 @@ def sample_files(
         listed = None if clients is None else _client_frame(session, _located(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(5)]  # a task that is run twice counts twice
-        released = _released(frame, job, listed, drop_client=drop_client, tallies=tallies)
+        released = _released(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
         _write(released, output, kind, job.agreement)
         if agreement_file is not None:
             job.agreement.write(agreement_file)
@@ -143,8 +155,16 @@ def sample_files(
 
 
 def _released(
-    frame: DataFrame, job: Job, clients: DataFrame | None, *, drop_client: bool, tallies: list[Any] | None
+    frame: DataFrame,
+    job: Job,
+    clients: DataFrame | None,
+    request: Request,
+    *,
+    drop_client: bool,
+    tallies: list[Any] | None,
 ) -> DataFrame:
+    if request.secret is not None:
+        Rounds(request.secret).check_without_ledger()
     columns = [name for name in (job.columns.client, job.columns.value, job.columns.counts) if name is not None]
     names = T.LongType() if job.integer_clients else T.StringType()
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
@@ -160,10 +180,25 @@ def _released(
         .sortWithinPartitions("client")
         .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
     )
+    if request.secret is not None:
+        drawn = (
+            drawn.localCheckpoint()
+            if frame.sparkSession.sparkContext.getCheckpointDir() is None
+            else drawn.checkpoint()
+        )
+        digest = _digest(drawn).sealed(job.key)
+        Rounds(request.secret).note(job.agreement, job.columns.question, request.round_number, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select("sample", agreement)
     return drawn.select("client", "sample", agreement)
+
+
+def _digest(drawn: DataFrame) -> InputDigest:
+    """The digest of all that was drawn for: the sum of those of its batches, which stand in the first row of each."""
+    found = drawn.select("digest").where(F.col("digest").isNotNull()).collect()
+    words = (struct.unpack(_WORDS, bytes(row["digest"])) for row in found)
+    return sum((InputDigest((a, b, c, d)) for a, b, c, d in words), InputDigest())
 
 
 def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
@@ -291,8 +326,9 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
             found.column("sample"),
             found.column("agreement").cast(pa.string()),
             pa.array(drawn.order.view(np.int64)),
+            pa.array([struct.pack(_WORDS, *drawn.digest.words)] + [None] * (len(group.names) - 1), pa.binary()),
         ],
-        names=["client", "sample", "agreement", "order"],
+        names=["client", "sample", "agreement", "order", "digest"],
     )
 
 
@@ -304,6 +340,7 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
             T.StructField("sample", samples[job.domain.sample_type]),
             T.StructField("agreement", T.StringType()),
             T.StructField("order", T.LongType()),
+            T.StructField("digest", T.BinaryType()),
         ]
     )
 
