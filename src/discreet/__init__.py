@@ -11,6 +11,7 @@ from discreet.divergences import FDivergence, divergence
 from discreet.errors import (
     DiscreetError,
     ImpossibleError,
+    LargeEpsilonWarning,
     MissingExtraError,
     NotPrivateWarning,
     OutsideFamilyError,
@@ -59,6 +60,7 @@ __all__ = [
     "ImpossibleError",
     "KernelFit",
     "LaplaceMixtures",
+    "LargeEpsilonWarning",
     "LinearSampler",
     "MissingExtraError",
     "Mixture",

@@ -66,6 +66,10 @@ class UnresolvedWarning(UserWarning):
     """A client has mass that no node saw: what is reported of its output law may be off by as much. Its privacy holds all the same."""
 
 
+class LargeEpsilonWarning(UserWarning):
+    """epsilon is so large that a release hides next to nothing: perhaps a percentage was typed."""
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the line that called into the library, however deep inside it the matter was noticed."""
     package = os.path.dirname(__file__)
@@ -73,6 +77,16 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
     warnings.warn(visible(message), category, stacklevel=level)
+
+
+def asked_from_outside(*through: str) -> bool:
+    """Whether the user's own code is what called, through frames of those parts of the library alone ("mechanisms", ...)."""
+    package = os.path.dirname(__file__)
+    parts = tuple(os.path.join(package, part) for part in ("errors", *through))
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(parts):
+        frame = frame.f_back
+    return frame is None or not frame.f_code.co_filename.startswith(package)
 
 
 class MissingExtraError(ImportError):

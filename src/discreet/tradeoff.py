@@ -30,7 +30,7 @@ from typing import Protocol, runtime_checkable
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import POSITIVE, DiscreetError
+from discreet.errors import POSITIVE, DiscreetError, LargeEpsilonWarning, asked_from_outside, warn_caller
 from discreet.families.band import Bounds
 from discreet.families.finite import Band, Simplex
 
@@ -88,6 +88,26 @@ def check_epsilon(epsilon: float) -> float:
     """epsilon as a float in (0, inf); an exact number that no float equals is rounded down."""
     number = POSITIVE.check("epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
     return math.nextafter(number, 0.0) if number > epsilon else number
+
+
+LARGE_EPSILON = 10.0  # where odds shift by a factor of 22,000
+
+
+def large_epsilon(epsilon: float) -> str | None:
+    """What to say to somebody who is about to release at that epsilon; None where it is not too large to be meant."""
+    if epsilon <= LARGE_EPSILON:
+        return None
+    return (
+        f"epsilon = {epsilon:g} hides next to nothing: at {LARGE_EPSILON:g} a sample may shift the odds between two accounts of a "
+        "client's data by a factor of 22,000 already; 0.5 to 4 is usual, and percentages are not meant"
+    )
+
+
+def warn_of_large(epsilon: float) -> None:
+    """Warn whoever makes a sampler with too large an epsilon. What the library makes for itself, to compute, releases nothing."""
+    doubt = large_epsilon(epsilon)
+    if doubt is not None and asked_from_outside("tradeoff", "mechanisms", "agreement", "design"):
+        warn_caller(doubt, LargeEpsilonWarning)
 
 
 def is_identity(bounds: Bounds, epsilon: float) -> bool:

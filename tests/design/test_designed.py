@@ -14,6 +14,8 @@ from discreet.errors import DiscreetError, ImpossibleError
 from tests.design.mechanisms import clients
 from tests.exact import assert_private
 
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
+
 
 def some(**changes: Any) -> Design:
     settings: dict[str, Any] = {"epsilon": 1.0, "clients": clients(20, 6, 1)}

@@ -24,7 +24,12 @@ from discreet.errors import DiscreetError
 from discreet.ledger.rounds import forget_held
 from tests.engines.tables import SECRET, by_client, expected, rows
 
-pytestmark = pytest.mark.usefixtures("either_code")
+pytestmark = [
+    pytest.mark.usefixtures("either_code"),
+    pytest.mark.filterwarnings(
+        "ignore::discreet.LargeEpsilonWarning"
+    ),  # where a sample should be what the client holds
+]
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0}
 

@@ -225,6 +225,7 @@ def attack(name: str, data: bytes) -> None:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", dc.OutsideFamilyWarning)
         warnings.simplefilter("ignore", dc.UnresolvedWarning)
+        warnings.simplefilter("ignore", dc.LargeEpsilonWarning)
         try:
             result = ATTACKS[name](Chooser(data))
         except dc.DiscreetError:

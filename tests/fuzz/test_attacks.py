@@ -20,6 +20,7 @@ EXAMPLES = {
     "tables": 200, "table files": 100, "population ledgers": 60,
 }  # fmt: skip
 TOLD = {
+    "LargeEpsilonWarning",
     "DiscreetError",
     "ImpossibleError",
     "MissingExtraError",

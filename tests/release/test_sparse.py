@@ -18,6 +18,8 @@ from discreet.release.grid import gridded
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, Question, Secret, uniform, words
 from tests.strategies import epsilons
 
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
+
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
 

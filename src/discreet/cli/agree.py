@@ -7,9 +7,11 @@ import numpy as np
 import typer
 
 from discreet.agreement import MECHANISMS, Agreement
+from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
+from discreet.tradeoff import large_epsilon
 
 
 def agree(
@@ -41,6 +43,7 @@ def agree(
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
     check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
+    allow_large_epsilon: AllowLarge = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write what client and curator agree on. Its id is the digest that every record carries.
@@ -55,6 +58,7 @@ def agree(
     else:
         if epsilon is None:
             raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
+        refuse_large(epsilon, allowed=allow_large_epsilon)
         if mechanism not in MECHANISMS:
             raise DiscreetError(f"mechanism = {mechanism!r} is not one of {', '.join(MECHANISMS)}")
         whole, interval = _whole(outcomes, domain, bounds, cells)
@@ -67,6 +71,9 @@ def agree(
     spent = f"epsilon = {found.epsilon:g}" + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
     # what is spent comes before the first text that whoever wrote the agreement could choose
     lines = [f"{spent}, {found.mechanism} on {found.family.size:,} outcomes{_few(found)}"]
+    doubt = large_epsilon(found.epsilon)
+    if doubt is not None:
+        lines.append(f"[bold red]Note[/bold red]: {doubt}")
     if found.purpose:
         lines.append(f"for: {plain(found.purpose, most=500)}")
     lines.append(f"id {found.id}")

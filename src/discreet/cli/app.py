@@ -4,6 +4,7 @@ A command is imported when it is called: the others cost it nothing.
 """
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -13,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from discreet import __version__
-from discreet.errors import DiscreetError, MissingExtraError, visible
+from discreet.errors import DiscreetError, LargeEpsilonWarning, MissingExtraError, visible
 
 USER_ERROR = 2
 COMMANDS = {  # in the order of the work: the module that a command is in, and what it is for
@@ -57,7 +58,9 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release refuse it instead
+                code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (DiscreetError, MissingExtraError) as problem:
             _fail(str(problem))
         except OSError as problem:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.printing import number, plain, say, table, write_json
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.population import runs_in, spent_by_clients
@@ -17,8 +18,10 @@ def create(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger; an existing file is never replaced.")],
     epsilon: Annotated[float, typer.Option(metavar="E", help="What all samples of this client may cost together.")],
     delta: Annotated[float, typer.Option(metavar="D", help="Chance with which that may be exceeded.")] = 0.0,
+    allow_large_epsilon: AllowLarge = False,
 ) -> None:
     """Make a new ledger: the budget of one client, in one file."""
+    refuse_large(epsilon, allowed=allow_large_epsilon)
     made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
     say(f"{plain(file)}: {made.budget}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.agreement import Agreement
+from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
 
@@ -38,6 +39,7 @@ def sample(
         typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
     ],
     epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
+    allow_large_epsilon: AllowLarge = False,
     domain: Annotated[Path | None, typer.Option(metavar="FILE", help="The public labels, one on each line.")] = None,
     domain_size: Annotated[
         int | None, typer.Option(metavar="K", help="Instead: values are the numbers 0 to K - 1.")
@@ -183,6 +185,8 @@ def sample(
         agreement=None if agreement is None else Agreement.read(agreement),
         show_values=show_values,
     )
+    refuse_large(request.epsilon, allowed=allow_large_epsilon)
+    refuse_large(budget, allowed=allow_large_epsilon)
     match engine:
         case "local":
             books = _ledger(ledger, budget, held, quiet=quiet)

@@ -12,9 +12,10 @@ from discreet.agreement import MECHANISMS, Agreement
 from discreet.engines.domains import Cells, Domain, Labels, Numbers, as_domain
 from discreet.engines.marks import OUTSIDE, UNREADABLE, Tally
 from discreet.engines.terms import agreed, agreed_domain
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.keyed import Question, RunKey, Secret, fresh_secret
+from discreet.tradeoff import large_epsilon
 
 NULLS = ("error", "drop", "other")
 ENGINE_MECHANISMS = ("optimal", "linear")
@@ -164,6 +165,8 @@ class Request:
             )
         domain = self.domain.fitted(columns.value, value_kind, agreed=self.agreement is not None)
         sampler = MECHANISMS[self.mechanism](domain.family, epsilon=self.epsilon)
+        if (doubt := large_epsilon(self.epsilon)) is not None:
+            warn_caller(doubt, LargeEpsilonWarning)
         agreement = Agreement.of(sampler, interval=domain.interval, rounds=self.rounds, purpose=self.purpose)
         if self.agreement is not None and agreement.id != self.agreement.id:
             raise DiscreetError(

@@ -30,7 +30,7 @@ from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.solving import OutputSolver
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
-from discreet.tradeoff import Constants, Risk, check_epsilon
+from discreet.tradeoff import Constants, Risk, check_epsilon, warn_of_large
 
 Client = LogDensity | Callable[..., Any]
 _BLOCK = 1 << 22  # clients times atoms held at a time
@@ -47,6 +47,7 @@ class Sampler(abc.ABC):
         check_family(family)
         self._family = family
         self._epsilon = check_epsilon(epsilon)
+        warn_of_large(self._epsilon)
         self._how = _checked_how(family, how)
 
     @property

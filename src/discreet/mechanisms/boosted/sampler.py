@@ -24,7 +24,7 @@ from discreet.mechanisms.boosted.networks import Floats, Singles, boost
 from discreet.mechanisms.boosted.presets import Preset, Training, preset_named
 from discreet.mechanisms.clients import as_clients, is_many, largest_log_ratios, log_ratios, tell_unresolved
 from discreet.quadrature import ORDER
-from discreet.tradeoff import check_epsilon
+from discreet.tradeoff import check_epsilon, warn_of_large
 
 _SPLIT = {1: 16, 2: 2, 3: 1}  # finer than the reference needs: a clipped logit has kinks
 
@@ -116,6 +116,7 @@ class BoostedSampler:
             )
         self.family = family
         self.epsilon = check_epsilon(epsilon)
+        warn_of_large(self.epsilon)
         self.preset = preset_named(preset)
         self.training = Training() if training is None else training
         check_kind("training", self.training, Training, "pass Training(...), or leave it out")

@@ -1,0 +1,97 @@
+"""An epsilon that is too large to be meant, such as a percentage: commands refuse it, Python warns, and what only computes does not."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import discreet as dc
+from discreet.accounting import BoxProfile, composed
+from discreet.cli.app import app
+from discreet.ledger import Ledger
+
+FAMILY = dc.Simplex(10)
+
+
+@pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
+def test_a_sampler_warns_where_it_is_made(kind: Callable[..., Any]) -> None:
+    with pytest.warns(dc.LargeEpsilonWarning, match="epsilon = 95 hides next to nothing.*percentages") as told:
+        kind(FAMILY, epsilon=95.0)
+    assert [Path(each.filename).name for each in told] == [Path(__file__).name]  # once, at the line that asks for it
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind(FAMILY, epsilon=10.0)
+
+
+def test_a_release_of_a_table_and_an_agreed_sampler_warn() -> None:
+    with pytest.warns(dc.LargeEpsilonWarning):
+        dc.engines.sample(_table(), client="who", value="what", domain=3, epsilon=95.0)
+    with pytest.warns(dc.LargeEpsilonWarning):
+        agreed = dc.Agreement.of(dc.OptimalSampler(FAMILY, epsilon=11.0))
+    with pytest.warns(dc.LargeEpsilonWarning):
+        dc.Agreement.from_json(agreed.text).sampler()
+
+
+def test_what_only_computes_does_not_mind() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dc.minimax_risk(FAMILY, epsilon=95.0, divergence="kl")
+        dc.epsilon_for(FAMILY, divergence="tv", risk=1e-9)
+        composed([(BoxProfile(epsilon=20.0, alpha=0.1), 3)]).epsilon(1e-6)
+
+
+def _table() -> Any:
+    import pyarrow as pa
+
+    return pa.table({"who": ["a", "b"], "what": [0, 1]})
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("who,what\na,0\nb,1\n")
+
+    def invoked(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(app, arguments)
+        return result.exit_code, result.stderr + result.stdout
+
+    return invoked
+
+
+def test_commands_that_release_or_prepare_it_refuse(told: Callable[..., tuple[int, str]]) -> None:
+    sampling = ("sample", "in.csv", "--client", "who", "--value", "what")
+    assert told("agree", "large.json", "--outcomes", "3", "--epsilon", "95", "--allow-large-epsilon")[0] == 0
+    assert told("secret", "s")[0] == 0
+    commands = [
+        (*sampling, "--domain-size", "3", "--epsilon", "95", "-o", "out.csv"),
+        (*sampling, "--domain-size", "3", "--epsilon", "10.001", "-o", "out.csv"),
+        (*sampling, "--agreement", "large.json", "-o", "out.csv"),
+        (*sampling, "--domain-size", "3", "--epsilon", "1", "--secret", "s", "--ledger", "l", "--budget", "95", "-o", "out.csv"),
+        ("agree", "new.json", "--outcomes", "3", "--epsilon", "95"),
+        ("ledger", "create", "books", "--epsilon", "95"),
+    ]  # fmt: skip
+    for command in commands:
+        code, said = told(*command)
+        assert code == 2, said
+        assert "hides next to nothing" in said
+        assert "--allow-large-epsilon" in said
+    assert {path.name for path in Path().iterdir()} == {"in.csv", "large.json", "s"}
+    for command in commands[2:]:
+        code, said = told(*command, *(["--force"] if command[0] == "sample" else []), "--allow-large-epsilon")
+        assert code == 0, said
+    assert Ledger("books").budget.epsilon == 95.0
+    assert "Note: epsilon = 95 hides next to nothing" in told("agree", "large.json", "--check")[1].replace("\n", " ")
+
+
+def test_commands_that_only_compute_do_not(told: Callable[..., tuple[int, str]]) -> None:
+    for command in (
+        ("tradeoff", "--outcomes", "3", "--epsilon", "95"),
+        ("account", "--outcomes", "3", "--epsilon", "20"),
+        ("certify", "--outcomes", "3", "--epsilon", "20", "-o", "certificate.json"),
+    ):
+        code, said = told(*command)
+        assert code == 0, said
+        assert "Warning" not in said
