@@ -45,7 +45,7 @@ def command(source: Path, output: Path, *, named: bool = False, more: tuple[str,
     """`discreet sample` of a table of the benchmark."""
     domain = ("--domain", str(_label_file())) if named else ("--domain-size", str(OUTCOMES))
     columns = ("--client", "client", "--value", "value", "--epsilon", str(EPSILON))
-    return discreet("sample", str(source), *columns, *domain, "-o", str(output), "--quiet", *more)
+    return discreet("sample", str(source), *columns, *domain, "-o", str(output), "--force", "--quiet", *more)
 
 
 def _label_file() -> Path:

@@ -50,7 +50,15 @@ def part_starts(parts: Any, number: int, outcomes: Any, missing_to: Any, outside
             if outcomes[row] == MISSING:
                 parts[row] = number
         starts[np.int64(parts[row]) + 1] += 1
-    return np.cumsum(starts)
+    _add_up(starts)
+    return starts
+
+
+@kernel()
+def _add_up(numbers: Any) -> None:
+    """Each number plus all before it. (numba's own `cumsum` would import scipy's linear algebra along with it.)"""
+    for place in range(1, numbers.size):
+        numbers[place] += numbers[place - 1]
 
 
 @kernel(nogil=True)
@@ -89,7 +97,8 @@ def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
     """As `in_order`, for texts: their ends and their bytes."""
     lengths = in_order(parts, starts, ends[1:] - ends[:-1])
     new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
-    new_ends[1:] = np.cumsum(lengths)
+    new_ends[1:] = lengths
+    _add_up(new_ends)
     ordered = np.empty(new_ends[-1], dtype=np.uint8)
     cursors = starts.copy()
     for row in range(parts.size):
@@ -228,7 +237,7 @@ def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
     ends = np.zeros(clients + 1, dtype=np.int64)
     for row in range(numbers.size):
         ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1
-    ends = np.cumsum(ends)
+    _add_up(ends)
     cursors = ends[:-1].copy()
     gathered = np.empty(values.size, dtype=values.dtype)
     place = 0

@@ -35,6 +35,7 @@ import numpy as np
 _PACKAGE = Path(__file__).parents[1]
 _HOME = __name__.rpartition(".")[0]  # nothing here is compiled
 _NAME = __name__.partition(".")[0]
+_TRIED = {(0, 68)}  # versions of numba
 _KEPT = 64  # folders: of the versions that were used last
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DAMAGED = (
@@ -84,7 +85,7 @@ class _Kept:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The function compiled for these types, or None."""
-        context.refresh()
+        _prepare(context)
         key = self._key(signature, context.codegen())
         for root in roots():
             if root.is_dir() and _trusted(root):
@@ -251,6 +252,19 @@ def _version(module: str) -> str:
 
 def _compile_result() -> Any:
     return import_module("numba.core.compiler").CompileResult
+
+
+def _prepare(context: Any) -> None:
+    """Make numba ready to load a function.
+
+    It would do so by importing all that it needs to compile one, which takes several times as long as loading. What was
+    compiled needs its memory manager alone, in the versions in which that was tried.
+    """
+    numba = import_module("numba")
+    if numba.version_info.short in _TRIED:
+        import_module("numba.core.runtime").rtsys.initialize(context)
+    else:
+        context.refresh()
 
 
 def _tell_compiling() -> None:

@@ -62,7 +62,9 @@ def write_records(
         keys[place] = key
         last = key
     if number and np.int64(largest) >= size:
-        problem[0], problem[1] = np.argmax(keys[:number] >= size), OUTSIDE
+        problem[0], problem[1] = 0, OUTSIDE
+        while np.int64(keys[problem[0]]) < size:
+            problem[0] += 1
         return -1
     if not ordered:
         if number > _TINY and number >= size >> 6:
