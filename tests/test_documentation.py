@@ -104,6 +104,13 @@ def test_the_api_page_documents_exactly_the_public_names() -> None:
     assert set(documented) == set(discreet.__all__)
 
 
+def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\) \| (.+) \|$", page, re.MULTILINE)
+    assert sorted(name for name, _, _ in lines) == sorted(discreet.__all__)
+    assert all(anchor == name.lower() and 10 < len(text) <= 100 for name, anchor, text in lines)
+
+
 @pytest.mark.parametrize("package", ["engines", "estimation", "accounting", "audit", "ledger"])
 def test_the_api_page_lists_exactly_the_names_of_each_package(package: str) -> None:
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")

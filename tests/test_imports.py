@@ -10,8 +10,9 @@ import discreet
 PACKAGE = Path(discreet.__file__).parent
 LAYERS = [
     {"_version"},
-    {"errors", "kernels", "numerics", "quadrature"},
-    {"files", "forks", "labelled"},
+    {"errors", "kernels", "numerics"},
+    {"files", "forks", "labelled", "showing"},
+    {"quadrature"},
     {"divergences"},
     {"families"},
     {"tradeoff"},
@@ -26,6 +27,7 @@ LAYERS = [
     {"engines"},
     {"experiments", "plots"},
     {"cli"},
+    {"__main__"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 
@@ -66,6 +68,21 @@ def test_the_public_surface_exists() -> None:
     assert sorted(discreet.__all__) == list(discreet.__all__)
     for name in discreet.__all__:
         assert getattr(discreet, name) is not None
+
+
+def test_every_public_module_resolves_when_it_is_first_used() -> None:
+    """In a fresh process: here others have imported them already."""
+    program = """
+import pkgutil, types
+import discreet as dc
+names = {found.name for found in pkgutil.iter_modules(dc.__path__) if not found.name.startswith("_")}
+assert {"ledger", "accounting", "audit", "data", "engines", "estimation", "plots", "numerics", "cli"} <= names
+for name in sorted(names - set(dc.__all__)):
+    assert isinstance(getattr(dc, name), types.ModuleType), name
+assert names <= set(dir(dc)) and set(dc.__all__) <= set(dir(dc))
+assert not hasattr(dc, "nonsense") and not hasattr(dc, "_version_")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_library_needs_numpy_and_scipy_alone() -> None:

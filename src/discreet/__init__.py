@@ -1,6 +1,7 @@
 """Locally private sampling: release one sample that looks drawn from your law, and is epsilon-LDP as a statement about integers."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from discreet import forks as forks  # from now on it is noted what a fork leaves behind
@@ -9,9 +10,11 @@ from discreet.agreement import Agreement
 from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import (
+    BudgetError,
     DiscreetError,
     ImpossibleError,
     LargeEpsilonWarning,
+    LedgerError,
     MissingExtraError,
     NotPrivateWarning,
     OutsideFamilyError,
@@ -20,6 +23,7 @@ from discreet.errors import (
 )
 from discreet.families import (
     Band,
+    ContinuousFamily,
     DensityBand,
     GaussianMixtures,
     HistogramFit,
@@ -39,6 +43,7 @@ from discreet.mechanisms import (
     OptimalSampler,
     OutputLaw,
     Points,
+    Sampler,
     nearest_member,
 )
 from discreet.tradeoff import Constants, Risk, minimax_risk
@@ -48,8 +53,10 @@ __all__ = [
     "Agreement",
     "Band",
     "BoostedSampler",
+    "BudgetError",
     "Cells",
     "Constants",
+    "ContinuousFamily",
     "Density",
     "DensityBand",
     "Design",
@@ -61,6 +68,7 @@ __all__ = [
     "KernelFit",
     "LaplaceMixtures",
     "LargeEpsilonWarning",
+    "LedgerError",
     "LinearSampler",
     "MissingExtraError",
     "Mixture",
@@ -73,6 +81,7 @@ __all__ = [
     "OutsideFamilyWarning",
     "Points",
     "Risk",
+    "Sampler",
     "Simplex",
     "Tabulated",
     "UnresolvedWarning",
@@ -85,12 +94,17 @@ __all__ = [
 ]
 
 
+def _modules() -> set[str]:
+    """The public modules and packages there are."""
+    return {found.name for found in iter_modules(__path__) if not found.name.startswith("_")}
+
+
 def __dir__() -> list[str]:
-    return sorted([*__all__, "engines", "estimation"])
+    return sorted({*__all__, *_modules()})
 
 
 def __getattr__(name: str) -> Any:
-    """`discreet.engines` and `discreet.estimation` are imported when they are first used: they need more than numpy."""
-    if name in ("engines", "estimation"):
+    """Every public module resolves as `discreet.name`, and is imported when it is first used: some need more than numpy."""
+    if not name.startswith("_") and name in _modules():
         return import_module(f"discreet.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,7 @@ from discreet.files import reason, written
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.randomness import BITS
+from discreet.showing import shown_shortly
 from discreet.tradeoff import check_epsilon
 
 VERSION = 1
@@ -43,6 +44,7 @@ _FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purp
 _FAMILY_FIELDS = ("kind", "size", "labels", "interval", "lower", "upper", "weights", "everybody")
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class FamilyTerms:
     """A family in an agreement. `labels` and `weights` are digests; `interval` (low, high) is cut into `size` equal cells.
@@ -141,6 +143,7 @@ class FamilyTerms:
         raise DiscreetError("the agreement holds a digest of its weights; pass the family it was made with")
 
 
+@shown_shortly
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
     """The terms under which samples are released. Every record carries its `id`."""

@@ -94,9 +94,9 @@ class MissingExtraError(ImportError):
 
 
 def need_extra(extra: str, cause: ImportError) -> NoReturn:
-    """Turn a failed optional import into the `pip install` line that mends it."""
+    """Turn a failed optional import into the `pip install` line that mends it; we are on no index, so it names the checkout."""
     raise MissingExtraError(
-        f"{cause.name} is not installed. Install it with: pip install 'discreet[{extra}]'"
+        f"{cause.name} is not installed. In a checkout of discreet, install it with: pip install '.[{extra}]'"
     ) from cause
 
 

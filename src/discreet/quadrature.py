@@ -18,6 +18,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.showing import shown_shortly
+
 Floats = NDArray[np.float64]
 
 Element = Callable[[Floats], Floats]  # a density in coordinates (..., dim)
@@ -30,6 +32,7 @@ _SQUARES = 1e150
 _FAST = 0.1  # past this rho they fall like a power of the degree
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class Panels:
     """Boxes in coordinate space: lower and upper corners, (n, dim) each."""

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +38,10 @@ def test_without_the_extra_it_says_how_to_install_it(
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 1
-    assert capsys.readouterr().err == "discreet: typer is not installed. Install it with: pip install 'discreet[cli]'\n"
+    assert (
+        capsys.readouterr().err
+        == "discreet: typer is not installed. In a checkout of discreet, install it with: pip install '.[cli]'\n"
+    )
 
 
 def test_a_missing_plot_library_is_one_line(refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +49,10 @@ def test_a_missing_plot_library_is_one_line(refusal: Callable[..., str], monkeyp
     for module in [name for name in sys.modules if name.startswith("discreet.plots.")]:
         monkeypatch.delitem(sys.modules, module)
     said = refusal("tradeoff", "--outcomes", "3", "--epsilon", "1:2:3", "--plot", "curve.png")
-    assert said == "discreet: matplotlib is not installed. Install it with: pip install 'discreet[cli]'\n"
+    assert (
+        said
+        == "discreet: matplotlib is not installed. In a checkout of discreet, install it with: pip install '.[cli]'\n"
+    )
 
 
 def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,6 +61,12 @@ def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         cli.main()
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"discreet {discreet.__version__}\n"
+
+
+def test_the_package_is_the_command() -> None:
+    program = [sys.executable, "-m", "discreet", "--version"]
+    found = subprocess.run(program, check=True, capture_output=True, text=True)
+    assert found.stdout == f"discreet {discreet.__version__}\n"
 
 
 def test_a_bug_keeps_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

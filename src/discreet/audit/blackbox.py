@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from discreet.audit.bounds import empirical_epsilon_lower_bound
 from discreet.audit.partitions import Codes, Partition, Samples, partitions, same_kind, samples_of
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
+from discreet.showing import shown_shortly
 from discreet.tradeoff import check_epsilon
 
 Mechanism = Callable[[Any, int], Any]
@@ -27,6 +28,7 @@ _CAUTION = 2.0  # standard deviations taken off when events are compared on the 
 _ROUNDING = 1e-9
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class TestedEvent:
     """An event, how often it happened on the second half under two inputs, and the bound that follows."""
@@ -42,6 +44,7 @@ class TestedEvent:
     empirical_epsilon_lower_bound: float
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class BlackBoxAudit:
     """The outcome of an audit; `events` begins with the one that gives the bound."""

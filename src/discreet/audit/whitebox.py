@@ -30,6 +30,7 @@ from discreet.families.band import Bounds
 from discreet.files import check_target, written
 from discreet.mechanisms.sampler import Sampler, check_sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
+from discreet.showing import shown_shortly
 from discreet.tradeoff import check_epsilon
 
 FORMAT = "discreet certificate"
@@ -37,6 +38,7 @@ VERSION = 1
 MOST_INPUTS = 64
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class Certificate:
     """The integers, the claim, and what follows from them alone."""

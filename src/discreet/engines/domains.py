@@ -20,6 +20,7 @@ from discreet.engines.formats import READ
 from discreet.engines.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
 from discreet.errors import DiscreetError, Range, check_count
 from discreet.families import Simplex
+from discreet.showing import shown_shortly
 
 LARGEST_DOMAIN = int(FIRST_MARK)
 NEAREST = "nearest"
@@ -27,6 +28,7 @@ _TABLES = {*READ, ".tsv", ".json", ".jsonl"}
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class Labels:
     """A list of labels, all texts or all integers; `other` is the label that every value not listed becomes."""

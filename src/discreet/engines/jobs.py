@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from discreet.engines.marks import OUTSIDE, UNREADABLE, Tally
 from discreet.engines.terms import agreed, agreed_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.mechanisms.sampler import Sampler
-from discreet.release.keyed import Question, RunKey, Secret, fresh_secret
+from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tradeoff import large_epsilon
 
 NULLS = ("error", "drop", "other")
@@ -106,12 +107,13 @@ class Request:
         rounds: int | None = None,
         round: int = 1,
         purpose: str | None = None,
-        secret: Secret | None = None,
+        secret: Secret | str | Path | None = None,
         agreement: Agreement | None = None,
         show_values: bool = False,
     ) -> "Request":
         """The request in the words of the public functions. Terms that are None come from the agreement, if there is one."""
         columns = Columns(client=client, value=value, count=count, weight=weight)
+        secret = as_secret(secret)
         if agreement is None:
             for name, needed in (("domain", domain), ("epsilon", epsilon)):
                 if needed is None:

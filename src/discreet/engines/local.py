@@ -271,7 +271,7 @@ def sample(
     mechanism: str | None = None,
     clients: Any = None,
     drop_client: bool = False,
-    secret: Secret | None = None,
+    secret: Secret | str | Path | None = None,
     round: int = 1,
     rounds: int | None = None,
     purpose: str | None = None,
@@ -288,9 +288,10 @@ def sample(
     `other`: the outcome that values outside the domain become (without it they are an error).
     `nulls`: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
     `clients`: all clients there are; those without records release from the reference. Without it they are absent.
-    `secret`: from `read_secret`; then calling again with the same data returns the same samples, and a round that was released on
-    other data is refused. (A `Secret` that is in no file is remembered by this process alone.) Without one every call is a new
-    release, and spends epsilon again. `round` 1 to `rounds` tells repeated releases apart; they spend rounds * epsilon together.
+    `secret`: the path of a file that `discreet secret` made (or `read_secret(path)`); then calling again with the same data returns
+    the same samples, and a round that was released on other data is refused. (A `Secret` that is in no file is remembered by this
+    process alone.) Without one every call is a new release, and spends epsilon again. `round` 1 to `rounds` tells repeated releases
+    apart; they spend rounds * epsilon together.
     `ledger`: a `PopulationLedger`, which counts what each client spends and answers a repeated round with the stored samples,
     whatever the data; clients that cannot pay stop the release, or are left out with `over_budget="drop"`.
     `drop_client`: samples alone, in random order. `memory`: bytes of records to hold before they go to disk.

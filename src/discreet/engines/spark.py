@@ -74,7 +74,7 @@ def sample(
     mechanism: str | None = None,
     clients: DataFrame | None = None,
     drop_client: bool = False,
-    secret: Secret | None = None,
+    secret: Secret | str | Path | None = None,
     round: int = 1,
     rounds: int | None = None,
     purpose: str | None = None,

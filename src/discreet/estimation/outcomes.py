@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families.laws import as_floats
+from discreet.showing import shown_shortly
 
 Floats = NDArray[np.float64]
 LARGEST_VALUE = 1e100  # what can be squared, and divided by a small weight, without overflow
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class Outcomes:
     """`names` for people; `edges` (k + 1 numbers) if the outcomes are cells; `values` if they are numbers."""

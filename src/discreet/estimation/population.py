@@ -30,6 +30,7 @@ from discreet.families.laws import as_floats
 from discreet.labelled import LawLike
 from discreet.mechanisms.sampler import Sampler
 from discreet.quadrature import Panels
+from discreet.showing import shown_shortly
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +41,7 @@ _PANELS_IN_A_BIN = 8
 _ORDER = 8
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class Shares:
     """For every outcome: an estimate, the ends of its own interval, and those of intervals that hold all at once."""

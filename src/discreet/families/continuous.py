@@ -25,6 +25,7 @@ from discreet.families.densities import LogDensity, as_points, shape_of_points, 
 from discreet.families.features import features_of, split_at
 from discreet.families.fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
 from discreet.quadrature import ORDER, Panels
+from discreet.showing import shortly, shown_shortly, table
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +35,7 @@ _CELLS_IN_A_ROUND = 1 << 22
 _MOST_NODES = 1 << 20
 
 
+@shown_shortly
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """Quadrature nodes of every panel, and what the reference is there: x (n, m, dim), weights and element (n, m).
@@ -132,6 +134,11 @@ class ContinuousFamily(abc.ABC):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
+    def _repr_html_(self) -> str:
+        where = f"all of R^{self.dim}" if self.box is None else shortly(self.box)
+        rows = [("space", where), ("least p/h", f"{self.bounds.lower:g}"), ("most p/h", f"{self.bounds.upper:g}")]
+        return table(f"{self!r}: who the clients may be", rows)
+
     def pdf(self, x: ArrayLike) -> Floats:
         """The reference density h at points (n,) in one dimension or (n, dim)."""
         return np.exp(self.log_reference(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
@@ -182,6 +189,7 @@ def _is_fit(fit: Any) -> bool:
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
 
 
+@shown_shortly
 @dataclass(frozen=True, eq=False)
 class Partition:
     """Cells: boxes of coordinates that cover the family's space, with their reference masses (which sum to one).

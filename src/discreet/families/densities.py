@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import LENGTH, DiscreetError
 from discreet.families.features import Features
 from discreet.families.laws import as_floats
+from discreet.showing import shortly
 
 Floats = NDArray[np.float64]
 
@@ -226,6 +227,9 @@ class Tabulated:
             bad = np.unravel_index(int(np.argmin(good)), self.values.shape)
             raise DiscreetError(f"values{[int(i) for i in bad]} = {self.values[bad]:g} is not in [0, {LENGTH.high:g}]")
         self._constant = extra == {1}
+
+    def __repr__(self) -> str:
+        return f"Tabulated(<{' x '.join(map(str, self.values.shape))} values> on {shortly(self.box)})"
 
     @property
     def box(self) -> list[tuple[float, float]]:

@@ -18,6 +18,7 @@ from discreet.families.charts import AxisMap, Cartesian, Chart, HalfLine, Identi
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, Partition, as_box, refuse_singular
 from discreet.families.densities import Drawable, LogDensity, Tabulated, as_density
 from discreet.quadrature import Panels, measured, subdivided
+from discreet.showing import shortly
 
 Floats = NDArray[np.float64]
 
@@ -165,7 +166,7 @@ class DensityBand(ContinuousFamily):
 
     def __repr__(self) -> str:
         _, lower, upper = self._given
-        return f"DensityBand(<density>, box={self.box}, lower={lower:g}, upper={upper:g})"
+        return f"DensityBand(<density>, box={shortly(self.box)}, lower={lower:g}, upper={upper:g})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DensityBand) and self._identity() == other._identity()

@@ -23,6 +23,7 @@ from discreet.families.band import Bounds, attained_bounds, normalised_bounds
 from discreet.families.laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
 from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
 from discreet.labelled import LawLike, in_order, is_frame, labelled
+from discreet.showing import shortly, table
 
 LARGEST_ENUMERATED = 12
 LARGEST_DOMAIN = 2**40  # so that every outcome can have its share of 2^62
@@ -139,6 +140,7 @@ class _FiniteBase:
     """The parts of a finite family that do not depend on which laws it holds."""
 
     _outcomes: _Outcomes
+    bounds: Bounds
 
     @property
     def size(self) -> int:
@@ -193,6 +195,16 @@ class _FiniteBase:
         if counts is not None:
             return law_of_counts(self.in_order(counts, "counts"), self.size)
         return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
+
+    def _repr_html_(self) -> str:
+        names = f"0 to {self.size - 1:,}" if self.labels is None else _names(self.labels)
+        bounds = self.bounds
+        rows = [
+            ("outcomes", f"{self.size:,}: {names}"),
+            ("least dP/dmu", f"{bounds.lower:g}"),
+            ("most dP/dmu", f"{bounds.upper:g}"),
+        ]
+        return table(f"{type(self).__name__}: who the clients may be", rows)
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
@@ -255,7 +267,9 @@ class Simplex(_FiniteBase):
         return Band(weights, lower=0.0, upper=self.size / held, labels=self.labels, everybody=True)
 
     def __repr__(self) -> str:
-        return f"Simplex({self.size if self.labels is None else list(self.labels)!r})"
+        if self.labels is None:
+            return f"Simplex({self.size})"
+        return f"Simplex({_names(self.labels)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Simplex) and (self.size, self.labels) == (other.size, other.labels)
@@ -361,7 +375,8 @@ class Band(_FiniteBase):
 
     def __repr__(self) -> str:
         served = ", everybody=True" if self.everybody else ""
-        return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{served})"
+        names = "" if self.labels is None else f", labels={_names(self.labels)}"
+        return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{served})"
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -409,6 +424,12 @@ def _counted(labels: Iterable[Any]) -> dict[Any, int]:
 def _few(items: Sequence[Any]) -> str:
     distinct = list(dict.fromkeys(repr(item) for item in items))
     return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+
+
+def _names(labels: Sequence[Any]) -> str:
+    """The first labels, and how many there are where not all are shown."""
+    shown = shortly(list(labels))
+    return f"{shown}, {len(labels):,} outcomes" if shown.endswith("...]") else shown
 
 
 def _is_boolean(record: Any) -> bool:

@@ -58,6 +58,9 @@ class HistogramLaw:
         self.partition = partition
         self.heights = heights
 
+    def __repr__(self) -> str:
+        return f"HistogramLaw(<{len(self.heights)} cells of {self.partition.family!r}>)"
+
     @property
     def dim(self) -> int:
         """The dimension of the space."""

@@ -32,6 +32,7 @@ from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, as_b
 from discreet.families.kernels import GAUSSIAN, LAPLACE, Kernel, Mixture, laplace_cdf
 from discreet.families.worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
 from discreet.quadrature import Panels, measured, subdivided
+from discreet.showing import shortly
 
 Floats = NDArray[np.float64]
 
@@ -93,7 +94,7 @@ class _Mixtures(ContinuousFamily):
         return np.asarray(np.all((x >= low) & (x <= high), axis=1))
 
     def __repr__(self) -> str:
-        box = "" if self.box is None else f", box={self.box}"
+        box = "" if self.box is None else f", box={shortly(self.box)}"
         return f"{type(self).__name__}(dim={self.dim}, radius={self.radius:g}, scale={self.scale:g}{box})"
 
     def __eq__(self, other: object) -> bool:

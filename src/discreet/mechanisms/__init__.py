@@ -6,6 +6,7 @@ from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.mollifier import MollifierSampler
 from discreet.mechanisms.optimal import OptimalSampler
 from discreet.mechanisms.outputs import OutputLaw
+from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.solving import nearest_member
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "OptimalSampler",
     "OutputLaw",
     "Points",
+    "Sampler",
     "nearest_member",
 ]

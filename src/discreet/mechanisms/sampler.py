@@ -30,6 +30,7 @@ from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.solving import OutputSolver
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
+from discreet.showing import table
 from discreet.tradeoff import Constants, Risk, check_epsilon, warn_of_large
 
 Client = LogDensity | Callable[..., Any]
@@ -244,6 +245,13 @@ class Sampler(abc.ABC):
     def __repr__(self) -> str:
         given = "" if self.how is None or self.how == default_how(self.family) else f", how={self.how!r}"
         return f"{type(self).__name__}({self.family!r}, epsilon={self.epsilon:g}{given})"
+
+    def _repr_html_(self) -> str:
+        promise = f"whatever two clients hold, no sample is more than e^{self.epsilon:g} times as likely from one as from the other"
+        rows = [("clients", repr(self.family)), ("epsilon", f"{self.epsilon:g}"), ("promise", promise)]
+        if self.how is not None:
+            rows.append(("released by", repr(self.how)))
+        return table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sampler) and type(self) is type(other) and self._identity() == other._identity()

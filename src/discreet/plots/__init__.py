@@ -1,1 +1,1 @@
-"""Pictures. They read numbers that something else computed, and need matplotlib (`pip install 'discreet[cli]'`)."""
+"""Pictures. They read numbers that something else computed, and need matplotlib (`pip install '.[cli]'`)."""

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.families.laws import as_laws, refuse_bad_law
 from discreet.kernels import compiled_for
 from discreet.projection import breakpoints
+from discreet.showing import shown_shortly
 from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]
@@ -55,6 +56,7 @@ class Affine:
     lift: float
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class Box:
     """{Q : lower_x <= Q(x) <= upper_x}. A bound is one number when the reference is uniform, else one for each outcome."""

@@ -168,6 +168,17 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
     return Secret(bytes.fromhex(found[1].decode()), state_beside(path) if state is None else Path(state))
 
 
+def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
+    """A secret as it is, or the one in the file of that name; None is none."""
+    if secret is None or isinstance(secret, Secret):
+        return secret
+    if not isinstance(secret, (str, os.PathLike)):  # its value is not shown: it may be one
+        raise DiscreetError(
+            f"secret is a {type(secret).__name__}; pass the path of a file made by: discreet secret FILE, or read_secret(path)"
+        )
+    return read_secret(secret)
+
+
 def state_beside(path: str | Path) -> Path:
     """Where the rounds of a secret's file are noted unless somebody says otherwise."""
     return Path(f"{os.path.realpath(path)}.rounds")

@@ -28,11 +28,13 @@ from discreet.numerics import exp_lower, floor_product, stated
 from discreet.projection.box import Box
 from discreet.projection.vectorised import scaled
 from discreet.release.randomness import BITS
+from discreet.showing import shown_shortly
 
 TOTAL = 1 << BITS
 Integers = NDArray[np.int64]
 
 
+@shown_shortly
 @dataclass(frozen=True)
 class Lattice:
     """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each when uniform."""

@@ -1,0 +1,73 @@
+"""How objects show themselves: in one short line at a prompt, in a small table in a notebook; never with all they hold.
+
+A line shows the first few entries of a list and the shape of an array. A table's texts are escaped, and what is no visible character in
+them is spelled out: labels and purposes are written by others.
+"""
+
+import dataclasses
+import html
+import reprlib
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet.errors import visible
+
+_FEW = 6  # entries that are shown
+_LONGEST = 60  # characters of a text
+
+_Class = TypeVar("_Class", bound=type)
+
+
+class _Short(reprlib.Repr):
+    """reprlib with arrays; it cuts lists and texts by itself."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        if isinstance(x, np.ndarray):
+            return super().repr1(x.tolist(), level) if x.size <= _FEW else f"<array of shape {x.shape}>"
+        if isinstance(x, (list, tuple)) and len(x) > _FEW and level < self.maxlevel:
+            return f"<{len(x)} entries>"  # within a list that is shown
+        return super().repr1(x, level)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        return repr(x)  # what has a line of its own is short already
+
+
+def _cutter() -> _Short:
+    cutter = _Short()
+    cutter.maxlist = cutter.maxtuple = cutter.maxset = cutter.maxfrozenset = cutter.maxdict = _FEW
+    cutter.maxstring = cutter.maxother = cutter.maxlong = _LONGEST
+    return cutter
+
+
+_CUTTER = _cutter()
+
+
+def shortly(value: Any) -> str:
+    """A value in one short line."""
+    return _CUTTER.repr(value)
+
+
+def shown_shortly(cls: _Class) -> _Class:
+    """For a dataclass: a repr of the same form that shows no more than the beginning of each field."""
+
+    def line(self: Any) -> str:
+        fields = (field.name for field in dataclasses.fields(self) if field.repr)
+        return f"{cls.__name__}({', '.join(f'{name}={shortly(getattr(self, name))}' for name in fields)})"
+
+    type.__setattr__(cls, "__repr__", line)
+    return cls
+
+
+def table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
+    """A title and rows of a name and a value as HTML for a notebook."""
+    cells = "".join(
+        f'<tr><td style="text-align:left">{_safe(name)}</td><td style="text-align:left">{_safe(value)}</td></tr>'
+        for name, value in rows
+    )
+    return f"<b>{_safe(title)}</b><table>{cells}</table>"
+
+
+def _safe(text: Any) -> str:
+    return html.escape(visible(str(text)))
