@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.engines import Cells, local, sample, sample_file
+from discreet.engines import Cells, local, read_secret, sample, sample_file, write_secret
 from discreet.engines import parts as parts_module
 from discreet.engines.inputs import source_of
 from discreet.engines.jobs import Request
@@ -21,6 +21,7 @@ from discreet.engines.local import LocalRelease
 from discreet.engines.parts import Parts
 from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError
+from discreet.ledger import PopulationLedger
 from discreet.ledger.rounds import forget_held
 from tests.engines.tables import SECRET, by_client, expected, rows
 
@@ -73,13 +74,21 @@ def test_texts_in_every_guise_are_the_same_clients() -> None:
         assert by_client(released(frame.with_columns(pl.col("client").cast(kind)))) == whole
 
 
-def test_an_integer_and_its_digits_are_different_clients() -> None:
-    table = rows()
-    texts = by_client(released(pa.table({"client": list(map(str, table["client"])), "value": table["value"]})))
-    forget_held()
-    integers = by_client(released(pa.table(table)))
-    assert {str(client) for client in integers} == set(texts)
-    assert any(sample != texts[str(client)] for client, sample in integers.items())
+def test_an_integer_and_its_digits_are_one_client(tmp_path: Path) -> None:
+    """1 in Parquet and "1" in CSV: the same samples, the same input, and one account in a ledger; "01" is somebody else."""
+    frame = pl.DataFrame(rows())
+    frame.write_parquet(tmp_path / "in.parquet")
+    frame.write_csv(tmp_path / "in.csv")
+    integers = by_client(released(tmp_path / "in.parquet"))
+    texts = by_client(released(tmp_path / "in.csv"))  # the same input: it would be refused were it another
+    assert texts == {str(client): value for client, value in integers.items()}
+    padded = frame.with_columns(pl.format("0{}", "client").alias("client"))
+    others = by_client(released(padded, rounds=2))
+    assert any(sample != integers[int(client)] for client, sample in others.items())
+    write_secret(tmp_path / "secret")
+    ledger = PopulationLedger.create(tmp_path / "ledger", budget=3.0, secret=read_secret(tmp_path / "secret"))
+    first = by_client(sample(tmp_path / "in.parquet", ledger=ledger, **TERMS))
+    assert by_client(sample(tmp_path / "in.csv", ledger=ledger, **TERMS)) == {str(c): s for c, s in first.items()}
 
 
 @settings(max_examples=25, deadline=None)

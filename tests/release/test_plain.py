@@ -28,6 +28,11 @@ WEIGHTS = st.one_of(
 )
 
 
+NAMES = st.one_of(
+    st.text(max_size=30), st.integers(-(2**65), 2**65).map(str), st.text(st.sampled_from("-+01 9"), max_size=22)
+)
+
+
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[Sampler, Clients]:
     """A sampler, and clients of any kind, some of whose records may be bad."""
@@ -44,7 +49,7 @@ def problems(draw: st.DrawFn) -> tuple[Sampler, Clients]:
     weights = draw(st.lists(WEIGHTS, min_size=total, max_size=total)) if kind == "weights" else []
     texts = draw(st.booleans())
     integers = [] if texts else [draw(st.integers(-(2**63), 2**63 - 1)) for _ in lists]
-    encoded = [draw(st.text(max_size=30)).encode() for _ in lists] if texts else []
+    encoded = [draw(NAMES).encode() for _ in lists] if texts else []
     return sampler, Clients(
         np.array(integers, dtype=np.int64),
         np.cumsum([0, *map(len, encoded)]) if texts else np.empty(0, dtype=np.int64),

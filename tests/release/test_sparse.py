@@ -15,7 +15,17 @@ from discreet.mechanisms.sampler import Sampler
 from discreet.release import TOTAL, plain, sparse
 from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
 from discreet.release.grid import gridded
-from discreet.release.keyed import DIGEST_WORDS, InputDigest, Question, Secret, uniform, words
+from discreet.release.keyed import (
+    DIGEST_WORDS,
+    INTEGER_CLIENT,
+    TEXT_CLIENT,
+    InputDigest,
+    Question,
+    Secret,
+    message,
+    uniform,
+    words,
+)
 from tests.strategies import epsilons
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
@@ -174,6 +184,26 @@ def by(code: ModuleType, sampler: Sampler, clients: sparse.Clients) -> Draw:
 
 
 LISTS = st.lists(st.lists(st.integers(0, 199), max_size=150), min_size=1, max_size=8)
+
+
+WRITTEN = ["0", "7", "-1", "-12", "10", str(2**63 - 1), str(-(2**63)), "1234567890123456789"]
+NOT_WRITTEN = [
+    "", "-", "-0", "00", "07", "+7", "7.0", " 7", "7 ", "7a", "a7", "\u0663", "\uff17", "1_0", "--1", "1-", "7\0", str(2**63),
+    str(-(2**63) - 1), "9" * 19, "9" * 20, "9" * 40, "-" + "9" * 20, str(2**64), str(2**64 + 7),
+]  # fmt: skip
+
+
+def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_text_is() -> None:
+    sampler = dc.OptimalSampler(dc.Simplex(50), epsilon=1.0)
+    texts = columns([[3, 4]] * len(WRITTEN), names=WRITTEN)
+    integers = columns([[3, 4]] * len(WRITTEN))._asdict() | {"integers": np.array([int(name) for name in WRITTEN])}
+    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, sparse.Clients(**integers))
+    assert all((one == two).all() for one, two in zip(as_texts, as_integers, strict=True))
+    for name in [*WRITTEN, *NOT_WRITTEN]:
+        expected = words(KEY, name, [3, 4], [1, 1])
+        assert drawn(sampler, columns([[3, 4]], names=[name]))[1].tolist() == [expected[1]]
+        kind = message(name, [3, 4], [1, 1])[0]
+        assert kind == (INTEGER_CLIENT if name in WRITTEN else TEXT_CLIENT)
 
 
 @settings(max_examples=60, deadline=None)

@@ -23,7 +23,8 @@ not; and then two rounds of one client are 2 epsilon-LDP together, for any two h
 The message is a list of 64-bit words, little-endian, and can be read back uniquely, so that two clients or laws never share one:
 
     header   kind of client (1 integer, 2 text) + 256 * form (0 narrow, 1 wide) + 65536 * bytes of text
-    client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words
+    client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words. A text that is how a 64-bit
+             integer is written ("7", "-12"; not "07", "+7", "-0") is that integer: formats differ in which of the two they hold
     law      the distinct outcomes in increasing order with the numbers that `discreet.release.grid` makes of their counts or
              weights: narrow, one word 2^32 outcome + number, where all numbers are below 2^32; else wide, two words
 """
@@ -54,6 +55,7 @@ DRAW_PERSON = b"discreet draw v2"
 _DIGEST_PERSON = b"discreet data v2"
 _RECORDS, _COUNT, _WEIGHT = 0, 1, 2  # what a question says of the second column
 _ID_BYTES = 32
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")  # as a 64-bit integer is written
 _SECRET_BYTES = 32
 _SECRET_LINE = re.compile(rb"discreet-secret-1 ([0-9a-f]{64})\n?\Z")
 _LARGEST_FILE = 1024  # nothing longer can be a secret file, and a wrong path must not be read at length
@@ -188,11 +190,19 @@ def _text(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")  # what is no Unicode is a name all the same, and another one
 
 
+def as_integer(name: str) -> int | str:
+    """The 64-bit integer that is written like that; any other name as it is."""
+    if _WHOLE.fullmatch(name) and -(1 << 63) <= int(name) < 1 << 63:
+        return int(name)
+    return name
+
+
 def message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
     """The canonical input of a client: who it is, and its law in whole numbers (see `discreet.release.grid.gridded` for weights)."""
     law = counted(outcomes, counts)
     narrow = all(number < 1 << 32 for number in law.values())
     form = NARROW if narrow else WIDE
+    client = as_integer(client) if isinstance(client, str) else client
     if isinstance(client, str):
         text = client.encode()
         head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)

@@ -28,7 +28,17 @@ from discreet.release.clients import (
     Plan,
 )
 from discreet.release.grid import counted, gridded
-from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
+from discreet.release.keyed import (
+    DIGEST_WORDS,
+    DRAW_PERSON,
+    INTEGER_CLIENT,
+    NARROW,
+    TEXT_CLIENT,
+    WIDE,
+    WORDS,
+    RunKey,
+    as_integer,
+)
 from discreet.release.lattice import TOTAL
 from discreet.release.randomness import BITS
 
@@ -150,6 +160,9 @@ def _as_law(numbers: dict[int, int]) -> Law:
     return np.array(list(numbers), dtype=np.uint64), np.array(list(numbers.values()), dtype=np.uint64)
 
 
+_LONGEST_INTEGER = 20  # characters
+
+
 class _Head(NamedTuple):
     """Who a client is, as the start of its message: the header of the narrow form, and the rest."""
 
@@ -159,14 +172,22 @@ class _Head(NamedTuple):
 
 def _heads(clients: Clients, first: int, last: int) -> Iterator[_Head]:
     if clients.integers.size:
-        for client in clients.integers[first:last].tolist():
-            yield _Head(INTEGER_CLIENT + 256 * NARROW, struct.pack("<q", client))
+        yield from map(_integer_head, clients.integers[first:last].tolist())
         return
     start = int(clients.text_ends[first])
     text = clients.text[start : clients.text_ends[last]].tobytes()
     ends = (clients.text_ends[first : last + 1] - start).tolist()
     for begin, end in pairwise(ends):
-        yield _Head(TEXT_CLIENT + 256 * NARROW + 65536 * (end - begin), text[begin:end] + bytes((begin - end) % 8))
+        name = text[begin:end]
+        client = as_integer(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
+        if isinstance(client, int):
+            yield _integer_head(client)
+        else:
+            yield _Head(TEXT_CLIENT + 256 * NARROW + 65536 * (end - begin), name + bytes((begin - end) % 8))
+
+
+def _integer_head(client: int) -> _Head:
+    return _Head(INTEGER_CLIENT + 256 * NARROW, struct.pack("<q", client))
 
 
 def _message(head: _Head, law: Law) -> bytes:

@@ -27,6 +27,9 @@ __all__ = ["Clients", "Plan", "draw", "outcome", "state_of"]
 
 _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
+_MINUS, _ZERO, _NINE = np.uint8(ord("-")), np.uint8(ord("0")), np.uint8(ord("9"))
+_LONGEST_INTEGER, _MOST_DIGITS = 20, 19  # characters
+_LEAST = np.uint64(1 << 63)  # the absolute value of the least 64-bit integer
 
 
 @kernel()
@@ -76,6 +79,26 @@ def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> An
 
 
 @kernel()
+def _as_integer(text: Any, start: int, stop: int) -> Any:
+    """(whether the text is how a 64-bit integer is written, that integer in two's complement): `keyed.as_integer`."""
+    none = False, np.uint64(0)
+    if stop == start or stop - start > _LONGEST_INTEGER:
+        return none
+    negative = text[start] == _MINUS
+    first = start + 1 if negative else start
+    if first == stop or stop - first > _MOST_DIGITS or (text[first] == _ZERO and (negative or stop - first > 1)):
+        return none
+    value = np.uint64(0)
+    for place in range(first, stop):
+        if text[place] < _ZERO or text[place] > _NINE:
+            return none
+        value = value * np.uint64(10) + np.uint64(text[place] - _ZERO)
+    if value > (_LEAST if negative else _LEAST - np.uint64(1)):
+        return none
+    return True, (~value + np.uint64(1) if negative else value)
+
+
+@kernel()
 def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
     """Write header (of the narrow form) and client to `words`; how many words that took."""
     if integers.size:
@@ -83,6 +106,11 @@ def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any
         words[1] = np.uint64(integers[row])
         return 2
     start, stop = text_ends[row], text_ends[row + 1]
+    whole, value = _as_integer(text, start, stop)
+    if whole:
+        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW)
+        words[1] = value
+        return 2
     words[0] = np.uint64(TEXT_CLIENT + 256 * NARROW + 65536 * (stop - start))
     number = 1
     for first in range(start, stop, 8):
