@@ -44,7 +44,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "profile": lambda: accounting.profile_of(LINEAR),
     "privacy loss": lambda: accounting.composed([(accounting.profile_of(LINEAR), 50)]),
     "design": lambda: dc.design(dc.Simplex(9), epsilon=1.0, clients=np.full((3, 9), 1 / 9)),
-    "boosted": lambda: dc.BoostedSampler(LINE, epsilon=1.0),
+    "boosted": lambda: dc.research.BoostedSampler(LINE, epsilon=1.0),
     "family": lambda: LINE,
     "family on a box": lambda: WIDE,
     "density band": lambda: dc.DensityBand(TABLE, lower=0.5, upper=2.0),

@@ -12,6 +12,7 @@ from scipy import stats
 import discreet as dc
 from discreet import accounting, audit, estimation
 from discreet.accounting import BoxProfile
+from discreet.research import BoostedSampler
 
 LINE = dc.GaussianMixtures()
 FINITE = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
@@ -21,7 +22,7 @@ PROFILE = BoxProfile(epsilon=1.0, alpha=0.1)
 LAW = CONTINUOUS.output(stats.norm())
 WRONG: list[Any] = [
     10, 1.5, "abc", None, [1, 2], {}, object(), np.ones(3), LINE, dc.Simplex(3), dc.Band([5, 3, 2], lower=0.5, upper=1.5),
-    FINITE, CONTINUOUS, dc.BoostedSampler(LINE, epsilon=1.0), PROFILE, stats.norm(), lambda x: x, dc.Simplex, dc.OptimalSampler,
+    FINITE, CONTINUOUS, BoostedSampler(LINE, epsilon=1.0), PROFILE, stats.norm(), lambda x: x, dc.Simplex, dc.OptimalSampler,
     float("nan"), [FINITE], b"x", 2j, True, LAW,
 ]  # fmt: skip
 CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
@@ -30,7 +31,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
     "OptimalSampler": (dc.OptimalSampler, [dc.Simplex(3)], {"epsilon": 1.0, "how": None}),
     "LinearSampler": (dc.LinearSampler, [LINE], {"epsilon": 1.0, "how": None}),
     "MollifierSampler": (dc.MollifierSampler, [dc.Simplex(3)], {"epsilon": 1.0, "how": None, "reference": None}),
-    "BoostedSampler": (dc.BoostedSampler, [LINE], {"epsilon": 1.0, "preset": "published", "training": None}),
+    "BoostedSampler": (BoostedSampler, [LINE], {"epsilon": 1.0, "preset": "published", "training": None}),
     "DensityBand": (dc.DensityBand, [stats.norm(), None], {"lower": 0.5, "upper": 2.0}),
     "GaussianMixtures": (dc.GaussianMixtures, [1], {"radius": 1.0, "scale": 1.0, "box": None}),
     "Mixture": (dc.Mixture, [[1.0], [0.0], 1.0], {"kernel": "gaussian"}),

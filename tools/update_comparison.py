@@ -7,10 +7,10 @@ import re
 import sys
 from pathlib import Path
 
-from discreet.experiments.records import Row, read
-from discreet.plots.population import population_figures
-from discreet.plots.population_findings import contest_table, fidelity_table, findings
 from discreet.plots.style import save
+from discreet.research.experiments.records import Row, read
+from discreet.research.figures.population import population_figures
+from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "comparison.md"

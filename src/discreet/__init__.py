@@ -35,7 +35,6 @@ from discreet.families import (
     Tabulated,
 )
 from discreet.mechanisms import (
-    BoostedSampler,
     Cells,
     Density,
     LinearSampler,
@@ -52,7 +51,6 @@ from discreet.worst_case import epsilon_for
 __all__ = [
     "Agreement",
     "Band",
-    "BoostedSampler",
     "BudgetError",
     "Cells",
     "Constants",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from discreet.experiments import paper
-from discreet.experiments.client_sets import CLIENT_SETS
-from discreet.mechanisms.boosted import Training
+from discreet.research.boosted import Training
+from discreet.research.experiments import paper
+from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]

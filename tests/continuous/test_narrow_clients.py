@@ -14,8 +14,8 @@ from scipy import integrate, stats
 import discreet as dc
 from discreet.families.densities import as_density
 from discreet.families.features import Features, split_at
-from discreet.mechanisms.boosted.presets import Training
 from discreet.mechanisms.clients import luck
+from discreet.research import BoostedSampler, Training
 from tests.continuous.clients import interval_family
 
 CENTRE, WIDTH = 0.12345678, 1e-5
@@ -135,7 +135,7 @@ def test_cells_hold_what_a_narrow_client_has_in_them() -> None:
 
 def test_the_baseline_says_what_its_nodes_missed() -> None:
     training = Training(rounds=1, samples=20, batch=10, epochs=1, width=3, burn_in=5, sampling="exact")
-    law = dc.BoostedSampler(interval_family(), epsilon=1.0, training=training).output([SPIKED, SMOOTH], seeds=[0, 1])
+    law = BoostedSampler(interval_family(), epsilon=1.0, training=training).output([SPIKED, SMOOTH], seeds=[0, 1])
     with pytest.warns(dc.UnresolvedWarning, match=r"p\[0\] has a mass of 0.9999"):
         law.divergence("tv")
 

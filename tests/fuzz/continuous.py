@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.mechanisms.boosted.presets import Training
+from discreet.research import BoostedSampler, Training
 from tests.fuzz.chooser import WORDS, Chooser
 
 FITS: list[Any] = [None, dc.HistogramFit(4), dc.KernelFit(), dc.MixtureFit(8)]
@@ -52,7 +52,7 @@ def continuous_samplers(c: Chooser) -> Any:
             rounds=1, samples=20, batch=10, epochs=1, width=3, burn_in=5, sampling=c.among(["exact", "metropolis"])
         )
         preset = c.among(["published", "corrected", *WORDS])
-        boosted = dc.BoostedSampler(family, epsilon=c.number(), preset=preset, training=training)
+        boosted = BoostedSampler(family, epsilon=c.number(), preset=preset, training=training)
         law = boosted.output(c.density(), seeds=[0])
         return [law.divergence(c.among(WORDS)), law.largest_log_ratio]
     kind = c.among([dc.OptimalSampler, dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])

@@ -106,6 +106,8 @@ def _check_count(found: int, wanted: int) -> None:
 
 
 def _hashable(value: Any) -> Hashable:
+    if isinstance(value, (np.str_, np.bytes_)):
+        return value.item()  # the same text, and shown as one
     if isinstance(value, np.ndarray):
         return (value.shape, value.tobytes())
     if isinstance(value, (list, tuple)):

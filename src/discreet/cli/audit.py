@@ -183,14 +183,7 @@ def _record(found: BlackBoxAudit) -> dict[str, Any]:
 
 
 def _draw(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
-    from discreet.plots.audit import EventBar, audit_figure
-    from discreet.plots.style import save
+    from discreet import plots
 
-    events = [
-        EventBar(e.description, e.first_count / e.draws, e.second_count / e.draws, e.empirical_epsilon_lower_bound)
-        for e in found.events
-    ]
-    leading = found.events[0]
-    names = (f"input {found.inputs[leading.first_input]!r}", f"input {found.inputs[leading.second_input]!r}")
     verdict = "refuted" if found.refuted else "not refuted"
-    save(audit_figure(events, claim=found.epsilon, names=names, title=f"{mechanism}: claim {verdict}"), path)
+    plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), path)

@@ -11,15 +11,13 @@ from rich.table import Table
 
 from discreet.cli.printing import counted, json_number, plain, say, table, write_json
 from discreet.data import logbooks, zone_logbooks
-from discreet.experiments.flights import DIVERGENCES, OPTIMAL, FlightRelease, released_flights
-from discreet.experiments.time_zones import Lesson, learnt_time_zones
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.plots.labels import divergence_label
+from discreet.research.experiments.flights import DIVERGENCES, MECHANISMS, OPTIMAL, FlightRelease, released_flights
+from discreet.research.experiments.time_zones import Lesson, learnt_time_zones
 
-MECHANISMS = (OPTIMAL, "linear", "mollifier")
 PICTURE = "demo.png"
 POPULATION_PICTURE = "demo_population.png"
-_DRAWN = "kl"
 _SHOWN = 6
 
 
@@ -40,8 +38,7 @@ def demo(
     run = released_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
     lesson = learnt_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
     picture, learnt = out / PICTURE, out / POPULATION_PICTURE
-    _draw(run, picture)
-    _draw_lesson(lesson, learnt)
+    _draw(run, lesson, picture, learnt)
     if json:
         write_json({**_record(run, picture), "population": _lesson_record(lesson, learnt)})
         return
@@ -111,16 +108,12 @@ def _lesson_record(lesson: Lesson, picture: Path) -> dict[str, Any]:
     }
 
 
-def _draw_lesson(lesson: Lesson, picture: Path) -> None:
-    from discreet.plots.estimates import PopulationShares, Revealed, learnt_figure
-    from discreet.plots.style import save
+def _draw(run: FlightRelease, lesson: Lesson, picture: Path, learnt: Path) -> None:
+    from discreet.plots import save
+    from discreet.research.figures.flights import flights_figure, lesson_figure
 
-    found = lesson.found
-    shares = PopulationShares.of(found, lesson.truth)
-    epsilon = found.sampler.epsilon
-    client = Revealed(lesson.client, lesson.records, lesson.held, lesson.drawn_from, lesson.released, epsilon)
-    title = f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}"
-    save(learnt_figure(shares, client, title=title), picture)
+    save(flights_figure(run), picture)
+    save(lesson_figure(lesson), learnt)
 
 
 def _held(run: FlightRelease) -> str:
@@ -238,27 +231,3 @@ def _record(run: FlightRelease, picture: Path) -> dict[str, Any]:
         ],
         "picture": str(picture),
     }
-
-
-def _draw(run: FlightRelease, picture: Path) -> None:
-    from discreet.plots.flights import ClientLaw, Profile, flights_figure
-    from discreet.plots.style import save
-
-    client = run.client
-    law = ClientLaw(
-        client.name,
-        run.destinations,
-        client.held,
-        client.drawn_from,
-        run.floor,
-        run.ceiling,
-        run.epsilon,
-        client.released,
-    )
-    profiles = []
-    for name in MECHANISMS:
-        better = run.better_off(name, _DRAWN)
-        note = f"serves {better:,} aircraft\nbetter than optimal" if better else ""
-        profiles.append(Profile(name, run.cost(name, _DRAWN).realised, note))
-    title = f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}"
-    save(flights_figure(law, profiles, title=title, measure=divergence_label(_DRAWN)), picture)

@@ -358,9 +358,6 @@ def _record(
 
 
 def _draw(found: "Population", known: Any, path: Path, top: int) -> None:
-    from discreet.plots.estimates import PopulationShares, estimate_figure
-    from discreet.plots.style import save
+    from discreet import plots
 
-    shown = PopulationShares.of(found, known)
-    title = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
-    save(estimate_figure(shown, title=title, most=top), path)
+    plots.save(plots.population(found, truth=known, most=top), path)

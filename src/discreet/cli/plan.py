@@ -82,7 +82,10 @@ def plan(
     laws = _example(example, client, value, family)
     rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
     if plot is not None:
-        _draw(family, clients, accuracy, confidence, budgets, plot)
+        from discreet import plots
+
+        options = {"accuracy": accuracy, "confidence": confidence}
+        plots.save(plots.plan(family, clients=clients, epsilons=budgets, **options), plot)
     if json:
         write_json(_record(rows, smallest, rehearsals, accuracy, confidence))
         return
@@ -284,36 +287,3 @@ def _record(
             {"epsilon": budget, "mechanism": name, **asdict(each)} for (budget, name), each in rehearsals.items()
         ],
     }
-
-
-def _draw(family: Simplex, clients: int, accuracy: float, confidence: float, budgets: list[float], path: Path) -> None:
-    import numpy as np
-
-    from discreet.estimation import outlook
-    from discreet.plots.plan import Plan, plan_figure
-    from discreet.plots.style import save
-
-    grid = np.geomspace(min(budgets[0], 0.1), max(budgets[-1], 10.0), 60)
-    risks = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
-    sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
-    errors = {
-        (budget, name): np.array(
-            [
-                outlook(kind(family, epsilon=budget), mechanism=name, clients=int(size), confidence=confidence).at_worst
-                for size in sizes
-            ]
-        )
-        for budget in budgets
-        for name, kind in KINDS.items()
-    }
-    drawn = Plan(
-        epsilon=grid,
-        risk={f: np.array([float(sampler.risk(f)) for sampler in risks]) for f in ("tv", "kl")},
-        clients=sizes,
-        errors=errors,
-        planned=clients,
-        accuracy=accuracy,
-    )
-    save(
-        plan_figure(drawn, title=f"A plan for {counted(clients, 'client')} and {counted(family.size, 'outcome')}"), path
-    )

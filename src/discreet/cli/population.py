@@ -8,8 +8,8 @@ from rich.table import Table
 
 from discreet import __version__
 from discreet.cli.printing import plain, table
-from discreet.experiments.client_sets import missing_sets
-from discreet.experiments.records import Row
+from discreet.research.experiments.client_sets import missing_sets
+from discreet.research.experiments.records import Row
 
 PAGE = "population.html"
 _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw")
@@ -17,9 +17,9 @@ _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw
 
 def written(first: Row, rows: Sequence[Row], out: Path) -> Path:
     """Draw every picture and the page into the folder; the page's path."""
-    from discreet.plots.population import population_figures
-    from discreet.plots.population_page import population_page
     from discreet.plots.style import save
+    from discreet.research.figures.population import population_figures
+    from discreet.research.reports.population import population_page
 
     mark = ".quick" if first["quick"] else ""
     pictures = {}
@@ -34,8 +34,8 @@ def written(first: Row, rows: Sequence[Row], out: Path) -> Path:
 
 def told(rows: Sequence[Row]) -> list[RenderableType]:
     """What to print: errors, costs, findings, and what was left out for want of a package."""
-    from discreet.plots.contests import by_set, described
-    from discreet.plots.population_findings import findings
+    from discreet.research.reports.contests import by_set, described
+    from discreet.research.reports.population_findings import findings
 
     said: list[RenderableType] = [
         "[bold]What the curator learns[/bold]: TV from the estimated to the average client's law, one report each, after "
@@ -56,7 +56,7 @@ def told(rows: Sequence[Row]) -> list[RenderableType]:
 
 
 def _errors(rows: Sequence[Row]) -> Table:
-    from discreet.plots.contests import RIVALS, SHORT, error
+    from discreet.research.reports.contests import RIVALS, SHORT, error
 
     made = table("ε", *(SHORT.get(name, name) for name in _COLUMNS), "uniform")
     for row in rows:
@@ -68,7 +68,7 @@ def _errors(rows: Sequence[Row]) -> Table:
 
 
 def _costs(rows: Sequence[Row]) -> Table:
-    from discreet.plots.contests import SAMPLES, SHORT, by_set, realised
+    from discreet.research.reports.contests import SAMPLES, SHORT, by_set, realised
 
     made = table("set", "ε", *(SHORT[name] for name in SAMPLES))
     for those in by_set(rows).values():

@@ -14,9 +14,9 @@ from rich.table import Table
 from discreet import __version__
 from discreet.cli import population
 from discreet.cli.printing import Terminal, number, plain, say, table
-from discreet.experiments.paper import FIGURES, POPULATION, chosen, experiment
-from discreet.experiments.records import Row
-from discreet.experiments.running import run
+from discreet.research.experiments.paper import FIGURES, POPULATION, chosen, experiment
+from discreet.research.experiments.records import Row
+from discreet.research.experiments.running import run
 
 PAGE = "report.html"
 
@@ -102,8 +102,8 @@ def _in_order(rows: list[Row], units: list[str]) -> list[Row]:
 
 
 def _drawn(runs: dict[str, tuple[Row, list[Row]]], out: Path) -> dict[str, bytes]:
-    from discreet.plots.paper import paper_figure
     from discreet.plots.style import save
+    from discreet.research.figures.paper import paper_figure
 
     found = {}
     for name, (first, rows) in runs.items():
@@ -116,7 +116,7 @@ def _drawn(runs: dict[str, tuple[Row, list[Row]]], out: Path) -> dict[str, bytes
 
 
 def _page(runs: dict[str, tuple[Row, list[Row]]], pictures: dict[str, bytes], out: Path) -> Path:
-    from discreet.plots.report import report_page
+    from discreet.research.reports.paper import report_page
 
     path = out / PAGE
     path.write_text(report_page(runs, pictures, version=__version__), encoding="utf-8")
@@ -124,7 +124,7 @@ def _page(runs: dict[str, tuple[Row, list[Row]]], pictures: dict[str, bytes], ou
 
 
 def _mixtures(rows: list[Row]) -> tuple[str, Table]:
-    from discreet.plots.summaries import STATISTICS, costs, epsilons, mechanisms, realised_epsilon, summary
+    from discreet.research.reports.summaries import STATISTICS, costs, epsilons, mechanisms, realised_epsilon, summary
 
     made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in epsilons(rows):

@@ -92,7 +92,13 @@ def tradeoff(
     rows = [_risk_row(family, budget, name) for budget in _budgets(epsilon or ()) for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk) for name in names]
     if plot is not None:
-        _draw(rows, names, plot, _described(family))
+        from discreet import plots
+
+        title, budgets = f"Worst-case divergence: {_described(family)}", [row.epsilon for row in rows]
+        drawn = plots.tradeoff(
+            family, epsilon=sorted(set(budgets)), divergences=list(dict.fromkeys(names)), title=title
+        )
+        plots.save(drawn, plot)
     if json:
         write_json(_record(family, rows, targets))
     else:
@@ -229,17 +235,3 @@ def _record(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[B
             for row in targets
         ],
     }
-
-
-def _draw(rows: Sequence[RiskRow], names: Sequence[str], path: Path, family: str) -> None:
-    from discreet.plots.style import save
-    from discreet.plots.tradeoff import Curve, tradeoff_figure
-
-    curves = []
-    for name in dict.fromkeys(names):
-        points = sorted((row for row in rows if row.divergence == name), key=lambda row: row.epsilon)
-        epsilon, optimal, mollifier = (
-            np.array([float(getattr(row, field)) for row in points]) for field in ("epsilon", "optimal", "mollifier")
-        )
-        curves.append(Curve(name, epsilon, optimal, mollifier, all(row.optimal.tight for row in points)))
-    save(tradeoff_figure(curves, title=f"Worst-case divergence: {family}"), path)

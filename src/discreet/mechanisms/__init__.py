@@ -1,7 +1,6 @@
 """Private samplers: law in, law out; and the exact release of one sample."""
 
 from discreet.mechanisms.atoms import Cells, Density, Points
-from discreet.mechanisms.boosted import BoostedSampler
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.mollifier import MollifierSampler
 from discreet.mechanisms.optimal import OptimalSampler
@@ -10,7 +9,6 @@ from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.solving import nearest_member
 
 __all__ = [
-    "BoostedSampler",
     "Cells",
     "Density",
     "LinearSampler",

@@ -7,9 +7,8 @@ there. Without numba there is nothing to compile, and it returns at once.
 
 import importlib.util
 
-from discreet.families import Band, GaussianMixtures, Mixture, Simplex
+from discreet.families import Band, Simplex
 from discreet.kernels import Code, only
-from discreet.mechanisms.boosted import BoostedSampler, Training
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.optimal import OptimalSampler
 
@@ -26,8 +25,6 @@ def warm_up() -> None:
             projecting.weights(law)
             projecting.scale(law)
             mixing.output(law)
-        little = Training(rounds=2, samples=2, batch=1, epochs=1, burn_in=1)
-        BoostedSampler(GaussianMixtures(1), epsilon=1.0, training=little).output(Mixture([1.0], [0.0]))
 
 
 if __name__ == "__main__":

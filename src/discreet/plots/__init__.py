@@ -1,1 +1,28 @@
-"""Pictures. They read numbers that something else computed, and need matplotlib (`pip install '.[cli]'`)."""
+"""Pictures that users want. Each function draws on a new figure, or on one's own axes (`ax=`), and returns the figure.
+
+They need matplotlib (`pip install '.[cli]'`), which is imported when the first of them is used, and no window system.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.plots._audit import audit
+    from discreet.plots._output import output
+    from discreet.plots._plan import plan
+    from discreet.plots._population import population
+    from discreet.plots._tradeoff import tradeoff
+    from discreet.plots.style import save
+
+__all__ = ["audit", "output", "plan", "population", "save", "tradeoff"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    """The functions, from the modules that need matplotlib."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{'style' if name == 'save' else '_' + name}"), name)

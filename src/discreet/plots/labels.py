@@ -1,4 +1,4 @@
-"""How mechanisms and divergences are called in front of people; the library's own names stay what they are."""
+"""How divergences and outcomes are called in front of people; the library's own names stay what they are."""
 
 _DIVERGENCES = {
     "kl": "KL",
@@ -14,3 +14,8 @@ _DIVERGENCES = {
 def divergence_label(name: str) -> str:
     """A divergence's name as one would say it; one's own and the parametric ones keep theirs."""
     return _DIVERGENCES.get(name, name)
+
+
+def short(name: str, most: int = 32) -> str:
+    """A name that leaves room for the picture."""
+    return name if len(name) <= most else name[: most - 1] + "…"

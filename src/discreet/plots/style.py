@@ -2,10 +2,13 @@
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, need_extra
 from discreet.files import check_target, written
@@ -24,7 +27,9 @@ __all__ = [
     "INK",
     "QUIET",
     "Axes",
+    "AxesLike",
     "Figure",
+    "canvas",
     "check_picture",
     "figure",
     "panel_title",
@@ -32,6 +37,7 @@ __all__ = [
     "styled",
 ]
 
+AxesLike = Axes | Sequence[Axes] | NDArray[np.object_]
 INK = "#222222"
 QUIET = "#767676"
 COLOURS = {  # Okabe and Ito's palette
@@ -87,6 +93,46 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
 
 
+def canvas(
+    ax: AxesLike | None,
+    title: str | None,
+    *,
+    size: tuple[float, float],
+    panels: tuple[int, int] = (1, 1),
+    share: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """A figure and the panels to draw on: the caller's own, or those of a new figure under the title.
+
+    Args:
+        ax: One's own axes, one for each panel; None for a new figure.
+        title: Above a new figure.
+        size: Of a new figure, in inches.
+        panels: Rows and columns.
+        share: Whether the panels have one horizontal axis in common.
+
+    Returns:
+        The figure, and its panels row by row.
+
+    Raises:
+        DiscreetError: `ax` does not hold that many axes, or comes with a title.
+    """
+    rows, columns = panels
+    if ax is None:
+        drawn = figure(*size)
+        if title:
+            drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold")
+        return drawn, list(drawn.subplots(rows, columns, squeeze=False, sharex=share).ravel())
+    own = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    if not all(isinstance(one, Axes) for one in own):
+        raise DiscreetError(f"ax = {ax!r} is not matplotlib axes; pass what `figure.subplots()` gives, or leave it out")
+    if len(own) != rows * columns:
+        raise DiscreetError(f"ax holds {len(own)} axes for {rows * columns} panels; pass one for each, or leave it out")
+    if title is not None:
+        raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
+    drawn = own[0].figure
+    return (drawn if isinstance(drawn, Figure) else drawn.figure), own
+
+
 def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
     """A title in ink and, under it, what the panel shows in grey."""
     axes.set_title(title, fontweight="bold", pad=24.0 if subtitle else 10.0)
@@ -109,8 +155,17 @@ def check_picture(path: Path) -> None:
     check_target(path, what="picture", replace=True)
 
 
-def save(drawn: Figure, path: Path) -> None:
-    """Write the figure where asked, in the format its name ends in; folders on the way are made."""
+def save(drawn: Figure, path: str | Path) -> None:
+    """Write a figure to a file; folders on the way are made.
+
+    Args:
+        drawn: What a function of `discreet.plots` returned, or any figure of matplotlib.
+        path: Ends in .png, .svg or .pdf, which says the format.
+
+    Raises:
+        DiscreetError: The name has another ending, or cannot be written.
+    """
+    path = Path(path)
     check_picture(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with styled(), warnings.catch_warnings():

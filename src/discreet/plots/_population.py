@@ -1,0 +1,137 @@
+"""A population with its intervals: rows for labels, steps for cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.estimation import Population
+from discreet.families.laws import as_floats
+from discreet.plots.labels import short
+from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, styled
+
+Floats = NDArray[np.float64]
+
+
+def population(
+    found: Population,
+    *,
+    truth: ArrayLike | None = None,
+    most: int = 15,
+    ax: AxesLike | None = None,
+    title: str | None = None,
+) -> Figure:
+    """An estimated population: every share with its interval, and the truth where it is known.
+
+    Args:
+        found: What `discreet.estimation.population` returned.
+        truth: The true shares, one for each outcome.
+        most: How many labels to show, the largest shares first; cells of an interval are all shown.
+        ax: Axes to draw on; by default a new figure.
+        title: Above a new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: `truth` does not have one share for each outcome, or `ax` is not one axes.
+    """
+    check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
+    check_count("most", most)
+    known = None if truth is None else as_floats(truth, "truth", len(found.outcomes))
+    if known is not None and known.ndim != 1:
+        raise DiscreetError(
+            f"truth has shape {known.shape}; pass one share for each of the {len(found.outcomes)} outcomes"
+        )
+    if title is None and ax is None:
+        title = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
+    shares = _Shares.of(found, known)
+    height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
+    with styled():
+        drawn, (axes,) = canvas(ax, title, size=(8.4, height))
+        if shares.edges is None:
+            _draw_labels(axes, shares, most)
+            above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 2} if ax is None else {}  # one's own axes may have a title
+            axes.legend(loc="lower right", frameon=False, labelcolor=INK, **above)
+        else:
+            _draw_cells(axes, shares)
+    return drawn
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
+
+    `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds what they leave open.
+    """
+
+    names: Sequence[str]
+    estimate: Floats
+    low: Floats
+    high: Floats
+    truth: Floats | None
+    edges: Floats | None
+    exact: bool
+    confidence: float
+
+    @classmethod
+    def of(cls, found: Population, truth: Floats | None) -> "_Shares":
+        """Those of an estimated population."""
+        law, outcomes = found.law, found.outcomes
+        names = [str(name) for name in outcomes.names]
+        return cls(names, law.estimate, law.low, law.high, truth, outcomes.edges, found.exact, found.confidence)
+
+    @property
+    def colour(self) -> str:
+        """That of the mechanism."""
+        return COLOURS["linear" if self.exact else "optimal"]
+
+
+def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
+    by = shares.estimate if shares.truth is None else shares.truth
+    shown = np.argsort(-by, kind="stable")[:most]
+    rows = np.arange(len(shown))
+    axes.hlines(rows, shares.low[shown], shares.high[shown], color=shares.colour, linewidth=5.0, alpha=0.28)
+    marker = "o" if shares.exact else "|"
+    axes.scatter(shares.estimate[shown], rows, s=42, marker=marker, color=shares.colour, zorder=3, label=_what(shares))
+    if shares.truth is not None:
+        axes.scatter(
+            shares.truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=INK, zorder=4, label="truth"
+        )
+    axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_yticks(rows, [short(shares.names[place]) for place in shown], color=INK, parse_math=False)
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    more = f"; {len(shares.names) - len(shown):,} more outcomes not shown" if len(shares.names) > len(shown) else ""
+    axes.set_xlabel(f"share of the average client's records{more}\nbars: {_interval(shares)}, cut at 0", loc="left")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+
+
+def _draw_cells(axes: Axes, shares: _Shares) -> None:
+    edges = shares.edges
+    assert edges is not None
+    width = np.diff(edges)
+    axes.fill_between(
+        edges, np.append(shares.low / width, 0), np.append(shares.high / width, 0), step="post", color=shares.colour,
+        alpha=0.22, linewidth=0,
+    )  # fmt: skip
+    axes.stairs(shares.estimate / width, edges, color=shares.colour, linewidth=1.8, label=_what(shares))
+    if shares.truth is not None:
+        axes.stairs(shares.truth / width, edges, color=INK, linewidth=1.2, linestyle="--", label="truth")
+    axes.set_xlim(edges[0], edges[-1])
+    axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
+    axes.set_xlabel(f"value; band: {_interval(shares)}")
+    axes.set_ylabel("density of the average client")
+    axes.legend(loc="upper right", frameon=False, labelcolor=INK)
+
+
+def _what(shares: _Shares) -> str:
+    return "private estimate" if shares.exact else "among the samples"
+
+
+def _interval(shares: _Shares) -> str:
+    told = f"{100 * shares.confidence:g} % intervals"
+    return told if shares.exact else f"{told}, with what the samples leave open"

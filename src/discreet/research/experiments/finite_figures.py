@@ -1,0 +1,81 @@
+"""Figures 2, 3, 5, 6 and 7: the finite mechanism on one law, and worst cases in closed form [paper, Thm 3.1, App. F.1]."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from discreet.families import Simplex
+from discreet.mechanisms import MollifierSampler, OptimalSampler
+from discreet.research.experiments.records import Row
+from discreet.research.published import EPSILONS
+
+DIVERGENCES = ("kl", "tv", "hellinger")
+
+
+@final
+@dataclass(frozen=True)
+class FiniteMechanism:
+    """Q*(.|P) for one P at several budgets, and the mollifier's law beside it."""
+
+    name: str = "fig2"
+    law: tuple[float, ...] = (0.3, 0.25, 0.2, 0.15, 0.1)
+    epsilons: tuple[float, ...] = (1.0, 0.5, 0.1)
+    quick: bool = False
+    seed: int | None = None
+    computes: str = "the law that one client's sample is drawn from, on five outcomes"
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"law": self.law, "epsilons": self.epsilons}
+
+    @property
+    def units(self) -> Sequence[str]:
+        return [f"{epsilon:g}" for epsilon in self.epsilons]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+        family = Simplex(len(self.law))
+        for unit in units:
+            epsilon = float(unit)
+            optimal, mollifier = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
+            yield [
+                {
+                    "unit": unit,
+                    "epsilon": epsilon,
+                    "law": list(self.law),
+                    "optimal": optimal.output(self.law).tolist(),
+                    "mollifier": mollifier.output(self.law).tolist(),
+                    "scale": float(optimal.scale(self.law)),
+                }
+            ]
+
+
+@final
+@dataclass(frozen=True)
+class FiniteWorstCases:
+    """The largest divergence over all clients on k outcomes, of the optimal sampler and of the mollifier around uniform."""
+
+    name: str
+    outcomes: int
+    epsilons: tuple[float, ...] = EPSILONS
+    quick: bool = False
+    seed: int | None = None
+    computes: str = "worst-case divergences over every law on k outcomes, in closed form"
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"outcomes": self.outcomes, "epsilons": self.epsilons}
+
+    @property
+    def units(self) -> Sequence[str]:
+        return [f"{epsilon:g}" for epsilon in self.epsilons]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+        family = Simplex(self.outcomes)
+        for unit in units:
+            epsilon = float(unit)
+            samplers = {
+                "optimal": OptimalSampler(family, epsilon=epsilon),
+                "mollifier": MollifierSampler(family, epsilon=epsilon),
+            }
+            risks = {name: {f: float(sampler.risk(f)) for f in DIVERGENCES} for name, sampler in samplers.items()}
+            yield [{"unit": unit, "epsilon": epsilon, "outcomes": self.outcomes, **risks}]

@@ -1,0 +1,44 @@
+"""The paper's figures, and the comparison on real clients, as declared experiments, full and quick."""
+
+from dataclasses import replace
+
+from discreet.errors import DiscreetError
+from discreet.research.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
+from discreet.research.experiments.mixtures import QUICK, RandomMixtures
+from discreet.research.experiments.population import PopulationComparison
+from discreet.research.experiments.records import Experiment
+from discreet.research.experiments.ring import GaussianRing
+
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
+POPULATION = "population"
+OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
+QUICK_CLIENTS = 20
+QUICK_REPETITIONS = 20
+
+
+def chosen(names: list[str]) -> list[str]:
+    """The figures asked for in the paper's order; "all", or nothing, is all of them. The population is run when it is named."""
+    unknown = [name for name in names if name not in (*FIGURES, POPULATION, "all")]
+    if unknown:
+        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {', '.join(FIGURES)}, {POPULATION}")
+    figures = [name for name in FIGURES if not names or name in names or "all" in names]
+    return [*figures, POPULATION] if POPULATION in names else figures
+
+
+def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment:
+    """One of them. Quick runs have fewer clients, repetitions and less training; finite figures take no time and are the same."""
+    presets = ("published", "corrected") if corrected else ("published",)
+    match name:
+        case "fig1":
+            ring = GaussianRing(device=device, presets=presets)
+            return replace(ring, quick=True, training=QUICK) if quick else ring
+        case "fig2":
+            return FiniteMechanism(quick=quick)
+        case "fig4":
+            mixtures = RandomMixtures(device=device, presets=presets)
+            return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK) if quick else mixtures
+        case "population":
+            full = PopulationComparison()
+            return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full
+        case _:
+            return FiniteWorstCases(name, OUTCOMES[name], quick=quick)

@@ -1,0 +1,1 @@
+"""What the records say: summaries, findings in sentences, and self-contained pages."""

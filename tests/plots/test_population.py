@@ -1,0 +1,54 @@
+"""Pictures of an estimated population: its estimates, its intervals, the truth."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet import estimation, plots
+from discreet.plots.style import figure
+from tests.pictures import assert_picture
+
+COUNTS = [400, 300, 200, 100]
+
+
+@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
+def test_labels(kind: type[dc.OptimalSampler], tmp_path: Path) -> None:
+    sampler = kind(dc.Simplex(["a", "b", "c$_1$", "d" * 50]), epsilon=2.0)
+    found = estimation.population(sampler, counts=COUNTS)
+    drawn = plots.population(found, truth=[0.1, 0.2, 0.3, 0.4], most=3)
+    axes = drawn.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["d" * 31 + "…", "c$_1$", "b"]
+    estimates, truth = (np.asarray(dots.get_offsets())[:, 0] for dots in axes.collections[1:])
+    np.testing.assert_allclose(estimates, found.law.estimate[[3, 2, 1]])
+    np.testing.assert_allclose(truth, [0.4, 0.3, 0.2])
+    ends = np.array([line[:, 0] for line in axes.collections[0].get_segments()])  # type: ignore[attr-defined]
+    np.testing.assert_allclose(ends, np.stack([found.law.low, found.law.high], axis=1)[[3, 2, 1]])
+    assert "1 more outcomes not shown" in axes.get_xlabel()
+    plots.save(drawn, tmp_path / "picture.png")
+    assert_picture(tmp_path / "picture.png")
+
+
+def test_cells(tmp_path: Path) -> None:
+    sampler = dc.LinearSampler(dc.Simplex(4), epsilon=2.0)
+    found = estimation.population(sampler, counts=COUNTS, edges=[0.0, 1.0, 2.0, 4.0, 8.0])
+    drawn = plots.population(found, truth=[0.25, 0.25, 0.25, 0.25])
+    assert drawn.axes[0].get_xlim() == (0.0, 8.0)
+    plots.save(drawn, tmp_path / "picture.png")
+    assert_picture(tmp_path / "picture.png")
+
+
+def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
+    found = estimation.population(dc.LinearSampler(dc.Simplex(4), epsilon=2.0), counts=COUNTS)
+    axes = figure(5.0, 5.0).subplots()
+    assert plots.population(found, ax=axes) is axes.figure
+    assert axes.has_data()
+    with pytest.raises(dc.DiscreetError, match=r"truth has shape \(3,\)"):
+        plots.population(found, truth=[0.5, 0.5, 0.0])
+    with pytest.raises(dc.DiscreetError, match=r"truth has shape \(2, 4\)"):
+        plots.population(found, truth=np.full((2, 4), 0.25))
+    with pytest.raises(dc.DiscreetError, match="found = "):
+        plots.population(COUNTS)  # type: ignore[arg-type]
+    with pytest.raises(dc.DiscreetError, match="most = 0"):
+        plots.population(found, most=0)

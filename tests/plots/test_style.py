@@ -1,0 +1,60 @@
+"""Every picture alike: files it can be written to, the caller's settings untouched, no window system."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from discreet import DiscreetError, plots, research
+from discreet.plots.labels import divergence_label
+from discreet.plots.style import figure, save, styled
+
+
+def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DiscreetError, match=r"does not end in .png, .svg, .pdf"):
+        save(figure(4.0, 3.0), tmp_path / "picture.jpg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_callers_settings_survive() -> None:
+    before = dict(matplotlib.rcParams)
+    with styled():
+        assert dict(matplotlib.rcParams) != before
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_no_window_system_is_touched() -> None:
+    """Figures are made without pyplot, which would pick a backend and keep every figure alive."""
+    modules = [*Path(plots.__path__[0]).glob("*.py"), *Path(research.__path__[0]).rglob("*.py")]
+    assert len(modules) >= 30
+    assert not [module.name for module in modules if "pyplot" in module.read_text(encoding="utf-8")]
+
+
+def test_labels() -> None:
+    assert divergence_label("hellinger") == "squared Hellinger"
+    assert divergence_label("alpha:0.5") == "alpha:0.5"
+
+
+def test_the_public_functions_are_there_and_take_ax() -> None:
+    for name in plots.__all__:
+        function = getattr(plots, name)
+        assert callable(function)
+        assert name == "save" or inspect.signature(function).parameters["ax"].default is None
+        assert "Args:" in (function.__doc__ or "")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = plots.nothing
+
+
+def test_matplotlib_is_imported_with_the_first_picture() -> None:
+    program = """
+import sys
+import discreet.plots
+from discreet.plots.labels import divergence_label
+assert "matplotlib" not in sys.modules
+discreet.plots.save
+assert "matplotlib" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,96 @@
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.data import Logbooks, logbooks
+from discreet.numerics import exp_lower
+from discreet.research.experiments.flights import DIVERGENCES, FlightRelease, Guarantee, released_flights
+
+
+@pytest.fixture(scope="module")
+def books() -> Logbooks:
+    return logbooks()
+
+
+@pytest.fixture(scope="module", params=[0.5, 2.0, 6.0])
+def run(books: Logbooks, request: pytest.FixtureRequest) -> FlightRelease:
+    return released_flights(books, epsilon=request.param)
+
+
+def test_no_two_real_clients_are_told_apart_by_more_than_e_to_the_epsilon(run: FlightRelease, books: Logbooks) -> None:
+    """Definition 2.1 on the weights that are really drawn with, between all pairs, in integers."""
+    family = dc.Simplex(books.outcomes)
+    weights = dc.OptimalSampler(family, epsilon=run.epsilon).weights(family.law(counts=books.counts))
+    bound = exp_lower(run.epsilon)
+    for column in weights.T.tolist():
+        assert max(column) * bound.denominator <= min(column) * bound.numerator
+    assert run.guarantee.holds
+    assert run.guarantee.observed == max(Fraction(max(c), min(c)) for c in weights.T.tolist())
+
+
+@pytest.mark.parametrize("measure", DIVERGENCES)
+def test_no_client_costs_more_than_the_worst_case(run: FlightRelease, measure: str) -> None:
+    """Section 2.2: the risk bounds every real client; single-destination aircraft attain it."""
+    for mechanism in ("optimal", "linear", "mollifier"):
+        cost = run.cost(mechanism, measure)
+        assert cost.summary["worst"] == pytest.approx(cost.worst_case, rel=1e-12)
+    assert run.cost("optimal", measure).worst_case < run.cost("mollifier", measure).worst_case
+
+
+@pytest.mark.parametrize("measure", DIVERGENCES)
+def test_the_linear_mechanism_is_better_for_nobody(run: FlightRelease, measure: str) -> None:
+    """Section 3.3: both are minimax-optimal, the projection is at least as good for each client."""
+    optimal, linear = run.cost("optimal", measure).realised, run.cost("linear", measure).realised
+    assert (optimal <= linear + 1e-12).all()
+    assert (optimal < linear - 1e-6).any()
+    assert run.better_off("linear", measure) == 0
+
+
+def test_the_mollifier_is_better_for_some_and_the_count_says_so(run: FlightRelease) -> None:
+    rival, ours = run.cost("mollifier", "kl").realised, run.cost("optimal", "kl").realised
+    counted = sum(1 for a, b in zip(rival.tolist(), ours.tolist(), strict=True) if a < b - 1e-12)
+    assert run.better_off("mollifier", "kl") == counted
+    assert 0 < counted < len(ours)
+
+
+def test_each_aircraft_releases_one_public_destination(run: FlightRelease, books: Logbooks) -> None:
+    assert len(run.released) == len(books.clients)
+    assert set(run.released.tolist()) <= set(books.outcomes)
+    flown = [books.counts[i, books.outcomes.index(where)] > 0 for i, where in enumerate(run.released.tolist())]
+    assert run.own == sum(flown)
+    shown = books.clients.index(run.client.name)
+    assert run.client.released == run.released[shown]
+    assert run.client.records == books.counts[shown].sum()
+
+
+def test_two_runs_draw_afresh(books: Logbooks) -> None:
+    """From the operating system's entropy: 4,043 equal draws would have a chance below 10^-1000."""
+    first, second = (released_flights(books, epsilon=2.0).released for _ in range(2))
+    assert (first != second).any()
+
+
+def test_releases_follow_the_laws(books: Logbooks) -> None:
+    """The number of own destinations released is within 6 standard deviations of what the output laws say."""
+    run = released_flights(books, epsilon=4.0)
+    family = dc.Simplex(books.outcomes)
+    output = dc.OptimalSampler(family, epsilon=4.0).output(family.law(counts=books.counts))
+    chances = np.where(books.counts > 0, output, 0.0).sum(axis=1)
+    assert abs(run.own - chances.sum()) <= 6 * np.sqrt((chances * (1 - chances)).sum())
+
+
+def test_a_chosen_aircraft_is_shown(books: Logbooks) -> None:
+    assert released_flights(books, epsilon=1.0, aircraft="N14228").client.name == "N14228"
+    with pytest.raises(dc.DiscreetError, match="aircraft = 'N0'"):
+        released_flights(books, epsilon=1.0, aircraft="N0")
+
+
+def test_a_guarantee_that_fails_says_so() -> None:
+    good = Guarantee(
+        lower=10, upper=27, total=100, possible=Fraction(27, 10), observed=Fraction(2), bound=exp_lower(1.0)
+    )
+    assert good.holds
+    assert not replace(good, possible=Fraction(28, 10)).holds
+    assert not replace(good, observed=Fraction(28, 10)).holds

@@ -1,0 +1,38 @@
+"""The demo's pictures, for any aircraft and budget."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.data import logbooks, zone_logbooks
+from discreet.plots import save
+from discreet.research.experiments.flights import released_flights
+from discreet.research.experiments.time_zones import learnt_time_zones
+from discreet.research.figures.flights import flights_figure, lesson_figure
+from tests.pictures import assert_picture
+
+
+@pytest.mark.parametrize(("aircraft", "kinds"), [("N328AA", 6), (None, 12)])
+def test_the_flights_picture(aircraft: str | None, kinds: int, tmp_path: Path) -> None:
+    run = released_flights(logbooks(), epsilon=1.0, aircraft=aircraft)
+    drawn = flights_figure(run)
+    names = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
+    held = [run.destinations[place] for place in (-run.client.held).argsort(kind="stable")]
+    few = min(kinds, int((run.client.held > 0).sum()))
+    assert names[:few] == held[:few]
+    assert run.client.released in names
+    assert names[-1].endswith("others,\non average")
+    for profile, line in zip(("mollifier", "linear", "optimal"), drawn.axes[1].get_lines(), strict=True):
+        assert max(line.get_ydata()) == run.cost(profile, "kl").realised.max()  # type: ignore[type-var]
+    save(drawn, tmp_path / "picture.png")
+    assert_picture(tmp_path / "picture.png", least_width=1200)
+
+
+def test_the_lesson_picture(tmp_path: Path) -> None:
+    lesson = learnt_time_zones(zone_logbooks(), epsilon=2.0, aircraft="N328AA")
+    drawn = lesson_figure(lesson)
+    left, right = ([label.get_text() for label in axes.get_yticklabels()] for axes in drawn.axes)
+    assert left == right
+    assert any(text.get_text().endswith("  released") for text in drawn.axes[1].texts)
+    save(drawn, tmp_path / "picture.png")
+    assert_picture(tmp_path / "picture.png", least_width=1200)

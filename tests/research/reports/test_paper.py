@@ -1,0 +1,89 @@
+"""Pictures and the page from records alone."""
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.plots.style import save
+from discreet.research.boosted import Training
+from discreet.research.experiments.mixtures import RandomMixtures
+from discreet.research.experiments.paper import FIGURES, experiment
+from discreet.research.experiments.records import read
+from discreet.research.experiments.ring import GaussianRing
+from discreet.research.experiments.running import records_path, run
+from discreet.research.figures.paper import paper_figure
+from discreet.research.reports.paper import findings, report_page
+from discreet.research.reports.summaries import costs, realised_epsilon, summary
+from tests.pictures import assert_picture
+
+TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)
+
+
+def tiny(name: str) -> Any:
+    match name:
+        case "fig1":
+            return replace(GaussianRing(), quick=True, training=TINY)
+        case "fig4":
+            return replace(RandomMixtures(), quick=True, clients=3, training=TINY)
+        case _:
+            return experiment(name, quick=True)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("records")
+    found = {}
+    for name in FIGURES:
+        run(tiny(name), folder)
+        found[name] = read(records_path(tiny(name), folder))
+    return found
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) -> None:
+    drawn = paper_figure(*runs[name])
+    for suffix in (".png", ".pdf"):
+        save(drawn, tmp_path / f"{name}{suffix}")
+        assert_picture(tmp_path / f"{name}{suffix}")
+    said = " ".join(text.get_text() for text in drawn.texts)
+    assert ("QUICK" in said) == (name in ("fig1", "fig4"))
+
+
+def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
+    page = report_page(runs, dict.fromkeys(FIGURES, b"picture"), version="0")
+    assert page.count("data:image/png;base64," + base64.b64encode(b"picture").decode()) == len(FIGURES)
+    assert not re.findall(r"(?:src|href)='(?!data:)", page)
+    assert "QUICK RUN" in page
+    assert "4.522" in page
+    assert "3.772" in page
+    assert "0.496" in page
+    for word in ("mean", "median", "90 %", "maximum", "published max"):
+        assert f">{word}<" in page
+
+
+def test_findings_carry_their_numbers(runs: dict[str, Any]) -> None:
+    told = " ".join(findings(runs))
+    rows = runs["fig4"][1]
+    half = next(row for row in rows if row["unit"] == "1/0")["proposed"]["hellinger"]
+    assert f"ours {half:.6f}" in told
+    assert "ratio 2.0000" in told
+    ours, theirs = costs(rows, 0.1, "proposed", "kl"), costs(rows, 0.1, "boosted", "kl")
+    wins = f"At ε = 0.1 the boosted baseline has the better mean KL, {theirs.mean():.4f}"
+    assert (wins in told) == (theirs.mean() < ours.mean())
+
+
+def test_the_page_says_when_the_baseline_does_not_win(runs: dict[str, Any]) -> None:
+    first, rows = runs["fig4"]
+    worse = [{**row, "boosted": {**row["boosted"], "kl": row["proposed"]["kl"] + 1.0}} for row in rows]
+    assert "boosted baseline has the better mean" not in " ".join(findings({"fig4": (first, worse)}))
+
+
+def test_summaries_are_what_they_say() -> None:
+    assert summary(np.arange(11.0)) == {"mean": 5.0, "median": 5.0, "90 %": 9.0, "maximum": 10.0}
+    rows = [{"epsilon": 1.0, "x": {"log_density": log}} for log in ([0.0, 1.0], [0.5, -1.0], [0.2, 0.0])]
+    assert realised_epsilon(rows, 1.0, "x") == 2.0

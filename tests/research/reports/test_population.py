@@ -1,0 +1,121 @@
+"""Pictures, page and findings of the population experiment, from records alone."""
+
+import re
+from copy import deepcopy
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.plots.style import save
+from discreet.research.experiments.population import PopulationComparison
+from discreet.research.experiments.records import Row, read
+from discreet.research.experiments.running import records_path, run
+from discreet.research.figures.population import population_figures, spread
+from discreet.research.reports.contests import RIVALS, Contest, by_set, error
+from discreet.research.reports.population import population_page
+from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
+from tests.pictures import assert_picture
+from tests.research.experiments.test_population import skewed
+
+TINY = PopulationComparison(epsilons=(0.5, 1.0, 4.0), repetitions=4, quick=True, sets=(skewed(300, 4), skewed(100, 30)))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Row, list[Row]]:
+    folder = tmp_path_factory.mktemp("records")
+    run(TINY, folder)
+    return read(records_path(TINY, folder))
+
+
+def test_every_picture_is_drawn(recorded: tuple[Row, list[Row]], tmp_path: Path) -> None:
+    drawn = population_figures(*recorded)
+    assert list(drawn) == ["population", "population-skewed4", "population-skewed30"]
+    for name, picture in drawn.items():
+        for suffix in (".png", ".pdf"):
+            save(picture, tmp_path / f"{name}{suffix}")
+            assert_picture(tmp_path / f"{name}{suffix}")
+        assert any("QUICK" in text.get_text() for text in picture.texts)
+
+
+def test_the_page_stands_alone_and_holds_every_number(recorded: tuple[Row, list[Row]]) -> None:
+    first, rows = recorded
+    names = ("population", "population-skewed4", "population-skewed30")
+    page = population_page(first, rows, dict.fromkeys(names, b"picture"), version="0")
+    assert not re.findall(r"(?:src|href)='(?!data:)", page)
+    assert "QUICK RUN" in page
+    for row in rows:
+        for name in RIVALS:
+            for kind in ("raw", "projected"):
+                assert f">{error(row, name, 'l2', kind):.4f}<" in page
+        assert f">{row['realised']['optimal']['kl']['median']:.4f}<" in page
+
+
+def with_errors(row: Row, **errors: float) -> Row:
+    """The row with other TV errors, known to within 0.001; rivals that are not named are far off."""
+    changed = deepcopy(row)
+    for name in RIVALS:
+        changed["errors"][name]["projected"]["tv"] = {"mean": errors.get(name, 0.9), "standard_error": 0.001}
+    changed["uniform"]["tv"] = 0.4
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("errors", "winner", "informative"),
+    [
+        ({"optimal": 0.1, "subset": 0.2}, "sample", True),
+        ({"linear": 0.3, "hashing": 0.2}, "oracle", True),
+        ({"mollifier": 0.2, "unary": 0.2041}, None, True),
+        ({"mollifier": 0.38, "unary": 0.8}, "sample", False),
+    ],
+)
+def test_who_is_closer(recorded: Any, errors: dict[str, float], winner: str | None, informative: bool) -> None:
+    contest = Contest(with_errors(recorded[1][0], **errors))
+    assert {contest.sample, contest.oracle} == set(errors)
+    assert contest.winner == winner
+    assert contest.informative == informative
+
+
+def test_findings_say_who_wins_where(recorded: tuple[Row, list[Row]]) -> None:
+    low, middle, high = by_set(recorded[1])["skewed4"]
+    rows = [
+        with_errors(low, mollifier=0.123, subset=0.456),
+        with_errors(middle, linear=0.321, unary=0.111),
+        with_errors(high, optimal=0.05, linear=0.06, subset=0.2),
+    ]
+    told = dict(findings(rows))
+    assert "in 1 of 3 cases (skewed at ε = 1)" in told["Where an oracle wins."]
+    assert "0.321, unary encoding 0.111" in told["Where an oracle wins."]
+    assert "closer in 2 of 3 cases" in told["Where a sample wins."]
+    assert told["Where a sample wins."].endswith("Q* samples alone do both on skewed at ε = 4.")
+    assert "Where asking is hardly worth it." not in told
+    only = dict(findings([with_errors(low, mollifier=0.39, subset=0.456)]))
+    assert "Where an oracle wins." not in only
+    assert "In 1 cases" in only["Where asking is hardly worth it."]
+
+
+def test_small_tables_follow_the_records(recorded: tuple[Row, list[Row]]) -> None:
+    rows = recorded[1]
+    head, body = contest_table(rows)
+    assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
+    assert [len(line) for line in body] == [4, 4]
+    first = Contest(by_set(rows)["skewed4"][0])
+    assert f"{error(first.row, first.sample):.3f} / {error(first.row, first.oracle):.3f}" in body[0][1]
+    told = by_set(rows)["skewed30"][2]["realised"]["linear"]["tv"]
+    assert fidelity_table(rows)[1][5][1:][-1] == f"{told['mean']:.3f} ({told['worst']:.3f})"
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9))
+def test_names_are_moved_apart(heights: list[float]) -> None:
+    ends = {str(place): height for place, height in enumerate(heights)}
+    placed = spread(ends, 0.06)
+    order = sorted(ends, key=lambda name: ends[name])
+    levels = [placed[name] for name in order]
+    assert all(above - below >= 0.06 - 1e-9 for below, above in pairwise(levels))
+    assert levels[0] >= 0.0
+    apart = sorted(heights)
+    if all(above - below >= 0.06 for below, above in pairwise(apart)):
+        assert levels == pytest.approx(apart)
