@@ -25,7 +25,8 @@ LAYERS = [
     {"ledger"},
     {"estimation"},
     {"engines"},
-    {"experiments", "plots"},
+    {"plots"},
+    {"research"},
     {"cli"},
     {"__main__"},
 ]

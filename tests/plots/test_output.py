@@ -4,6 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.gridspec import GridSpec
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import plots
@@ -35,10 +38,10 @@ def test_two_dimensions(suffix: str, tmp_path: Path) -> None:
     assert_picture(path)
 
 
-def held(kinds: int, size: int = 30) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    law = np.zeros(size)
+def held(kinds: int) -> NDArray[np.float64]:
+    law = np.zeros(30)
     law[:kinds] = np.arange(kinds, 0, -1)
-    return law / law.sum()
+    return np.asarray(law / law.sum())
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 5, 30])
@@ -70,7 +73,8 @@ def test_what_was_released_is_shown_however_rare_it_is() -> None:
 def test_a_box_that_is_not_the_same_for_all_outcomes_is_drawn_row_by_row(tmp_path: Path) -> None:
     sampler = dc.OptimalSampler(dc.Band([4.0, 2.0, 1.0, 1.0], lower=0.5, upper=2.0), epsilon=0.5)
     drawn = plots.output(sampler, [0.4, 0.2, 0.2, 0.2])
-    ends = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in drawn.axes[0].patches)
+    bars = [bar for bar in drawn.axes[0].patches if isinstance(bar, Rectangle)]
+    ends = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars)
     box = sorted(zip(np.asarray(sampler.box.lower), np.asarray(sampler.box.upper), strict=True))
     np.testing.assert_allclose(ends, box)
     plots.save(drawn, tmp_path / "picture.png")
@@ -87,7 +91,8 @@ def test_on_ones_own_axes() -> None:
     family = interval_family()
     assert plots.output(dc.OptimalSampler(family, epsilon=1.0), family.mixture([1.0], [0.0]), ax=left) is own
     parts = figure(8.0, 4.0)
-    assert plots.output(sampler, [0.5, 0.5, 0.0], ax=parts.subfigures(1, 2)[0].subplots()) is parts
+    part = parts.add_subfigure(GridSpec(1, 1)[0])
+    assert plots.output(sampler, [0.5, 0.5, 0.0], ax=part.subplots()) is parts
 
 
 def test_what_cannot_be_drawn() -> None:

@@ -63,7 +63,8 @@ def test_the_curves_are_those_of_the_family() -> None:
     family, budgets = dc.Simplex(10), [4.0, 0.5, 1.0]
     own = dc.FDivergence(lambda x: (x - 1) ** 2, name="own")
     drawn = plots.tradeoff(family, epsilon=budgets, divergences=["kl", own])
-    for axes, f in zip(drawn.axes, ("kl", own), strict=True):
+    shown: list[str | dc.FDivergence] = ["kl", own]
+    for axes, f in zip(drawn.axes, shown, strict=True):
         mollifier, optimal = axes.get_lines()
         assert list(np.asarray(optimal.get_xdata())) == sorted(budgets)
         assert list(np.asarray(optimal.get_ydata())) == [

@@ -84,8 +84,8 @@ def plan(
     if plot is not None:
         from discreet import plots
 
-        options = {"accuracy": accuracy, "confidence": confidence}
-        plots.save(plots.plan(family, clients=clients, epsilons=budgets, **options), plot)
+        drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
+        plots.save(drawn, plot)
     if json:
         write_json(_record(rows, smallest, rehearsals, accuracy, confidence))
         return

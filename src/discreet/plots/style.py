@@ -129,8 +129,8 @@ def canvas(
         raise DiscreetError(f"ax holds {len(own)} axes for {rows * columns} panels; pass one for each, or leave it out")
     if title is not None:
         raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
-    drawn = own[0].figure
-    return (drawn if isinstance(drawn, Figure) else drawn.figure), own
+    around = own[0].figure
+    return (around if isinstance(around, Figure) else around.figure), own
 
 
 def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:

@@ -113,7 +113,9 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     path = records_path(small(), tmp_path)
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"},
     )
     while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") >= 3):
         time.sleep(0.005)
