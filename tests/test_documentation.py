@@ -104,7 +104,6 @@ def test_the_api_page_documents_exactly_the_public_names() -> None:
     assert set(documented) == set(discreet.__all__)
 
 
-<<<<<<< HEAD
 def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\) \| (.+) \|$", page, re.MULTILINE)
@@ -112,10 +111,7 @@ def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
     assert all(anchor == name.lower() and 10 < len(text) <= 100 for name, anchor, text in lines)
 
 
-@pytest.mark.parametrize("package", ["engines", "estimation", "accounting", "audit", "ledger"])
-=======
 @pytest.mark.parametrize("package", ["engines", "estimation", "accounting", "audit", "ledger", "plots", "research"])
->>>>>>> 4bdef60 (Type the pictures' tests as they are; a killed run runs the sources beside its test)
 def test_the_api_page_lists_exactly_the_names_of_each_package(package: str) -> None:
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith(f"| `discreet.{package}`")]

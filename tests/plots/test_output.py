@@ -70,6 +70,13 @@ def test_what_was_released_is_shown_however_rare_it_is() -> None:
         assert any(text.get_text() == "released" for text in axes.texts)
 
 
+def test_a_client_by_label() -> None:
+    sampler = dc.OptimalSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)
+    dots = [plots.output(sampler, p).axes[0].collections[-1] for p in ({"c": 0.9, "a": 0.1}, [0.1, 0.0, 0.9])]
+    by_label, by_place = (np.asarray(each.get_offsets()) for each in dots)
+    np.testing.assert_array_equal(by_label, by_place)
+
+
 def test_a_box_that_is_not_the_same_for_all_outcomes_is_drawn_row_by_row(tmp_path: Path) -> None:
     sampler = dc.OptimalSampler(dc.Band([4.0, 2.0, 1.0, 1.0], lower=0.5, upper=2.0), epsilon=0.5)
     drawn = plots.output(sampler, [0.4, 0.2, 0.2, 0.2])

@@ -17,7 +17,7 @@ COUNTS = [400, 300, 200, 100]
 def test_labels(kind: type[dc.OptimalSampler], tmp_path: Path) -> None:
     sampler = kind(dc.Simplex(["a", "b", "c$_1$", "d" * 50]), epsilon=2.0)
     found = estimation.population(sampler, counts=COUNTS)
-    drawn = plots.population(found, truth=[0.1, 0.2, 0.3, 0.4], most=3)
+    drawn = plots.population(found, truth={"b": 0.2, "a": 0.1, "d" * 50: 0.4, "c$_1$": 0.3}, most=3)
     axes = drawn.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["d" * 31 + "…", "c$_1$", "b"]
     estimates, truth = (np.asarray(dots.get_offsets())[:, 0] for dots in axes.collections[1:])

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily
-from discreet.families.laws import as_floats
 from discreet.mechanisms import LinearSampler, MollifierSampler
 from discreet.mechanisms.sampler import Sampler, check_sampler
 from discreet.plots._densities import density_figure
@@ -76,7 +75,7 @@ class _Client:
     @classmethod
     def of(cls, sampler: Sampler, p: Any, released: Any) -> "_Client":
         family = sampler.family
-        held = as_floats(p, "p", family.size)
+        held = family.as_rows(p)
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
         match sampler:
@@ -89,7 +88,7 @@ class _Client:
         return cls(
             names=[str(name) for name in (range(family.size) if family.labels is None else family.labels)],
             held=held,
-            drawn_from=np.asarray(sampler.output(p)),
+            drawn_from=np.asarray(sampler.output(held)),
             floor=np.broadcast_to(sampler.box.lower, family.size),
             ceiling=np.broadcast_to(sampler.box.upper, family.size),
             epsilon=sampler.epsilon,

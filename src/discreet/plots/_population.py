@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import Population
+from discreet.families import ContinuousFamily
 from discreet.families.laws import as_floats
+from discreet.labelled import LawLike
 from discreet.plots.labels import short
 from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, styled
 
@@ -18,7 +20,7 @@ Floats = NDArray[np.float64]
 def population(
     found: Population,
     *,
-    truth: ArrayLike | None = None,
+    truth: LawLike | None = None,
     most: int = 15,
     ax: AxesLike | None = None,
     title: str | None = None,
@@ -27,7 +29,7 @@ def population(
 
     Args:
         found: What `discreet.estimation.population` returned.
-        truth: The true shares, one for each outcome.
+        truth: The true shares, one for each outcome, or by label.
         most: How many labels to show, the largest shares first; cells of an interval are all shown.
         ax: Axes to draw on; by default a new figure.
         title: Above a new figure.
@@ -40,11 +42,7 @@ def population(
     """
     check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
-    known = None if truth is None else as_floats(truth, "truth", len(found.outcomes))
-    if known is not None and known.ndim != 1:
-        raise DiscreetError(
-            f"truth has shape {known.shape}; pass one share for each of the {len(found.outcomes)} outcomes"
-        )
+    known = None if truth is None else _shares(truth, found)
     if title is None and ax is None:
         title = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
     shares = _Shares.of(found, known)
@@ -58,6 +56,14 @@ def population(
         else:
             _draw_cells(axes, shares)
     return drawn
+
+
+def _shares(truth: LawLike, found: Population) -> Floats:
+    family, size = found.sampler.family, len(found.outcomes)
+    shares = as_floats(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
+    if shares.ndim != 1:
+        raise DiscreetError(f"truth has shape {shares.shape}; pass one share for each of the {size} outcomes")
+    return np.asarray(shares)
 
 
 @dataclass(frozen=True)
