@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import Population
 from discreet.families import ContinuousFamily
-from discreet.families.laws import as_floats
+from discreet.families.laws import as_laws
 from discreet.labelled import LawLike
 from discreet.plots.labels import short
 from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, styled
@@ -58,9 +59,9 @@ def population(
     return drawn
 
 
-def _shares(truth: LawLike, found: Population) -> Floats:
+def _shares(truth: Any, found: Population) -> Floats:
     family, size = found.sampler.family, len(found.outcomes)
-    shares = as_floats(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
+    shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
     if shares.ndim != 1:
         raise DiscreetError(f"truth has shape {shares.shape}; pass one share for each of the {size} outcomes")
     return np.asarray(shares)
