@@ -111,11 +111,11 @@ def sparse_coverage(outcomes: int, clients: int, epsilon: float, draws: int, see
     return covered / draws
 
 
-def simulated_coverage(sampler: Sampler, clients: int, draws: int, seed: int) -> dict[str, float]:
-    """The same for more clients than can be gone through."""
+def simulated_coverage(sampler: Sampler, clients: int, draws: int, seed: int, *, every: int = 1) -> dict[str, float]:
+    """The same for more clients than can be gone through; `every`: how many of the laws one stands for."""
     rng = np.random.default_rng(seed)
     least: dict[str, float] = {}
-    for law in laws(clients):
+    for law in itertools.islice(laws(clients), 0, None, every):
         q = np.asarray(sampler.output(law))
         rates: dict[str, float] = {}
         known: dict[tuple[int, ...], dict[str, bool]] = {}
@@ -132,22 +132,22 @@ def simulated_coverage(sampler: Sampler, clients: int, draws: int, seed: int) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=4000)
+    parser.add_argument("--draws", type=int, default=1000)
     options = parser.parse_args()
     family, worst = dc.Simplex(VALUES.tolist()), 1.0
     for kind, epsilon in itertools.product((dc.LinearSampler, dc.OptimalSampler), (1.0, 4.0, 10.0)):
         sampler = kind(family, epsilon=epsilon)
-        for clients in (*range(1, 13), 20, 40):
+        for clients in (*range(1, 11), 20):
             rates = exact_coverage(sampler, clients)
             worst = min(worst, *rates.values())
             assert all(rate >= LEAST for rate in rates.values()), (sampler, clients, rates)
         slack = float(stats.norm.isf(1e-6)) * math.sqrt(LEAST * (1 - LEAST) / options.draws)
         for clients in (100, 1000):
-            rates = simulated_coverage(sampler, clients, options.draws, seed=clients)
+            rates = simulated_coverage(sampler, clients, options.draws, seed=clients, every=8)
             assert all(rate >= LEAST - slack for rate in rates.values()), (sampler, clients, rates)
     for outcomes, clients, epsilon in itertools.product((10, 300, 3000), (40, 400, 4000, 40000), (4.0, 10.0)):
-        covered = sparse_coverage(outcomes, clients, epsilon, options.draws // 4, seed=outcomes).min()
-        slack = float(stats.norm.isf(1e-9)) * math.sqrt(LEAST * (1 - LEAST) / (options.draws // 4))
+        covered = sparse_coverage(outcomes, clients, epsilon, options.draws, seed=outcomes).min()
+        slack = float(stats.norm.isf(1e-9)) * math.sqrt(LEAST * (1 - LEAST) / options.draws)
         assert covered >= LEAST - slack, (outcomes, clients, epsilon, covered)
     print(f"every interval covers; at worst, exactly, {worst:.4f}")  # noqa: T201
 
