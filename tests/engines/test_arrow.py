@@ -119,6 +119,18 @@ def test_the_kernel_checks_what_an_engine_of_one_s_own_feeds_it(column: str) -> 
         Kernel(job())(pa.RecordBatch.from_pydict(columns))
 
 
+@pytest.mark.parametrize("words", [pa.string(), pa.large_string(), pa.string_view()])
+def test_a_null_in_a_dictionary_is_nobody(words: pa.DataType) -> None:
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["anna", None], words))
+    assert coded.null_count == 0
+    with pytest.raises(DiscreetError, match="'client' holds 1 nulls"):
+        Kernel(job())(pa.RecordBatch.from_pydict({"client": coded, "outcomes": [[1], [2]]}))
+    with pytest.raises(DiscreetError, match="'client' holds nulls"):
+        sample(pa.table({"client": coded, "value": [1, 2]}), **TERMS)
+    known = coded.slice(0, 1)
+    assert Kernel(job())(pa.RecordBatch.from_pydict({"client": known, "outcomes": [[1]]})).num_rows == 1
+
+
 def test_columns_of_one_name_are_refused_by_name(tmp_path: Path) -> None:
     twice = pa.table([["a"], [1], [2]], names=["client", "value", "value"])
     (tmp_path / "in.arrow").write_bytes(stream_of(twice, pa.ipc.new_file))

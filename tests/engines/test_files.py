@@ -168,6 +168,9 @@ def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("1\n01\n")
     with pytest.raises(DiscreetError, match="client 2 is no integer"):
         client_list(tmp_path / "list.txt", "client", integers=True)
+    (tmp_path / "list.txt").write_text("1\n\n2\n")
+    with pytest.raises(DiscreetError, match="line 2 is empty; each line is a client"):
+        client_list(tmp_path / "list.txt", "client", integers=True)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "stream"])

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.arrow import checked, is_text, names_of
+from discreet.engines.arrow import checked, is_text, names_of, plain
 from discreet.engines.buffers import as_array, as_column, column_of
 from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
@@ -200,7 +200,9 @@ def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int6
         except pa.ArrowInvalid:
             raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
     if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
-        clients = clients.cast(pa.large_string())
+        clients = plain(clients)
+        if clients.null_count:  # a word of the dictionary, which no index shows to be null
+            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
     if not is_text(clients.type):
         raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
     texts = clients.cast(pa.large_string())

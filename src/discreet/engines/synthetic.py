@@ -21,7 +21,9 @@ def write_weighted(found: Population, source: Source, domain: Domain, output: st
     kind = pl.Float64 if isinstance(domain, Cells) else pl.Int64 if domain.sample_type == pa.int64() else pl.String
     written = 0
     with writer_to(output, schema, format_of(output)) as writer:
-        for frame in source.frames(lambda rows: rows.select(pl.col(sample).cast(kind).alias("sample")), [sample]):
+        for frame in source.frames(
+            lambda rows: rows.select(pl.col(sample).cast(kind, strict=False).alias("sample")), [sample]
+        ):
             numbers = frame.select(domain.outcomes("sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")

@@ -204,7 +204,7 @@ def _typed(source: Source, column: str, domain: Domain) -> tuple[pl.Expr, Domain
         return pl.col(column), domain.fitted(column, source.schema[column], agreed=True)
     integers = isinstance(domain, Numbers) or (isinstance(domain, Labels) and isinstance(domain.labels[0], int))
     kind = pl.Int64() if integers else pl.Float64() if isinstance(domain, Cells) else pl.String()
-    return pl.col(column).cast(kind), domain.fitted(column, kind, agreed=True)
+    return pl.col(column).cast(kind, strict=False), domain.fitted(column, kind, agreed=True)
 
 
 def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:
