@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -62,8 +63,8 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
     import numba
 
     def decorated(function: _Function) -> _Function:
-        for name in _reachable(function.__module__):
-            _sources.setdefault(name, _source(sys.modules[name]))
+        if function.__module__ not in _sources:  # as soon as it is imported, with all that it imports
+            _note_sources(function.__module__)
         compiled: Any = numba.njit(**options)(function)
         if hasattr(compiled, "_cache"):  # not where numba is told to leave functions as they are
             compiled._cache = _Kept(function)
@@ -77,7 +78,6 @@ class _Kept:
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._folder = ""
 
     @property
     def cache_path(self) -> str:
@@ -139,18 +139,23 @@ class _Kept:
         return import_module("numba.core.caching").IndexDataCacheFile(str(root / digest), name, digest)
 
     def _digest(self) -> str:
-        if not self._folder:
-            self._folder = digest_of(self._function.__module__)
-        return self._folder
+        return digest_of(self._function.__module__)
 
 
+def _note_sources(module: str) -> None:
+    for name in _reachable(module) - _sources.keys():
+        _sources[name] = _source(sys.modules[name])
+
+
+@cache
 def digest_of(module: str) -> str:
     """The digest of all that goes into the compiled functions of a module."""
+    _note_sources(module)
     hashed = hashlib.blake2b(digest_size=16)
     for fact in (sys.version, platform.machine(), *map(_version, ("numba", "llvmlite", "numpy"))):
         hashed.update(f"{fact}\n".encode())
     for name in sorted(_reachable(module)):
-        hashed.update(f"{name}\n".encode() + _sources.setdefault(name, _source(sys.modules[name])))
+        hashed.update(f"{name}\n".encode() + _sources[name])
         for constant, value in sorted(vars(sys.modules[name]).items()):
             if not constant.startswith("__") and (known := _constant(value)):
                 hashed.update(f"{constant} {known}\n".encode())
