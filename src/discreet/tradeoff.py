@@ -26,16 +26,16 @@ so that the digits hold until e^(-eps) itself underflows, past epsilon = 708.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import POSITIVE, DiscreetError, LargeEpsilonWarning, asked_from_outside, warn_caller
+from discreet.errors import POSITIVE, LargeEpsilonWarning, asked_from_outside, warn_caller
 from discreet.families.band import Bounds
 from discreet.families.finite import Band, Simplex
+from discreet.families.kinds import check_family
 
 
-@runtime_checkable
 class Family(Protocol):
     """What the closed forms need: the band's bounds, and whether they are all there is to say of the family."""
 
@@ -184,8 +184,7 @@ def minimax_risk(family: Family, *, epsilon: float, divergence: str | FDivergenc
     Raises:
         DiscreetError: for something that is no family, an epsilon that is none, an unknown divergence.
     """
-    if not isinstance(family, Family):
-        raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
+    check_family(family)
     family = claimed(family)
     constants = optimal_constants(family.bounds, epsilon)
     exact = formula_is_exact(family) or is_identity(family.bounds, epsilon)

@@ -14,9 +14,10 @@ import numpy as np
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import NON_NEGATIVE, DiscreetError, ImpossibleError
+from discreet.errors import NON_NEGATIVE, ImpossibleError
 from discreet.families.band import Bounds
 from discreet.families.finite import Band
+from discreet.families.kinds import check_family
 from discreet.families.worst_members import WorstMembers
 from discreet.projection import Affine, Box
 from discreet.tradeoff import (
@@ -106,7 +107,8 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -
         DiscreetError: for something that is no family, or a risk that is none.
     """
     family = claimed(family)
-    bounds = _bounds(family)
+    check_family(family)
+    bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
     return _epsilon_reaching(optimal_constants, family, divergence, risk, identity_at)
 
@@ -117,15 +119,10 @@ def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk
     Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
     """
     family = claimed(family)
-    bounds = _bounds(family)
+    check_family(family)
+    bounds = family.bounds
     identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
     return _epsilon_reaching(mollifier_constants, family, divergence, risk, identity_at)
-
-
-def _bounds(family: Family) -> Bounds:
-    if not isinstance(family, Family):
-        raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
-    return family.bounds
 
 
 def _epsilon_reaching(

@@ -71,7 +71,8 @@ def vertices(mu: Floats, lower: float, upper: float) -> Members:
     for free in range(mu.size):
         ratio = np.array(list(itertools.product((lower, upper), repeat=mu.size - 1)))
         ratio = np.insert(ratio, free, 0.0, axis=1)
-        ratio[:, free] = (1.0 - ratio @ mu) / mu[free]
+        with np.errstate(over="ignore"):  # an outcome that hardly ever occurs would need more than there is: no vertex
+            ratio[:, free] = (1.0 - ratio @ mu) / mu[free]
         slack = 1e-9 * upper
         rows.append(ratio[(ratio[:, free] >= lower - slack) & (ratio[:, free] <= upper + slack)])
     return _normalised(mu, np.clip(np.concatenate(rows), lower, upper))
