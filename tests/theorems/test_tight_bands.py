@@ -15,6 +15,7 @@ def test_generated_bands(seed: int) -> None:
         assert complaint(case) is None, case
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
 @pytest.mark.parametrize("case", [
     Case([1.0] * 3, 0.0, 1e10, 1.0),  # the empty set has mass alpha, up to 1e-10
     Case([4.0, 3.0, 2.0, 1.0], 0.0, 1e9, 1.0),
@@ -51,3 +52,10 @@ def test_bounds_that_are_attained_stay_as_they_are_given(size: int) -> None:
 def test_one_outcome_is_no_band() -> None:
     with pytest.raises(dc.DiscreetError, match="nothing to keep private"):
         dc.Band([1.0], lower=0.5, upper=2.0)
+
+
+def test_outcomes_that_hardly_ever_occur_have_vertices_too() -> None:
+    band = dc.Band([1.0, 1.0, 1e-308], lower=0.0, upper=2.0)
+    risk = dc.OptimalSampler(band, epsilon=1.0).risk("tv")
+    assert risk.attained
+    assert risk.value == pytest.approx(float(dc.minimax_risk(dc.Simplex(2), epsilon=1.0, divergence="tv")), abs=1e-9)
