@@ -13,6 +13,7 @@ LAYERS = [
     {"errors", "kernels", "numerics"},
     {"files", "forks", "labelled", "showing"},
     {"quadrature"},
+    {"perspectives"},
     {"divergences"},
     {"families"},
     {"tradeoff"},

@@ -13,14 +13,27 @@ divergence between laws (x^2 - 1 and (x - 1)^2 are both chi-squared), and two di
 """
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
 from discreet.labelled import LawLike, aligned
+from discreet.perspectives import (
+    Excess,
+    PowerPerspective,
+    entropy_gap,
+    half_difference,
+    relative_entropy,
+    reverse_relative_entropy,
+    squared_difference,
+    squared_root_difference,
+    triangular,
+)
 
 FloatArray = NDArray[np.float64]
 Function = Callable[[FloatArray], FloatArray]
@@ -287,105 +300,6 @@ def _unwrapped(values: FloatArray) -> float | FloatArray:
     return float(values) if values.ndim == 0 else values
 
 
-# The perspectives shipped, on positive p and q of any size.
-
-
-def _log_ratio(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    """log(p/q), exact near p = q and free of overflow: mantissas and exponents are divided apart."""
-    grown = difference / q
-    (mantissa_p, exponent_p), (mantissa_q, exponent_q) = np.frexp(p), np.frexp(q)
-    apart = np.log(mantissa_p / mantissa_q) + (exponent_p - exponent_q) * math.log(2)
-    return np.where(np.abs(grown) <= 0.5, np.log1p(grown), apart)
-
-
-def _contrast(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    """(p - q)/(p + q) without the sum that may overflow."""
-    larger = np.maximum(p, q)
-    return np.asarray(difference / larger / (1 + np.minimum(p, q) / larger))
-
-
-def _power_series(t: FloatArray, order: float) -> FloatArray:
-    """The alpha generator at 1 + t: t^2/2 (1 + (a-2)/3 t (1 + (a-3)/4 t (1 + ...))), for |t| max(1, |a|) <= 1/8."""
-    series = np.ones_like(t)
-    for n in range(18, 1, -1):
-        series *= t
-        series *= (order - n) / (n + 1)
-        series += 1.0
-    return t * t / 2 * series
-
-
-@dataclass(frozen=True)
-class _PowerPerspective:
-    """(p^a q^(1-a) - a p + (a-1) q) / (a (a-1)), with KL at a = 1 and, by exchanging p and q, reverse KL at a = 0."""
-
-    order: float
-
-    def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-        if self.order < 0.5:  # order 1 - a is order a with p and q exchanged; no division by a small a is left
-            return _PowerPerspective(1.0 - self.order)(q, p, -difference)
-        from scipy.special import exprel  # here, because importing it costs more than most commands do
-
-        t, log_ratio = difference / q, _log_ratio(p, q, difference)
-        exponent = (self.order - 1.0) * log_ratio
-        grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
-        values = np.asarray((log_ratio * grown - difference) / self.order)
-        near = np.abs(t) * max(1.0, self.order) <= 0.125  # where that cancels, and the series does not
-        values[near] = q[near] * _power_series(t[near], self.order)
-        return values
-
-
-@dataclass(frozen=True)
-class _Excess:
-    """max(p - gamma q, 0); for gamma < 1 with its tangent taken off, which leaves max(gamma q - p, 0)."""
-
-    gamma: float
-
-    def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-        side = -1.0 if self.gamma < 1 else 1.0
-        apart = difference if self.gamma == 1 else p - self.gamma * q
-        return np.maximum(side * apart, 0.0)
-
-
-def _relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
-    return p * _log_ratio(p, q, p - q)
-
-
-def _reverse_relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
-    return q * _log_ratio(q, p, q - p)
-
-
-def _half_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    return np.abs(difference) / 2
-
-
-def _squared_root_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    return np.asarray(difference / (np.sqrt(p) + np.sqrt(q))) ** 2
-
-
-def _squared_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    return np.square(difference / np.sqrt(q))  # neither p^2 nor p/q is formed
-
-
-def _entropy_gap(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    """(p log(p/m) + q log(q/m))/2 with m = (p + q)/2 is m (k(s) + k(-s))/2: p = m (1 + s), q = m (1 - s)."""
-    contrast = _contrast(p, q, difference)
-    return (p / 2 + q / 2) * (_entropy_excess(contrast) + _entropy_excess(-contrast)) / 2
-
-
-def _entropy_excess(t: FloatArray) -> FloatArray:
-    """k(t) = (1 + t) log(1 + t) - t on [-1, 1]."""
-    grown = 1.0 + t
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.where(grown > 0.0, grown * np.log1p(t), 0.0) - t  # 0 log 0 = 0
-    near = np.abs(t) <= 0.125
-    values[near] = _power_series(t[near], 1.0)
-    return values
-
-
-def _triangular(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    return np.abs(difference) * np.abs(_contrast(p, q, difference)) / 2
-
-
 # The divergences shipped.
 
 
@@ -393,13 +307,13 @@ def _shipped(name: str, at_zero: float, slope_at_infinity: float, generator: _Ge
     return FDivergence(generator, name=name, at_zero=at_zero, slope_at_infinity=slope_at_infinity)
 
 
-kl = _shipped("kl", 0.0, math.inf, _Generator(_PowerPerspective(1.0), 1.0, _relative_entropy))
-reverse_kl = _shipped("reverse_kl", math.inf, 0.0, _Generator(_PowerPerspective(0.0), -1.0, _reverse_relative_entropy))
-tv = _shipped("tv", 0.5, 0.5, _Generator(_half_difference))
-hellinger = _shipped("hellinger", 1.0, 1.0, _Generator(_squared_root_difference))
-chi2 = _shipped("chi2", -1.0, math.inf, _Generator(_squared_difference, 2.0))
-jensen_shannon = _shipped("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(_entropy_gap))
-le_cam = _shipped("le_cam", 0.5, 0.5, _Generator(_triangular))
+kl = _shipped("kl", 0.0, math.inf, _Generator(PowerPerspective(1.0), 1.0, relative_entropy))
+reverse_kl = _shipped("reverse_kl", math.inf, 0.0, _Generator(PowerPerspective(0.0), -1.0, reverse_relative_entropy))
+tv = _shipped("tv", 0.5, 0.5, _Generator(half_difference))
+hellinger = _shipped("hellinger", 1.0, 1.0, _Generator(squared_root_difference))
+chi2 = _shipped("chi2", -1.0, math.inf, _Generator(squared_difference, 2.0))
+jensen_shannon = _shipped("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(entropy_gap))
+le_cam = _shipped("le_cam", 0.5, 0.5, _Generator(triangular))
 
 
 def alpha(order: float) -> FDivergence:
@@ -410,14 +324,77 @@ def alpha(order: float) -> FDivergence:
     order = _REAL.check("order", order)
     at_zero = 1.0 / order if order > 0 else math.inf
     slope_at_infinity = 1.0 / (1.0 - order) if order < 1 else math.inf
-    return _shipped(f"alpha:{_digits(order)}", at_zero, slope_at_infinity, _Generator(_PowerPerspective(order)))
+    return _shipped(f"alpha:{_digits(order)}", at_zero, slope_at_infinity, _Generator(PowerPerspective(order)))
 
 
 def hockey_stick(gamma: float) -> FDivergence:
     """f(x) = max(x - gamma, 0) - max(1 - gamma, 0): total variation at 1, the delta of (epsilon, delta) at e^epsilon."""
     gamma = POSITIVE.check("gamma", gamma)
-    generator = _Generator(_Excess(gamma), 1.0 if gamma < 1 else 0.0)
+    generator = _Generator(Excess(gamma), 1.0 if gamma < 1 else 0.0)
     return _shipped(f"hockey_stick:{_digits(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
+
+
+@final
+class RenyiDivergence(FDivergence):
+    """log(sum p^a q^(1-a))/(a - 1) = log(1 + a (a-1) D_alpha)/(a - 1): an increasing function of the alpha divergence of the same order.
+
+    So whatever is nearest, worst or minimax for the alpha divergence is so for this one, and its worst case is that function of the
+    other's. Its mean over clients is not a function of the other's mean, which is why designs refuse it. `f`, `perspective`, `at_zero`
+    and `slope_at_infinity` are those of the alpha divergence, `alpha`.
+    """
+
+    def __init__(self, order: float) -> None:
+        order = POSITIVE.check("order", order, "a Renyi divergence has a positive order; 1 is 'kl'")
+        base = alpha(order)
+        super().__init__(
+            base._generator,
+            name=f"renyi:{_digits(order)}",
+            at_zero=base.at_zero,
+            slope_at_infinity=base.slope_at_infinity,
+        )
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "alpha", base)
+
+    order: float
+    alpha: FDivergence
+
+    @property
+    def maximum(self) -> float:
+        """Infinite: laws with disjoint supports are infinitely far apart."""
+        return math.inf
+
+    def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
+        """The divergence of laws over the last axis, as `FDivergence` takes them."""
+        found = np.asarray(self.alpha(p, q, weights=weights))
+        first, second = _laws(p, q)
+        nodes = _nodes(weights, first.shape[-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)
+            terms = terms if nodes is None else terms + np.log(nodes)
+        terms[(first == 0.0) | np.isnan(terms)] = -np.inf  # 0^a q^(1-a) = 0
+        return _unwrapped(self._of(found, np.logaddexp.reduce(terms, axis=-1)))
+
+    def chord_at_one(self, below: float, above: float) -> float:
+        """The same function of the height at 1 of the chord of the alpha generator: the paper's risk."""
+        if below <= 0.0 or above <= 0.0:
+            return 0.0
+        high = math.log(below) + self.order * math.log1p(above)
+        low = math.log(above) + self.order * math.log1p(-below) if below < 1.0 else -math.inf
+        log_sum = np.logaddexp(high, low) - math.log(below + above)
+        return float(self._of(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
+
+    def _of(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
+        """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from the sum itself, which may be past every float."""
+        with np.errstate(all="ignore"):  # an overflow here is one that the sum itself answers
+            grown = self.order * (self.order - 1.0) * found
+            near = np.abs(grown) <= 0.5
+            values = np.where(near, np.log1p(np.where(near, grown, 0.0)), log_sum) / (self.order - 1.0)
+        return np.asarray(np.maximum(values, 0.0))
+
+
+def renyi(order: float) -> FDivergence:
+    """The Renyi divergence of a positive order; of order 1 it is KL."""
+    return kl if order == 1.0 else RenyiDivergence(order)
 
 
 def _digits(value: float) -> str:
@@ -426,20 +403,40 @@ def _digits(value: float) -> str:
 
 
 _NAMED = {d.name: d for d in (kl, reverse_kl, tv, hellinger, chi2, jensen_shannon, le_cam)}
-_FAMILIES = {"alpha": alpha, "hockey_stick": hockey_stick}
-_ALIASES = {"total_variation": "tv", "squared_hellinger": "hellinger", "chi_squared": "chi2", "js": "jensen_shannon"}
+_FAMILIES: dict[str, Callable[[float], FDivergence]] = {"alpha": alpha, "hockey_stick": hockey_stick, "renyi": renyi}
+_ALIASES = {
+    "kullback_leibler": "kl",
+    "relative_entropy": "kl",
+    "total_variation": "tv",
+    "total_variation_distance": "tv",
+    "squared_hellinger": "hellinger",
+    "chi_squared": "chi2",
+    "chi_square": "chi2",
+    "js": "jensen_shannon",
+    "rényi": "renyi",
+}
 
 BUILT_IN: tuple[str, ...] = tuple(_NAMED)
 
 
 def divergence(name: str | FDivergence) -> FDivergence:
-    """The divergence called "kl", "Jensen-Shannon", "alpha:0.5", "hockey_stick:2", ...; an FDivergence stays as it is."""
+    """The divergence called "kl", "total variation", "Jensen-Shannon", "alpha:0.5", "renyi:2", "hockey stick:2", ...
+
+    Args:
+        name: a name, in which case, spaces and hyphens do not matter; or a divergence, which stays as it is.
+
+    Returns:
+        A function of two laws, an `FDivergence`; "renyi:..." is an increasing function of one, and its worst cases are too.
+
+    Raises:
+        DiscreetError: for an unknown name, with those there are.
+    """
     if isinstance(name, FDivergence):
         return name
     if not isinstance(name, str):
         raise DiscreetError(f"divergence = {name!r} is neither a name nor an FDivergence")
     stem, colon, parameter = name.strip().lower().partition(":")
-    stem = stem.replace("-", "_")
+    stem = re.sub(r"[\s_-]+", "_", stem.strip())
     stem = _ALIASES.get(stem, stem)
     if stem in _NAMED and not colon:
         return _NAMED[stem]

@@ -18,7 +18,7 @@ from discreet.design.examples import as_examples
 from discreet.design.floors import band_of
 from discreet.design.solving import Found, best_floor
 from discreet.design.worst import minimax_floor
-from discreet.divergences import FDivergence
+from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
 from discreet.families import Band, Simplex
 from discreet.families.finite import LARGEST_ENUMERATED
@@ -104,6 +104,10 @@ def design(
         ImpossibleError: where f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler has an infinite mean.
     """
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
+    if isinstance(f, RenyiDivergence):
+        raise DiscreetError(
+            f"divergence = {f.name} is a function of {f.alpha.name}, whose mean and worst case a design makes small; use that one"
+        )
     if over not in ("mean", "worst"):
         raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
     if not isinstance(family, (Simplex, Band)):

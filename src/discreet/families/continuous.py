@@ -10,7 +10,7 @@ cells of known mass, and as a law to draw from. None of these depend on any clie
 
 import abc
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
 from discreet.families.band import Bounds
 from discreet.families.charts import Chart
-from discreet.families.densities import LogDensity, as_points, shape_of_points, spelled
+from discreet.families.densities import FunctionDensity, LogDensity, as_points, shape_of_points, spelled
 from discreet.families.features import features_of, split_at
 from discreet.families.fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
 from discreet.quadrature import ORDER, Panels
@@ -115,8 +115,37 @@ class ContinuousFamily(abc.ABC):
         """Whether p is known to be in the band from its parameters alone, without looking at values."""
         return False
 
-    def law(self, *, records: ArrayLike, fit: Fit | None = None) -> LogDensity:
-        """A member of the family fitted to records (n,) or (n, dim); see `discreet.families.fits` for what each fit costs."""
+    def law(
+        self,
+        *,
+        records: ArrayLike | None = None,
+        fit: Fit | None = None,
+        log_density: Callable[[Any], Any] | None = None,
+    ) -> LogDensity:
+        """A client: a member of the family fitted to records, or the law whose density has this logarithm.
+
+        In hundreds of dimensions a density underflows to 0 everywhere, and its logarithm does not.
+
+        Args:
+            records: what the client saw, (n,) in one dimension or (n, dim).
+            fit: how records become a density; `discreet.families.fits` says what each costs.
+            log_density: a function from points, (n,) or (n, dim), to (n,) numbers, up to a constant; minus infinity where the density is 0.
+
+        Returns:
+            What `output`, `weights` and `release` take.
+
+        Raises:
+            DiscreetError: for no records, records outside the family's space, or both arguments at once.
+        """
+        if (records is None) == (log_density is None):
+            raise DiscreetError(
+                "pass either records= (what the client saw) or log_density= (a function), not both and not neither"
+            )
+        if log_density is not None:
+            if fit is not None or not callable(log_density):
+                raise DiscreetError("log_density is a function from points (n, dim) to (n,) numbers, and takes no fit=")
+            return FunctionDensity(log_density, self.dim, "log_density", logarithmic=True)
+        assert records is not None
         points = as_points(records, self.dim, "records", finite=False)
         if not len(points):
             raise DiscreetError(

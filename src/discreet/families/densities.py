@@ -1,8 +1,10 @@
 """Densities as they arrive: a function, a scipy distribution of either style, a table, a mixture; one interface for all.
 
-Inside the library a density is `log_density(x)` at points (n, dim), so that a thousand dimensions do not underflow. What comes
-from outside is checked at every point it is asked about: a NaN, a negative value or a wrong shape is an error that names the
-point. A density need not integrate to one; whoever uses it divides by its mass.
+Inside the library a density is `log_density(x)` at points (n, dim), so that a thousand dimensions do not underflow. From outside it may
+come as a logarithm too: `family.law(log_density=...)`, or an object with a method `logpdf` (or `log_density`) that takes points
+(n, dim), in one dimension (n,), and gives (n,) numbers. What comes from outside is checked at every point it is asked about: a NaN, a
+negative value or a wrong shape is an error that names the point. A density need not integrate to one; whoever uses it divides by its
+mass.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,6 +34,13 @@ class LogDensity(Protocol):
         """(n,) values at points (n, dim); minus infinity where the density is zero."""
 
 
+class HasLogPdf(Protocol):
+    """Somebody's own law, by the logarithm of its density."""
+
+    def logpdf(self, x: Any) -> Any:
+        """(n,) values at points (n, dim), in one dimension (n,), up to a constant."""
+
+
 @runtime_checkable
 class Drawable(Protocol):
     """A law that can draw from itself."""
@@ -51,7 +60,8 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
     if _is_kernel_estimate(p):
         return KernelEstimate(p, dim, name)
     if callable(getattr(p, "logpdf", None)):
-        return ScipyDensity(p, dim, name)
+        _check_dimension(p, dim, name)
+        return ScipyDensity(p, dim, name) if _can_draw(p) else FunctionDensity(p.logpdf, dim, f"{name}.logpdf", True)
     if callable(getattr(p, "pdf", None)):
         return FunctionDensity(p.pdf, dim, f"{name}.pdf")
     owner = getattr(p, "__self__", None)
@@ -61,7 +71,7 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
         return FunctionDensity(p, dim, name)
     raise DiscreetError(
         f"{name} = {type(p).__name__} is not a density: pass a function of points, a scipy distribution or a Mixture; "
-        "turn records into one with family.law(records=...)"
+        "turn records into one with family.law(records=...), a logarithm with family.law(log_density=...)"
     )
 
 
@@ -131,9 +141,6 @@ class ScipyDensity(FunctionDensity):
     """A frozen scipy.stats distribution, old style (`rvs`) or new (`sample`), in one dimension or more."""
 
     def __init__(self, distribution: Any, dim: int, name: str = "p") -> None:
-        found = getattr(distribution, "dim", 1)
-        if isinstance(found, int) and found != dim:
-            raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
         super().__init__(distribution.logpdf, dim, f"{name}.logpdf", logarithmic=True)
         self.distribution = distribution
 
@@ -326,6 +333,18 @@ def _narrow_places(distribution: Any, dim: int) -> Features:
 def _is_of_scipy(p: Any) -> bool:
     """Whether what a distribution says of itself is scipy's word."""
     return type(p).__module__.startswith("scipy.stats")
+
+
+def _check_dimension(p: Any, dim: int, name: str) -> None:
+    """Refuse a law that lives elsewhere. scipy's on the line do not say where they live; other people's are tried where they are used."""
+    found = getattr(p, "dim", 1 if _is_of_scipy(p) else dim)
+    if isinstance(found, int) and found != dim:
+        raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
+
+
+def _can_draw(p: Any) -> bool:
+    """Whether it has one of scipy's two ways of drawing."""
+    return callable(getattr(p, "rvs", None)) or callable(getattr(p, "sample", None))
 
 
 def _is_kernel_estimate(p: Any) -> bool:

@@ -13,6 +13,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
+from discreet.families.covariances import CorrelatedGaussian, scales_and_axes
 from discreet.families.densities import as_points, shape_of_points
 from discreet.families.features import Features
 from discreet.families.laws import as_floats, refuse_bad_entries
@@ -32,7 +33,13 @@ class Kernel(Protocol):
     def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
 
-    def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats: ...
+    @property
+    def separable(self) -> bool:
+        """Whether the axes are independent, so that masses of boxes are products."""
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        """One point (n, dim) for each of the components drawn."""
+
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """log of the mass that one axis of K has between low and high."""
 
@@ -43,6 +50,7 @@ class Kernel(Protocol):
 @dataclass(frozen=True)
 class _Gaussian:
     name: str = "gaussian"
+    separable: bool = True
 
     def log_scale_factor(self, dim: int) -> float:
         return -0.5 * dim * math.log(2.0 * math.pi)
@@ -58,8 +66,8 @@ class _Gaussian:
         squared *= (-0.5 / np.square(scales))[:, None]
         return squared
 
-    def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats:
-        return rng.standard_normal((count, dim))
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((len(which), dim))
 
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         left, right = _mirrored(low, high)
@@ -74,6 +82,7 @@ class _Gaussian:
 @dataclass(frozen=True)
 class _Laplace:
     name: str = "laplace"
+    separable: bool = True
 
     def log_scale_factor(self, dim: int) -> float:
         return -dim * math.log(2.0)
@@ -85,8 +94,8 @@ class _Laplace:
         distance *= (-1.0 / scales)[:, None]
         return distance
 
-    def draw(self, count: int, dim: int, rng: np.random.Generator) -> Floats:
-        return rng.laplace(size=(count, dim))
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.laplace(size=(len(which), dim))
 
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         left, right = _mirrored(low, high)
@@ -131,16 +140,28 @@ class Mixture:
     """sum_i weights_i K((x - means_i)/scales_i)/scales_i^dim on all of R^dim.
 
     `means` is (k,) in one dimension or (k, dim); `weights` (k,) are normalised; `scales` is one number or (k,) (a standard
-    deviation for "gaussian", the mean distance along an axis for "laplace").
+    deviation for "gaussian", the mean distance along an axis for "laplace"). With `covariances`, (dim, dim) for all components or
+    (k, dim, dim), the components are N(means_i, covariances_i), and `scales` is left out.
+
+    Args:
+        weights: (k,) at least 0, not all zero; they are normalised.
+        means: the centres, (k,) or (k, dim).
+        scales: widths, one number or (k,).
+        kernel: "gaussian" or "laplace".
+        covariances: symmetric positive definite matrices, for "gaussian".
+
+    Raises:
+        DiscreetError: for shapes that do not fit, widths that are not positive, matrices that are no covariances.
     """
 
     def __init__(
         self,
         weights: ArrayLike,
         means: ArrayLike,
-        scales: ArrayLike = 1.0,
+        scales: ArrayLike | None = None,
         *,
         kernel: str | Kernel = "gaussian",
+        covariances: ArrayLike | None = None,
     ) -> None:
         given = as_floats(weights, "weights")
         if given.ndim != 1 or not given.size:
@@ -156,7 +177,15 @@ class Mixture:
             raise DiscreetError(f"means has shape {means.shape} for {len(self.weights)} weights; give one row for each")
         if not (np.abs(self.means) <= LENGTH.high).all():
             raise DiscreetError(f"means holds an entry that is not in [{-LENGTH.high:g}, {LENGTH.high:g}]")
-        scales = as_floats(scales, "scales")
+        self.kernel = kernel_named(kernel)
+        if covariances is not None:
+            if scales is not None or self.kernel != GAUSSIAN:
+                raise DiscreetError('covariances take the place of scales, for kernel="gaussian"; leave the other out')
+            self.scales, axes = scales_and_axes(covariances, *self.means.shape)
+            if axes is not None:
+                self.kernel = CorrelatedGaussian(axes)
+            return
+        scales = as_floats(1.0 if scales is None else scales, "scales")
         if scales.shape not in ((), (len(self.weights),)):
             raise DiscreetError(f"scales has shape {scales.shape}; give one number, or one for each component")
         if not (scales > 0).all() or not np.isfinite(scales).all():
@@ -164,7 +193,6 @@ class Mixture:
         if not ((scales >= LENGTH.low) & (scales <= LENGTH.high)).all():
             raise DiscreetError(f"scales = {scales} is not in {LENGTH}; measure in other units")
         self.scales = np.broadcast_to(scales, self.weights.shape)
-        self.kernel = kernel_named(kernel)
 
     @property
     def dim(self) -> int:
@@ -188,11 +216,15 @@ class Mixture:
         return out
 
     def mass_between(self, low: Floats, high: Floats) -> float:
-        """Its mass in the box from low to high (dim,), whose ends may be infinite."""
+        """Its mass in the box from low to high (dim,), whose ends may be infinite; NaN where it is not known."""
+        if not self.kernel.separable:
+            return 1.0 if np.isneginf(low).all() and np.isposinf(high).all() else math.nan
         return float(masses_between([self], low, high)[0])
 
     def narrow_places(self) -> Features:
         """Its components."""
+        if isinstance(self.kernel, CorrelatedGaussian):
+            return self.kernel.narrow_places(self.means, self.scales)
         held = self.weights > 0.0
         return Features(self.means[held], self.scales[held])
 
@@ -200,7 +232,7 @@ class Mixture:
         """Independent points (count, dim) of the mixture."""
         which = rng.choice(len(self.weights), size=count, p=self.weights)
         return np.asarray(
-            self.means[which] + self.scales[which, None] * self.kernel.draw(count, self.dim, rng), dtype=np.float64
+            self.means[which] + self.scales[which, None] * self.kernel.draw(which, self.dim, rng), dtype=np.float64
         )
 
     def __repr__(self) -> str:

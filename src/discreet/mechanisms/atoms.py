@@ -273,7 +273,8 @@ class PointAtoms:
         if not seen.all():
             warn_caller(
                 f"{int((~seen).sum())} of {len(clients)} clients are 0 at each of the {self.how.count} points: what is released for "
-                "them is a draw of the reference; take more points, or a family nearer to the clients",
+                "them is a draw of the reference; take more points, a family nearer to the clients, or (where a density underflows) "
+                "family.law(log_density=...)",
                 OutsideFamilyWarning,
             )
         rows = np.exp(log_ratio - np.where(seen, shift, 0.0)[:, None])

@@ -194,7 +194,7 @@ def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
 
 def _mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
     """The clients where all of them are mixtures of the same kernel."""
-    mixtures = [p for p in clients if isinstance(p, Mixture)]
+    mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
     return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
 
 

@@ -19,7 +19,7 @@ from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.families import Band, ContinuousFamily, FiniteFamily
 from discreet.families.band import Bounds
-from discreet.families.densities import LogDensity
+from discreet.families.densities import HasLogPdf, LogDensity
 from discreet.families.fits import HistogramLaw
 from discreet.families.kinds import check_family
 from discreet.families.laws import as_floats, as_laws
@@ -33,7 +33,7 @@ from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.showing import table
 from discreet.tradeoff import Constants, Risk, check_epsilon, warn_of_large
 
-Client = LogDensity | Callable[..., Any]
+Client = LogDensity | HasLogPdf | Callable[..., Any]
 _BLOCK = 1 << 22  # clients times atoms held at a time
 
 
