@@ -74,22 +74,27 @@ def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Float
         return SmoothMinimax(laws, f, curve_of(f), epsilon).solved()
     if gamma != 1.0:
         raise DiscreetError(f"divergence = {f.name}: over='worst' is for total variation and for smooth f")
-    return _linear_programme(laws, epsilon)
+    return floor_for_tv(laws, epsilon)
 
 
-def _linear_programme(laws: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """min T over (m, T, a, b) with a_j >= m - P_j, b_j >= P_j - E m, |a_j| <= T, |b_j| <= T."""
+def floor_for_tv(laws: Floats, epsilon: float, basis: Floats | None = None) -> tuple[Floats, Floats]:
+    """min T over (m, T, a, b) with a_j >= m - P_j, b_j >= P_j - E m, |a_j| <= T, |b_j| <= T: the floor and the clients' weights.
+
+    With a `basis` (r, k) the floor is sought among its non-negative combinations, and its coefficients (r,) are returned.
+    """
     from scipy import sparse
     from scipy.optimize import linprog  # here, because importing it costs more than most commands do
 
     (n, k), ratio = laws.shape, math.exp(epsilon)
-    size = n * k
-    floors = sparse.csr_array(np.tile(np.eye(k), (n, 1)))
+    least = _LEAST / (ratio + k - 1)
+    shapes = np.eye(k) if basis is None else basis
+    size, number = n * k, len(shapes)
+    floors = sparse.csr_array(np.tile(shapes.T, (n, 1)))
     ones, none = sparse.eye_array(size), sparse.csr_array((size, size))
     sums, time = sparse.kron(sparse.eye_array(n), np.ones((1, k))), sparse.csr_array(-np.ones((n, 1)))
     zero, column = sparse.csr_array((n, size)), sparse.csr_array((size, 1))
-    no_floor = sparse.csr_array((n, k))
-    total = sparse.hstack([sparse.csr_array(np.ones((1, k))), sparse.csr_array((1, 1 + 2 * size))])
+    no_floor = sparse.csr_array((n, number))
+    total = sparse.hstack([sparse.csr_array(shapes.sum(axis=1)[None, :]), sparse.csr_array((1, 1 + 2 * size))])
     rows = sparse.vstack([
         sparse.hstack([floors, column, -ones, none]),
         sparse.hstack([-ratio * floors, column, none, -ones]),
@@ -98,16 +103,16 @@ def _linear_programme(laws: Floats, epsilon: float) -> tuple[Floats, Floats]:
         total, -total,
     ])  # fmt: skip
     right = np.concatenate([laws.ravel(), -laws.ravel(), np.zeros(2 * n), [1.0, -1.0 / ratio]])
-    least = _LEAST / (ratio + k - 1)
+    smallest = least if basis is None else 0.0
     found = linprog(
-        np.concatenate([np.zeros(k), [1.0], np.zeros(2 * size)]),
-        A_ub=rows, b_ub=right, bounds=[(least, None)] * k + [(None, None)] + [(0, None)] * (2 * size), method="highs",
+        np.concatenate([np.zeros(number), [1.0], np.zeros(2 * size)]),
+        A_ub=rows, b_ub=right, bounds=[(smallest, None)] * number + [(None, None)] + [(0, None)] * (2 * size), method="highs",
     )  # fmt: skip
     if found.status != 0:
         raise DiscreetError(f"the linear programme did not settle ({found.message}); report this with the clients")
     duals = -np.asarray(found.ineqlin.marginals)[2 * size : 2 * size + 2 * n]
     weights = np.maximum(duals[:n] + duals[n:], 0.0)
-    return np.maximum(found.x[:k], least), weights / weights.sum()
+    return np.maximum(found.x[:number], smallest), weights / weights.sum()
 
 
 class SmoothMinimax:

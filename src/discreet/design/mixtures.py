@@ -1,0 +1,223 @@
+"""The minimax total variation of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
+
+**T7 (mixtures are not their band).** The extreme members of the class are its single kernels, so by T6 (`discreet.design.worst`)
+its minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound
+of it. No closed form is known in general.
+
+*From below.* A sampler on the line is one on the cells of a partition, where total variation can only be smaller (data processing),
+and a class is no easier than some of its members. So the certified minimax over a few kernels on cells is a lower bound. For two
+kernels at -radius and radius it is explicit: E_e^eps(Q||Q') = 0 for the outputs, and the hockey-stick divergence obeys E_E(P||P')
+<= TV(P, Q) + E TV(P', Q'), so some client has at least E_E(P||P')/(1 + E); the floor (P + P')/(1 + E) attains it for these two.
+
+*From above.* Any measure m on the line with 1/E <= |m| <= 1 is the floor of a sampler, F(P; m) = max(|(P - E m)_+|, |(m - P)_+|).
+Here m is a mixture of kernels, by a linear programme, with log m made linear between many nodes, so that log p_c - log m is concave
+on each piece: the kernel exceeds m on one interval of it, with ends in closed form, and the integrals are differences of its
+distribution function and of exponentials. F changes by at most TV(P_c, P_c') <= (largest density) |c - c'| between centres, which
+bounds it over all of them by branch and bound. Sums of this many terms are within 1e-9 of exact, which is added.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.design.examples import as_examples
+from discreet.design.solving import best_floor
+from discreet.design.worst import floor_for_tv
+from discreet.divergences import tv
+from discreet.errors import DiscreetError, check_count
+from discreet.families import GaussianMixtures, LaplaceMixtures
+from discreet.tradeoff import check_epsilon
+
+Floats = NDArray[np.float64]
+
+CELLS = 360
+WIDTH = 1e-3  # relative
+_ROUNDING = 1e-9
+_NOTHING = 1e-6  # a width that is none, however small the value
+_STEEPEST = 1.0 - 2.0**-20  # log m changes less than the logarithm of a Laplace kernel
+_NARROW = 1.5  # radius in scales, up to which few kernels tell all of them
+_FEW, _MANY = (9, 13), (17, 33)  # kernels that are served, and that a floor is mixed from
+_NODES_IN_A_CELL = 4
+_TINY = 1e-290
+_CENTRAL = 0.9  # of the cells lie where kernels vary
+_REACH, _TAIL = 3.5, {"gaussian": 6.0, "laplace": 18.0}  # in scales beyond the outermost centre
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower <= minimax total variation <= upper, attained up to `upper` by a floor whose logarithm is linear between nodes."""
+
+    lower: float
+    upper: float
+    floor: "LogLinear"
+
+    def __repr__(self) -> str:
+        return f"Bracket({self.lower:.6g}, {self.upper:.6g})"
+
+
+def minimax_bracket(family: GaussianMixtures | LaplaceMixtures, *, epsilon: float, cells: int = CELLS) -> Bracket:
+    """The minimax total variation of mixtures on a line, from both sides, about 1e-3 apart relatively.
+
+    Args:
+        family: `GaussianMixtures` or `LaplaceMixtures` of one dimension, on all of R or on an interval.
+        epsilon: the budget of one release.
+        cells: how many cells the line is cut into.
+
+    Raises:
+        DiscreetError: for another family, or where more cells are needed.
+    """
+    epsilon = check_epsilon(epsilon)
+    cells = check_count("cells", cells, least=20, most=4096)
+    if not isinstance(family, (GaussianMixtures, LaplaceMixtures)) or family.dim != 1:
+        raise DiscreetError(f"family = {family!r}; a bracket is for GaussianMixtures or LaplaceMixtures with dim=1")
+    line, ratio = Line(family, cells), math.exp(epsilon)
+    served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
+    clients = line.cell_laws(np.linspace(-family.radius, family.radius, served))
+    _, weights = floor_for_tv(clients, epsilon)
+    counted = weights > 1e-6 * weights.max()
+    mean = best_floor(as_examples(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0)
+    grid = np.linspace(-family.radius, family.radius, mixed)
+    basis = np.vstack([line.cell_laws(grid, scale) for scale in line.scales])
+    shares, _ = floor_for_tv(clients, epsilon, basis)
+    floor = line.mixed(shares, grid)
+    lower, upper = max(0.0, mean.bound - _ROUNDING), line.worst(floor, ratio, WIDTH / 5.0) + _ROUNDING
+    if upper - lower > max(WIDTH * upper, _NOTHING) or not 1.0 / ratio <= floor.total <= 1.0:
+        raise DiscreetError(
+            f"the bracket is {lower:.6g} to {upper:.6g}, wider than {WIDTH:g} of it; take more cells than {cells}"
+        )
+    return Bracket(lower, upper, floor)
+
+
+class Line:
+    """The kernels of a family on the cells of a partition of the line, or of its interval."""
+
+    def __init__(self, family: GaussianMixtures | LaplaceMixtures, cells: int) -> None:
+        self.family, self.scale, self.name = family, family.scale, family.kernel.name
+        reach = family.radius + _REACH * family.scale
+        end = family.radius + _TAIL[self.name] * family.scale
+        low, high = (-end, end) if family.box is None else family.box[0]
+        self.low, self.high = (-math.inf, math.inf) if family.box is None else family.box[0]
+        inner = np.linspace(max(low, -reach), min(high, reach), int(_CENTRAL * cells) + 1)
+        outer = (cells - int(_CENTRAL * cells)) // 2
+        left, right = (np.linspace(a, b, outer + 1) for a, b in ((low, inner[0]), (inner[-1], high)))
+        self.edges = np.unique(np.concatenate([left, inner, right]))
+
+    def below(self, x: Floats, centres: Floats, scale: float | None = None) -> Floats:
+        """P_c(-inf, x) of the kernel on all of the line, of the family's scale or another."""
+        from scipy.special import ndtr
+
+        t = (x - centres) / (self.scale if scale is None else scale)
+        if self.name == "gaussian":
+            return np.asarray(ndtr(t))
+        return np.where(t < 0.0, 0.5 * np.exp(np.minimum(t, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(t, 0.0)))
+
+    def mass(self, centres: Floats, scale: float | None = None) -> Floats:
+        """What each kernel leaves inside the interval."""
+        return self.below(np.array(self.high), centres, scale) - self.below(np.array(self.low), centres, scale)
+
+    @property
+    def height(self) -> float:
+        """The largest density of a kernel."""
+        return 1.0 / (self.scale * (math.sqrt(2.0 * math.pi) if self.name == "gaussian" else 2.0))
+
+    def cell_laws(self, centres: Floats, scale: float | None = None) -> Floats:
+        """The kernels on the cells (n, cells), with what lies beyond the outermost edges in the outermost cells."""
+        edges = self.edges.copy()
+        edges[0], edges[-1] = self.low, self.high
+        laws = np.diff(self.below(edges, centres[:, None], scale), axis=1)
+        return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The scales of the kernels that a floor is mixed from. (Narrow Laplace kernels would be steeper than the members.)"""
+        return (self.scale, 0.6 * self.scale) if self.name == "gaussian" else (self.scale,)
+
+    def mixed(self, shares: Floats, grid: Floats) -> "LogLinear":
+        """A mixture of kernels, first all of one scale, then of the next, with a logarithm made linear between many nodes."""
+        fine = np.concatenate([np.linspace(a, b, _NODES_IN_A_CELL, endpoint=False) for a, b in pairwise(self.edges)])
+        nodes = np.unique(
+            np.concatenate([fine, self.edges[-1:], grid[(grid > self.edges[0]) & (grid < self.edges[-1])]])
+        )
+        density = np.zeros(nodes.size)
+        for scale, part in zip(self.scales, shares.reshape(len(self.scales), -1), strict=True):
+            t = np.abs(nodes[:, None] - grid) / scale
+            shape = np.exp(-0.5 * t * t) if self.name == "gaussian" else np.exp(-t)
+            density += (shape * (self.height * self.scale / scale) / self.mass(grid, scale)) @ part
+        logarithm = np.log(np.maximum(density, _TINY))
+        slope = np.diff(logarithm) / np.diff(nodes)
+        if self.name == "laplace":  # rounding aside, no mixture of kernels is steeper
+            slope = np.clip(slope, -_STEEPEST / self.scale, _STEEPEST / self.scale)
+        return LogLinear(nodes, logarithm[:-1], slope)
+
+    def costs(self, floor: "LogLinear", centres: Floats, ratio: float) -> Floats:
+        """F(P_c; m) of each centre."""
+        mass = self.mass(centres)
+        inside = np.diff(self.below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
+        over = self._excess(floor, ratio, centres, mass) + (
+            1.0 - inside
+        )  # nothing is released beyond the outermost edges
+        under = self._excess(floor, 1.0, centres, mass) - inside + floor.total
+        return np.maximum(over, under)
+
+    def _excess(self, floor: "LogLinear", times: float, centres: Floats, mass: Floats) -> Floats:
+        """The integral of (p_c - times m)_+ over the pieces (n,): on each, the interval on which the difference is positive."""
+        centre, tilt = centres[:, None], floor.slope * self.scale
+        height = np.log(self.height / mass)[:, None] - math.log(times) - floor.at(centre)
+        if self.name == "gaussian":
+            half = np.sqrt(np.maximum(tilt * tilt + 2.0 * height, 0.0))
+            left, right = -tilt - half, -tilt + half
+        else:
+            above = np.maximum(height, 0.0)
+            left, right = -above / (1.0 - tilt), above / (1.0 + tilt)
+        low = np.clip(centre + self.scale * left, floor.nodes[:-1], floor.nodes[1:])
+        high = np.maximum(low, np.clip(centre + self.scale * right, floor.nodes[:-1], floor.nodes[1:]))
+        gained = (self.below(high, centre) - self.below(low, centre)) / mass[:, None]
+        return np.asarray((gained - times * floor.between(low, high)).sum(axis=1))
+
+    def worst(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
+        """At least the largest F(P_c; m) over all centres, and at most that times 1 + tolerance."""
+        radius = self.family.radius
+        steep = self.height * (
+            1.0 if self.family.box is None else 2.0 / float(self.mass(np.array([radius, -radius])).min())
+        )
+        half = radius / 64.0
+        centres = np.linspace(-radius + half, radius - half, 64)
+        best = float(self.costs(floor, np.array([-radius, 0.0, radius]), ratio).max())
+        while True:
+            costs = self.costs(floor, centres, ratio)
+            best = max(best, float(costs.max()))
+            centres = centres[costs + steep * half > best * (1.0 + tolerance)]
+            if not centres.size:
+                return best * (1.0 + tolerance)
+            half /= 2.0
+            centres = np.concatenate([centres - half, centres + half])
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinear:
+    """exp(value + slope (x - node)) on the pieces between nodes (k + 1,): values and slopes (k,) are those at each piece's left end."""
+
+    nodes: Floats
+    value: Floats
+    slope: Floats
+
+    def at(self, x: Floats) -> Floats:
+        """The logarithm that each piece would have at x (..., 1): (..., k)."""
+        return self.value + self.slope * (x - self.nodes[:-1])
+
+    def between(self, low: Floats, high: Floats) -> Floats:
+        """The masses of parts low..high (..., k) of the pieces."""
+        from scipy.special import exprel
+
+        width = high - low
+        return np.asarray(
+            np.exp(self.value + self.slope * (low - self.nodes[:-1])) * width * exprel(self.slope * width)
+        )
+
+    @property
+    def total(self) -> float:
+        """The mass of all."""
+        return float(self.between(self.nodes[:-1], self.nodes[1:]).sum())

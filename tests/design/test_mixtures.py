@@ -1,0 +1,69 @@
+"""T7: the minimax total variation of mixtures on a line, between a closed form from below and an independent integral from above."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import laplace, norm
+
+import discreet as dc
+from discreet.design.mixtures import Bracket, minimax_bracket
+from discreet.errors import DiscreetError
+
+
+def two_kernels(radius: float, epsilon: float) -> float:
+    """E_e^eps(N(radius, 1) || N(-radius, 1))/(1 + e^eps): no sampler serves these two better."""
+    distance = 2.0 * radius
+    excess = norm.cdf(distance / 2 - epsilon / distance) - math.exp(epsilon) * norm.cdf(
+        -distance / 2 - epsilon / distance
+    )
+    return float(excess / (1.0 + math.exp(epsilon)))
+
+
+def integrated(found: Bracket, density: object, epsilon: float) -> float:
+    """max(|(p - E m)_+|, |(m - p)_+|) by a fine sum."""
+    x = np.linspace(-30.0, 30.0, 600_001)
+    inside = (x > found.floor.nodes[0]) & (x < found.floor.nodes[-1])
+    piece = np.clip(np.searchsorted(found.floor.nodes, x) - 1, 0, found.floor.value.size - 1)
+    log_m = found.floor.value[piece] + found.floor.slope[piece] * (x - found.floor.nodes[piece])
+    m = np.where(inside, np.exp(np.where(inside, log_m, 0.0)), 0.0)
+    p = density(x)  # type: ignore[operator]
+    width = x[1] - x[0]
+    over, under = np.maximum(p - math.exp(epsilon) * m, 0.0).sum(), np.maximum(m - p, 0.0).sum()
+    return float(max(over, under) * width)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_gaussian_mixtures_are_as_hard_as_their_two_outermost_kernels(epsilon: float) -> None:
+    """Far below the formula for the enclosing band, and below what its optimal sampler attains."""
+    family = dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0)
+    found = minimax_bracket(family, epsilon=epsilon, cells=160)
+    assert found.upper - found.lower <= 1e-3 * found.upper
+    assert found.lower - 1e-9 <= two_kernels(1.0, epsilon) <= found.upper
+    assert found.upper < float(dc.OptimalSampler(family, epsilon=epsilon).risk("tv"))
+    for centre in np.linspace(-1.0, 1.0, 7):
+        assert integrated(found, norm(centre, 1.0).pdf, epsilon) <= found.upper + 1e-6
+
+
+def test_laplace_mixtures() -> None:
+    found = minimax_bracket(dc.LaplaceMixtures(dim=1, radius=1.0, scale=1.0), epsilon=1.0, cells=200)
+    assert found.upper - found.lower <= 1e-3 * found.upper
+    assert 0.1057 < found.lower < found.upper < 0.1061
+    for centre in (-1.0, 0.3, 1.0):
+        assert integrated(found, laplace(centre, 1.0).pdf, 1.0) <= found.upper + 1e-5
+
+
+def test_units_do_not_matter() -> None:
+    one = minimax_bracket(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0), epsilon=1.0, cells=120)
+    other = minimax_bracket(dc.GaussianMixtures(dim=1, radius=5.0, scale=5.0), epsilon=1.0, cells=120)
+    assert other.lower == pytest.approx(one.lower, rel=1e-4)
+    assert repr(one).startswith("Bracket(0.137")
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(DiscreetError, match="with dim=1"):
+        minimax_bracket(dc.GaussianMixtures(dim=2), epsilon=1.0)
+    with pytest.raises(DiscreetError, match="with dim=1"):
+        minimax_bracket(dc.Simplex(3), epsilon=1.0)  # type: ignore[arg-type]
+    with pytest.raises(DiscreetError, match="take more cells than 20"):
+        minimax_bracket(dc.GaussianMixtures(dim=1, radius=3.0, scale=1.0), epsilon=1.0, cells=20)
