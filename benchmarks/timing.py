@@ -49,7 +49,9 @@ def run() -> None:
     p = np.zeros(SIZE)
     p[own] = 1.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LargeEpsilonWarning)  # only so large an epsilon makes the client's own value likely
+        warnings.simplefilter(
+            "ignore", LargeEpsilonWarning
+        )  # only so large an epsilon makes the client's own value likely
         sampler = dc.OptimalSampler(dc.Simplex(SIZE), epsilon=EPSILON)
     rng = np.random.default_rng(0)
     sampler.release(p)

@@ -162,3 +162,28 @@ def test_the_threat_model_cites_tests_that_exist() -> None:
         assert tests, threat
         for path, name in tests:
             assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (threat, path, name)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/mechanisms.md", "docs/guarantee.md", "docs/walkthrough.md"])
+def test_distributions_are_introduced_before_laws(page: str) -> None:
+    """Readers know distributions; our short name for them comes second. Outputs of commands and code are not prose."""
+    prose = re.sub(r"```.*?```|`[^`]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    law = re.search(r"\blaws?\b", prose)
+    assert law is not None
+    assert re.search(r"\bdistributions?\b", prose[: law.start()])
+
+
+def test_the_glossary_explains_our_own_words() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    explained = {word for line in page.splitlines() for word in re.findall(r"\*\*([\w ]+)\*\*", line)}
+    assert {
+        "law", "client", "curator", "box", "floor", "lattice", "held", "released", "how", "agreement", "round", "question", "family",
+        "ledger", "secret", "tight", "risk", "reference", "domain",
+    } <= explained  # fmt: skip
+    for linking in ("README.md", "docs/index.md"):
+        assert "glossary.md)" in (ROOT / linking).read_text(encoding="utf-8")
+
+
+def test_the_readme_says_what_it_is_then_how_to_install_it_then_the_two_commands() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[:2] == ["Install", "Two commands"]

@@ -302,7 +302,7 @@ def _choice(found: "Population") -> str:
     return (
         f"[bold]Which mechanism[/bold]: linear to learn the population (here a share to +-{promised['linear'].at_worst:.2g} at worst, "
         f"where optimal leaves +-{promised['optimal'].at_worst:.2g}), optimal where each sample should look like its own client (TV at most "
-        f"{risk:.2g} for both, but with optimal no client fares worse)."
+        f"{risk:.2g} for both; optimal serves every client at least as well)."
     )
 
 

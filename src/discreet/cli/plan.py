@@ -224,10 +224,10 @@ def _answer(smallest: dict[tuple[str, bool], float | None], clients: int, accura
         few = "is" if clients == 1 else "are"
         return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
     said = f"[bold]For +-{accuracy:g} with {who}[/bold]: linear {linear}"
-    said += "" if optimal is None else f"; optimal, whose samples leave the population open, {optimal}"
+    said += "" if optimal is None else f"; optimal, whose samples only narrow a share down to a range, {optimal}"
     return (
-        f"{said}. Choose linear to learn the population; optimal where each sample is to look like its own client: the worst case "
-        "is the same, and no client fares worse."
+        f"{said}. Choose linear to learn the population; optimal where each sample is to look like its own client: both "
+        "have the same worst case, and optimal serves every client at least as well as linear."
     )
 
 

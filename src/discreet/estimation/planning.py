@@ -215,8 +215,8 @@ def clients_within(sampler: Sampler, masses: Floats, accuracy: float, confidence
                 f"more than {MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
             )
         raise ImpossibleError(
-            f"no number of clients brings {sampler!r} within {accuracy:g}: its samples leave a share open by +-{left:.3g}; "
-            "use the linear mechanism or a larger epsilon"
+            f"no number of clients brings {sampler!r} within {accuracy:g}: however many samples there are, they tell a share only to "
+            f"+-{left:.3g}; use the linear mechanism or a larger epsilon"
         )
     if missing(1.0) <= 0.0:
         return 1

@@ -71,7 +71,7 @@ def _overview(rows: Sequence[Row]) -> Figure:
         spine.set_visible(False)
     axes.set_xlabel(
         "TV error of the best kind of sample / of the best oracle (lower is closer). Blue: a sample is closer; orange: an oracle is; "
-        "grey: undecided.\nItalic: the uniform law, for which nobody is asked, is as close or nearly.",
+        "grey: undecided.\nItalic: the uniform distribution, which takes no data at all, is as close or nearly.",
         fontsize=9, color=QUIET, loc="left",
     )  # fmt: skip
     return drawn

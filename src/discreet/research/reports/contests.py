@@ -78,7 +78,7 @@ class Contest:
 
     @property
     def informative(self) -> bool:
-        """Whether the better of the two is worth asking for: at least a tenth closer than the uniform law, for which nobody is asked."""
+        """Whether the better of the two is worth asking for: a tenth closer than the uniform distribution, which takes no data, or more."""
         return self.sample_informs or self._informs(self.oracle)
 
     @property

@@ -132,7 +132,8 @@ def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
     return [
         (
             "Where asking is hardly worth it.",
-            f"In {len(idle)} cases nothing private is a tenth closer than the uniform law, for which nobody is asked ({_where(idle)}). "
+            f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which takes no data at all "
+            f"({_where(idle)}). "
             "A biased sample that falls back on uniform then looks good beside a noisy oracle; neither has learnt much.",
         )
     ]
