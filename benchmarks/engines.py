@@ -1,4 +1,4 @@
-"""One private row per client: against the query that is not private, the kernel alone, memory, Spark, peers, and growth.
+"""One private row per client: against the query that is not private, the kernel alone, memory, Spark, peers, a ledger, and growth.
 
 BENCH_SCALE=0.01 makes every table a hundred times smaller, to try it out. Data, environments and the picture go to out/bench.
 """
@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from rich.table import Table
 from benchmarks.engine_parts.data import FOLDER, OUTCOMES, labels, table
 from benchmarks.engine_parts.processes import Run, alternated, discreet, measured, plain_query
 from benchmarks.rivals import bisection_projection
-from discreet.engines import Kernel, Request, Secret
+from discreet.engines import Kernel, Request, Secret, write_secret
 
 SECRET = Secret(bytes(32))
 TIMES = 3
@@ -38,6 +39,7 @@ def run(scale: float | None = None) -> None:
     large(console, max(1000, int(100_000_000 * scale)))
     spark(console, max(1000, int(20_000_000 * scale)))
     peers(console, max(100, int(20_000 * scale)), seconds=5.0 * min(1.0, scale))
+    ledger(console, max(1000, int(20_000_000 * scale)))
     growth(console, [max(1000, int(rows * scale)) for rows in (10**5, 10**6, 10**7, 10**8)])
 
 
@@ -225,6 +227,28 @@ def _peer_runs(console: Console, clients: int, records: int, seconds: float) -> 
     arguments = [str(clients), str(records), str(OUTCOMES), str(EPSILON), str(seconds)]
     done = subprocess.run([str(python), str(script), *arguments], capture_output=True, text=True, check=False)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def ledger(console: Console, rows: int) -> None:
+    """7. The command with a population's ledger, as a multiple of the command without it."""
+    shown = shown_table(
+        f"7. A ledger of the population: {rows:,} rows, whole processes, best of {TIMES} in turns (target: 1.5)",
+        "run", "s", "ratio to no ledger",
+    )  # fmt: skip
+    source, output = table(rows), FOLDER / "private.parquet"
+    seconds: dict[str, list[float]] = {"no ledger": [], "new to the ledger": [], "known to the ledger": []}
+    measured(command(source, output))  # fills the compilation cache and the file cache
+    for _ in range(TIMES):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            secret, books = Path(folder) / "secret", Path(folder) / "ledger"
+            write_secret(secret)
+            more = ("--secret", str(secret), "--ledger", str(books), "--budget", str(2 * EPSILON))
+            for name, options in zip(seconds, ((), more, more), strict=True):
+                seconds[name].append(measured(command(source, output, more=options)).seconds)
+    least = min(seconds["no ledger"])
+    for name, found in seconds.items():
+        shown.add_row(name, f"{min(found):.2f}", f"{min(found) / least:.2f}")
+    console.print(shown)
 
 
 def growth(console: Console, sizes: list[int]) -> None:

@@ -182,7 +182,10 @@ def test_a_ledger_and_a_secret_belong_together(tmp_path: Path, ledger: Populatio
     (tmp_path / "file").write_text("x")
     with pytest.raises(LedgerError, match="is no folder"):
         PopulationLedger(tmp_path / "file", secret)
-    assert PopulationLedger(ledger.folder, secret).budget.epsilon == 1.0
+    assert PopulationLedger(ledger.folder, tmp_path / "secret").budget.epsilon == 1.0  # a file of a secret will do
+    for nothing in (None, 5):
+        with pytest.raises(DiscreetError, match="discreet secret FILE"):
+            PopulationLedger(ledger.folder, nothing)  # type: ignore[arg-type]
 
 
 def flips(ledger: PopulationLedger, number: int) -> Iterator[None]:

@@ -38,7 +38,7 @@ from discreet.ledger.budget import Budget
 from discreet.ledger.rounds import Rounds
 from discreet.ledger.segments import Names, Segment
 from discreet.numerics import stated
-from discreet.release.keyed import Question, RunKey, Secret
+from discreet.release.keyed import Question, RunKey, Secret, as_secret
 
 FORMAT = "discreet population 1"
 OVER_BUDGET = ("refuse", "drop")
@@ -103,8 +103,9 @@ class Settled:
 class PopulationLedger:
     """The budget of each client of a population, in a folder. `create` once, `PopulationLedger(folder, secret)` ever after."""
 
-    def __init__(self, folder: str | Path, secret: Secret) -> None:
-        """An existing ledger, with the secret it was created with: under another one every client would look new."""
+    def __init__(self, folder: str | Path, secret: Secret | str | Path) -> None:
+        """An existing ledger, with the secret (or its file) it was created with: under another one every client would look new."""
+        secret = _needed(secret)
         self.folder = Path(folder)
         self._book = _book(self.folder)
         terms = self._book.lines()[0]
@@ -118,8 +119,9 @@ class PopulationLedger:
         Rounds(secret).serve(self.id)
 
     @classmethod
-    def create(cls, folder: str | Path, *, budget: float, secret: Secret) -> "PopulationLedger":
+    def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
         """A new ledger in a new folder that its owner alone may enter. Every client starts with nothing spent."""
+        secret = _needed(secret)
         allowed, path, name = Budget(epsilon=budget), Path(folder), secrets.token_hex(16)
         try:
             path.mkdir(mode=0o700)
@@ -284,6 +286,15 @@ def _book(folder: Path) -> Book:
         raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
     check_private(folder, status, what="ledger", error=LedgerError)
     return Book(folder / _BOOK, kind=FORMAT, wait=_WAIT_SECONDS)
+
+
+def _needed(secret: Any) -> Secret:
+    found = as_secret(secret)
+    if found is None:
+        raise DiscreetError(
+            "a ledger needs a secret, under which it knows its clients; make one with: discreet secret FILE"
+        )
+    return found
 
 
 def _check_word(secret: Secret, ledger_id: str) -> str:
