@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from discreet.cli.epsilons import AllowLarge, refuse_large
+from discreet.cli.population_ledger import show_population
 from discreet.cli.printing import number, plain, say, table, write_json
 from discreet.ledger import Budget, Ledger
-from discreet.ledger.population import runs_in, spent_by_clients
 
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -33,7 +33,7 @@ def show(
 ) -> None:
     """Show what was charged to a ledger, in order, and what is left of its budget; of a population's ledger, a summary."""
     if file.is_dir():
-        _show_population(file, json=json)
+        show_population(file, json=json)
         return
     found = Ledger(file)
     entries, spent = found.entries(), found.spent()
@@ -53,32 +53,3 @@ def show(
     if spent.epsilon < float(spent.basic):
         summary += f"\n(The epsilons add up to {number(float(spent.basic))}.)"
     say(*([made] if entries else []), summary)
-
-
-def _show_population(folder: Path, *, json: bool) -> None:
-    budget, runs = runs_in(folder)
-    spent = spent_by_clients(folder, runs)
-    most = float(spent.max()) if spent.size else 0.0
-    if json:
-        write_json({
-            "budget": {"epsilon": budget.epsilon},
-            "clients": int(spent.size),
-            "spent": {"most": most, "mean": float(spent.mean()) if spent.size else 0.0},
-            "runs": [
-                {
-                    "agreement": run.round.agreement, "column": run.round.question.value, "round": run.round.number,
-                    "epsilon": run.round.epsilon, "clients": run.clients, "time": run.time,
-                }
-                for run in runs
-            ],
-        })  # fmt: skip
-        return
-    made = table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
-    for place, run in enumerate(runs, start=1):
-        asked = run.round
-        made.add_row(
-            str(place), run.time, asked.agreement[:12], plain(asked.question.value, most=40), str(asked.number),
-            f"{asked.epsilon:g}", f"{run.clients:,}",
-        )  # fmt: skip
-    spend = f"{spent.size:,} clients have spent {number(most)} at most" if runs else "Nothing is spent so far"
-    say(*([made] if runs else []), f"Budget {budget} for each client. {spend}.")

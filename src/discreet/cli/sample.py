@@ -1,6 +1,5 @@
 """`discreet sample`: a table of (client, value) rows in, one private sample for each client out."""
 
-import os
 import re
 import resource
 import sys
@@ -13,16 +12,16 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli.epsilons import AllowLarge, refuse_large
+from discreet.cli.population_ledger import ledger_of
 from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
 
 if TYPE_CHECKING:
     from discreet.engines.domains import Domain
     from discreet.engines.jobs import Request
-    from discreet.engines.local import Progress, Summary
     from discreet.engines.sources import Source
+    from discreet.engines.telling import Progress, Summary
     from discreet.ledger import PopulationLedger
-    from discreet.release.keyed import Secret
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -189,7 +188,7 @@ def sample(
     refuse_large(budget, allowed=allow_large_epsilon)
     match engine:
         case "local":
-            books = _ledger(ledger, budget, held, quiet=quiet)
+            books = ledger_of(ledger, budget, held, quiet=quiet)
             summary = _local(
                 source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, write_agreement,
                 ledger=books, over_budget=over_budget,
@@ -259,31 +258,6 @@ def _local(
             keep=keep,
             progress=progress,
         )
-
-
-def _ledger(
-    folder: Path | None, budget: float | None, secret: "Secret | None", *, quiet: bool
-) -> "PopulationLedger | None":
-    """The ledger that options state, made where it is not there and its budget is given."""
-    if folder is None:
-        if budget is not None:
-            raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
-        return None
-    from discreet.ledger import PopulationLedger
-
-    if secret is None:
-        raise DiscreetError(
-            "--ledger needs --secret FILE, under which it knows its clients; make one with: discreet secret FILE"
-        )
-    if os.path.lexists(folder) or budget is None:
-        found = PopulationLedger(folder, secret)
-        if budget is not None and budget != found.budget.epsilon:
-            raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
-        return found
-    made = PopulationLedger.create(folder, budget=budget, secret=secret)
-    if not quiet:
-        typer.echo(f"made ledger {visible(str(folder))}: {made.budget} for each client, nothing spent so far", err=True)
-    return made
 
 
 def _domain(

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from discreet.engines.domains import Cells, Labels, Numbers
     from discreet.engines.jobs import Request
     from discreet.engines.kernel import Kernel
-    from discreet.engines.local import Summary, sample, sample_file
+    from discreet.engines.local import sample, sample_file
+    from discreet.engines.telling import Summary
 
 __all__ = [
     "Cells",
@@ -35,7 +36,7 @@ _HOMES = {
     "Numbers": "domains",
     "Request": "jobs",
     "Kernel": "kernel",
-    "Summary": "local",
+    "Summary": "telling",
     "sample": "local",
     "sample_file": "local",
 }

@@ -6,10 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -23,6 +22,7 @@ from discreet.engines.jobs import Job, Request
 from discreet.engines.marks import LISTED, Tally
 from discreet.engines.outputs import EXISTS, format_of, writer_to
 from discreet.engines.sources import METADATA, Source
+from discreet.engines.telling import Progress, Silent, Summary
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
 from discreet.ledger import PopulationLedger
@@ -38,38 +38,6 @@ Result = TypeVar("Result")
 
 _LEAST_MEMORY = 1_000_000
 _LEAST_ROOM = 1 << 23  # bytes to unpack at a time
-
-
-class Progress(Protocol):
-    """Hears how far a release has come."""
-
-    def rows(self, number: int) -> None: ...
-    def clients(self, number: int) -> None: ...
-
-
-class _Silent:
-    def rows(self, number: int) -> None:
-        pass
-
-    def clients(self, number: int) -> None:
-        pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """What a release read, left out and wrote."""
-
-    agreement: Agreement
-    rows: int
-    clients: int
-    nulls: int
-    not_numbers: int
-    outside: int
-    without_records: int
-    spilled_bytes: int
-    seconds: float
-    known: int = 0  # clients whose sample of this round was in the ledger already
-    over_budget: int = 0  # clients that the ledger left out
 
 
 class LocalRelease:
@@ -96,7 +64,7 @@ class LocalRelease:
         self._drop_client = drop_client
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
-        self._progress = _Silent() if progress is None else progress
+        self._progress = Silent() if progress is None else progress
         self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
         if isinstance(clients, Path):
             clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
