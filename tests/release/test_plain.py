@@ -31,6 +31,13 @@ WEIGHTS = st.one_of(
 NAMES = st.one_of(
     st.text(max_size=30), st.integers(-(2**65), 2**65).map(str), st.text(st.sampled_from("-+01 9"), max_size=22)
 )
+NAMES = st.one_of(
+    st.text(max_size=30),
+    st.integers(-(2**70), 2**70).map(str),
+    st.sampled_from(
+        ["0", "-0", "007", "+1", "--1", "1_0", " 1", "1 ", "-", "²", "١", str(-(2**63)), str(2**63), "-9" * 9]
+    ),
+)
 
 
 @st.composite
