@@ -19,9 +19,9 @@ from discreet.ledger import Budget, Ledger
 from discreet.ledger.book import opened
 from tests.ledger.charging import ONE, OTHER, PROFILE
 
-AFFORDED = 90  # so few that a ledger is exhausted before its last kills, and then asked on
+AFFORDED = 30  # so few that a ledger is exhausted before its last kills, and then asked on
 KILLS_OF_ONE_LEDGER = 50
-LONGEST_LIFE = 0.03
+LONGEST_LIFE = 0.08
 AGREEMENTS = (ONE, OTHER)
 
 
