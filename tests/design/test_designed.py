@@ -86,8 +86,21 @@ def test_one_example_or_many_alike_cost_nothing(divergence: str, copies: int) ->
     assert found.bound <= found.value
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
+@pytest.mark.parametrize("over", ["mean", "worst"])
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-12, 1e-4, 15.0, 40.0, 1000.0])
+def test_budgets_at_both_ends_are_served_as_they_are_said_to_be(epsilon: float, over: str) -> None:
+    """Also where floats cannot tell e^epsilon from 1 or from infinity."""
+    laws = clients(20, 6, 1)
+    found = some(epsilon=epsilon, over=over)
+    realised = np.asarray(dc.divergence("kl")(laws, found.sampler.output(laws)))
+    assert found.value == pytest.approx(realised.mean() if over == "mean" else realised.max(), rel=1e-6, abs=1e-12)
+    assert found.value - found.bound <= max(1e-4 * found.value, 1e-7)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 15.0, 40.0])
-def test_budgets_at_both_ends(epsilon: float) -> None:
+def test_no_budget_does_better_with_the_optimal_sampler(epsilon: float) -> None:
     found = some(epsilon=epsilon, keep=0.01)
     optimal = dc.OptimalSampler(dc.Simplex(6), epsilon=epsilon)
     mean = float(np.mean(dc.divergence("kl")(clients(20, 6, 1), optimal.output(clients(20, 6, 1)))))
@@ -109,6 +122,14 @@ def test_ones_own_smooth_divergence() -> None:
     assert found.bound <= known.value
     with pytest.raises(DiscreetError, match="rationals can check kl, tv, hellinger and chi2"):
         found.certificate.exact()
+
+
+def test_divergences_are_known_by_what_they_are_not_by_their_names() -> None:
+    """One's own f may be called like a shipped one; orders 1 and 0 of the alpha divergences are KL and reverse KL."""
+    assert some(divergence="alpha:1").value == pytest.approx(some(divergence="kl").value, rel=1e-9)
+    for name in ("alpha", "alpha:2", "hockey_stick", "hockey_stick:1"):
+        mine = dc.FDivergence(lambda t: (t - 1) ** 2, name=name, at_zero=1.0, slope_at_infinity=math.inf)
+        assert some(divergence=mine).value == pytest.approx(some(divergence="chi2").value, rel=1e-4)
 
 
 def test_clients_outside_the_band_are_its_purpose() -> None:

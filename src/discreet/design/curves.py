@@ -276,8 +276,7 @@ def hinge(f: FDivergence) -> float | None:
     """gamma where f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
     if f == divergence("tv"):
         return 1.0
-    stem, _, parameter = f.name.partition(":")
-    return float(parameter) if stem == "hockey_stick" and f == divergence(f.name) else None
+    return _shipped_parameter(f, "hockey_stick")
 
 
 def curve_of(f: FDivergence) -> Curve:
@@ -285,7 +284,18 @@ def curve_of(f: FDivergence) -> Curve:
     for name, curve in SMOOTH.items():
         if f == divergence(name):
             return curve
-    stem, _, parameter = f.name.partition(":")
-    if stem == "alpha" and f == divergence(f.name) and float(parameter) not in (0.0, 1.0):
-        return Power(float(parameter))
-    return Differences(f)
+    order = _shipped_parameter(f, "alpha")
+    if order is None:
+        return Differences(f)
+    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(
+        order
+    )  # the same divergences between laws
+
+
+def _shipped_parameter(f: FDivergence, stem: str) -> float | None:
+    """The number in the name of a divergence that is the shipped one of that name; None for one's own, whatever it is called."""
+    found, _, parameter = f.name.partition(":")
+    try:
+        return float(parameter) if found == stem and f == divergence(f.name) else None
+    except DiscreetError:
+        return None

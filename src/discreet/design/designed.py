@@ -5,8 +5,9 @@ is a release which nobody accounted for. Privacy of those who are served does no
 out, every law drawn from lies between m and e^eps m.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from numpy.typing import ArrayLike
 
 from discreet import divergences
 from discreet.design.certificate import Certificate
-from discreet.design.examples import as_examples
+from discreet.design.examples import Floats, as_examples
 from discreet.design.floors import band_of
-from discreet.design.solving import Found, best_floor
-from discreet.design.worst import minimax_floor
+from discreet.design.solving import Found, best_floor, mean_divergence
+from discreet.design.worst import costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
 from discreet.families import Band, Simplex
@@ -28,18 +29,20 @@ from discreet.tradeoff import Risk, check_epsilon
 
 LARGEST_DOMAIN = 2**24
 _KEEP = 0.01
+_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 30.0
 LARGEST_SEEN = 8192  # outcomes that examples hold: the solver keeps a square matrix of them
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A designed sampler.
+    """A designed sampler: `sampler` is Q* of `family` at `epsilon`.
 
     Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below
     `bound`. Over the worst, both speak of the largest divergence over the convex hull of the examples.
     """
 
     family: Band
+    sampler: OptimalSampler
     epsilon: float
     divergence: FDivergence
     over: str
@@ -48,11 +51,6 @@ class Design:
     value: float
     bound: float
     certificate: Certificate = field(repr=False)
-
-    @cached_property
-    def sampler(self) -> OptimalSampler:
-        """The mechanism: Q* of `family` at `epsilon`."""
-        return OptimalSampler(self.family, epsilon=self.epsilon)
 
     def worst(self, divergence: str | FDivergence) -> Risk:
         """The exact worst case over every law there is, members of the band or not."""
@@ -138,7 +136,9 @@ def design(
             "or take fewer examples"
         )
     _need_finite(f, bool(examples.partial.any()))
-    found = best_floor(examples, f, epsilon, kept)
+    found = best_floor(examples, f, _worked(epsilon), kept)
+    if epsilon != _worked(epsilon):
+        found = _moved(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
     return _designed(found, family, epsilon, f, "mean", kept, len(examples))
 
 
@@ -161,7 +161,30 @@ def _over_worst(
         clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
     laws = as_examples(clients, None, family.size).dense()
     _need_finite(f, bool((laws == 0.0).any()))
-    return _designed(minimax_floor(laws, f, epsilon), family, epsilon, f, "worst", 0.0, len(laws))
+    found = minimax_floor(laws, f, _worked(epsilon))
+    if epsilon != _worked(epsilon):
+        everyone = as_examples(laws, None, family.size)
+        found = _moved(found, epsilon, lambda floor, ratio: float(costs(everyone, f, floor, ratio).max()))
+    return _designed(found, family, epsilon, f, "worst", 0.0, len(laws))
+
+
+def _worked(epsilon: float) -> float:
+    """The budget that the solver works at: where floats can tell e^epsilon from 1, and 1 from e^-epsilon."""
+    return min(max(epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
+
+
+def _moved(found: Found, epsilon: float, value: Callable[[Floats, float], float]) -> Found:
+    """A floor for the budget it was worked out at, as the floor of the same band at a budget further out.
+
+    A bound for a larger budget bounds all samplers of a smaller one; beyond the largest nothing but 0 is claimed.
+    """
+    worked = _worked(epsilon)
+    total = float(found.floor.sum())
+    alpha = (1.0 / total - 1.0) / math.expm1(worked)
+    reach = min(epsilon, 700.0)
+    floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
+    reached = max(0.0, value(floor, math.exp(reach)))
+    return Found(floor, reached, min(found.bound, reached) if epsilon < worked else 0.0, found.certificate)
 
 
 def _need_finite(f: FDivergence, partial: bool) -> None:
@@ -175,5 +198,6 @@ def _need_finite(f: FDivergence, partial: bool) -> None:
 def _designed(
     found: Found, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
 ) -> Design:
-    band = band_of(found.floor, epsilon, family)
-    return Design(band, epsilon, f, over, keep, examples, found.value, found.bound, found.certificate)
+    band = band_of(found.floor, min(epsilon, 700.0), family)
+    sampler = OptimalSampler(band, epsilon=epsilon)
+    return Design(band, sampler, epsilon, f, over, keep, examples, found.value, found.bound, found.certificate)

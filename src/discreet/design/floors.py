@@ -49,7 +49,9 @@ _INSIDE = 2.0**-40  # how far alpha stays from 0 and 1, where a box holds one la
 
 def band_of(floor: NDArray[np.float64], epsilon: float, outcomes: FiniteFamily) -> Band:
     """The band whose Q* at epsilon is the sampler of the floor."""
-    alpha = (1.0 / float(floor.sum()) - 1.0) / math.expm1(epsilon)
+    alpha = (1.0 / float(floor.sum()) - 1.0) / math.expm1(
+        epsilon
+    )  # where |m| is lost in 1, a number between 0 and 1 all the same
     alpha = min(max(alpha, _INSIDE), 1.0 - _INSIDE)
     return Band(floor, lower=0.0, upper=1.0 / alpha, labels=outcomes.labels, everybody=True)
 

@@ -42,12 +42,12 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> Found:
     chosen = _spread_choice(laws)
     while True:
         floor, weights = _saddle(laws[chosen], f, epsilon)
-        costs = np.maximum(_costs(everyone, f, floor, ratio), 0.0)
-        value = float(costs.max())
-        worse = np.flatnonzero(costs > costs[chosen].max() + _TOLERANCE * value)
+        served = np.maximum(costs(everyone, f, floor, ratio), 0.0)
+        value = float(served.max())
+        worse = np.flatnonzero(served > served[chosen].max() + _TOLERANCE * value)
         if not worse.size:
             break
-        chosen = np.union1d(chosen, worse[np.argsort(-costs[worse])[:_FEW]])
+        chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
     counted = weights > _TOLERANCE * weights.max()
     mean = best_floor(as_examples(laws[chosen][counted], weights[counted], size), f, epsilon, 0.0)
     if value - mean.bound > max(ALLOWED * value, UNRESOLVED):
@@ -63,7 +63,8 @@ def _spread_choice(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.unique(order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)])
 
 
-def _costs(examples: Examples, f: FDivergence, floor: Floats, ratio: float) -> Floats:
+def costs(examples: Examples, f: FDivergence, floor: Floats, ratio: float) -> Floats:
+    """F(P_j; m) of every client, for a floor on the domain."""
     return fit.divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
 
 
