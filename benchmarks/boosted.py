@@ -106,7 +106,7 @@ def on_a_gpu(device: str, out: Path, clients: int) -> None:
         chosen = replace(experiment, presets=presets)
         records = run_experiment(chosen, out / "+".join(presets), restart=True)
         seconds = time.perf_counter() - start
-        trained = sum(row["boosted"]["seconds"] for row in records.rows)
+        trained = sum(row.laws["boosted"].seconds for row in records.rows)
         print(f"{', '.join(presets)}: {len(records.rows)} clients in {seconds:.1f} s altogether,", end=" ")
         print(f"the published preset trained in {trained:.1f} s", flush=True)
 

@@ -1,5 +1,6 @@
 """`discreet demo`: the main job on real data, explained as it goes."""
 
+from dataclasses import asdict
 from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,8 @@ from discreet.cli.printing import counted, json_number, plain, say, table, write
 from discreet.data import logbooks, zone_logbooks
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.plots.labels import divergence_label
-from discreet.research.experiments.flights import DIVERGENCES, MECHANISMS, OPTIMAL, FlightRelease, released_flights
+from discreet.research.experiments.costs import DIVERGENCES
+from discreet.research.experiments.flights import MECHANISMS, OPTIMAL, FlightRelease, released_flights
 from discreet.research.experiments.time_zones import Lesson, learnt_time_zones
 
 PICTURE = "demo.png"
@@ -169,8 +171,8 @@ def _costs(run: FlightRelease) -> Table:
         for name in MECHANISMS:
             cells = []
             for column in ("worst_case", "worst", "median", "mean"):
-                best = min(summary[column] for summary in summaries.values())
-                cell = f"{summaries[name][column]:.3f}"
+                best = min(getattr(summary, column) for summary in summaries.values())
+                cell = f"{getattr(summaries[name], column):.3f}"
                 cells.append(f"[bold green]{cell}*[/bold green]" if cell == f"{best:.3f}" else f"{cell} ")
             label = divergence_label(measure) if name == OPTIMAL else ""
             made.add_row(label, name, *cells, end_section=name == MECHANISMS[-1])
@@ -224,7 +226,7 @@ def _record(run: FlightRelease, picture: Path) -> dict[str, Any]:
             {
                 "mechanism": cost.mechanism,
                 "divergence": cost.divergence,
-                **{name: json_number(value) for name, value in cost.summary.items()},
+                **{name: json_number(value) for name, value in asdict(cost.summary).items()},
                 "serves_better_than_optimal": run.better_off(cost.mechanism, cost.divergence),
             }
             for cost in run.costs

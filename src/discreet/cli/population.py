@@ -1,38 +1,18 @@
-"""What `discreet reproduce population` writes and prints: pictures, a page, two tables, findings."""
+"""What `discreet reproduce population` prints: two tables, findings."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from discreet import __version__
 from discreet.cli.printing import plain, table
 from discreet.research.experiments.client_sets import missing_sets
-from discreet.research.experiments.records import Row
+from discreet.research.experiments.population import SetAtBudget
 
-PAGE = "population.html"
 _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw")
 
 
-def written(first: Row, rows: Sequence[Row], out: Path) -> Path:
-    """Draw every picture and the page into the folder; the page's path."""
-    from discreet.plots.style import save
-    from discreet.research.figures.population import population_figures
-    from discreet.research.reports.population import population_page
-
-    mark = ".quick" if first["quick"] else ""
-    pictures = {}
-    for name, picture in population_figures(first, rows).items():
-        for suffix in (".png", ".pdf"):
-            save(picture, out / f"{name}{mark}{suffix}")
-        pictures[name] = (out / f"{name}{mark}.png").read_bytes()
-    page = out / PAGE
-    page.write_text(population_page(first, rows, pictures, version=__version__), encoding="utf-8")
-    return page
-
-
-def told(rows: Sequence[Row]) -> list[RenderableType]:
+def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
     """What to print: errors, costs, findings, and what was left out for want of a package."""
     from discreet.research.reports.contests import by_set, described
     from discreet.research.reports.population_findings import findings
@@ -55,7 +35,7 @@ def told(rows: Sequence[Row]) -> list[RenderableType]:
     return said
 
 
-def _errors(rows: Sequence[Row]) -> Table:
+def _errors(rows: Sequence[SetAtBudget]) -> Table:
     from discreet.research.reports.contests import RIVALS, SHORT, error
 
     made = table("ε", *(SHORT.get(name, name) for name in _COLUMNS), "uniform")
@@ -63,19 +43,18 @@ def _errors(rows: Sequence[Row]) -> Table:
         best = min(RIVALS, key=lambda name: error(row, name))
         cells = {name: f"{error(row, name):.3f}" for name in _COLUMNS}
         cells[best] = f"[bold]{cells[best]}[/bold]"
-        made.add_row(f"{row['epsilon']:g}", *cells.values(), f"{row['uniform']['tv']:.3f}")
+        made.add_row(f"{row.epsilon:g}", *cells.values(), f"{row.uniform['tv']:.3f}")
     return made
 
 
-def _costs(rows: Sequence[Row]) -> Table:
-    from discreet.research.reports.contests import SAMPLES, SHORT, by_set, realised
+def _costs(rows: Sequence[SetAtBudget]) -> Table:
+    from discreet.research.reports.contests import SAMPLES, SHORT, by_set
 
     made = table("set", "ε", *(SHORT[name] for name in SAMPLES))
     for those in by_set(rows).values():
         for row in those:
-            cells = [
-                " / ".join(f"{realised(row, name, 'tv', part):.3f}" for part in ("mean", "worst")) for name in SAMPLES
-            ]
-            title = row["title"] if row is those[0] else ""
-            made.add_row(title, f"{row['epsilon']:g}", *cells, end_section=row is those[-1])
+            costs = [row.realised[name]["tv"] for name in SAMPLES]
+            cells = [f"{cost.mean:.3f} / {cost.worst:.3f}" for cost in costs]
+            title = row.title if row is those[0] else ""
+            made.add_row(title, f"{row.epsilon:g}", *cells, end_section=row is those[-1])
     return made

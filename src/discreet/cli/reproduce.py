@@ -4,21 +4,22 @@
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from discreet import __version__
 from discreet.cli import population
 from discreet.cli.printing import Terminal, number, plain, say, table
+from discreet.research.experiments.costs import DIVERGENCES
+from discreet.research.experiments.mixtures import MixtureClient
 from discreet.research.experiments.paper import FIGURES, POPULATION, chosen, experiment
-from discreet.research.experiments.records import Row
+from discreet.research.experiments.records import Recorded
+from discreet.research.experiments.ring import RingLaw
 from discreet.research.experiments.running import run
-
-PAGE = "report.html"
 
 
 def reproduce(
@@ -49,8 +50,10 @@ def reproduce(
     Results are written as they are found; a run that is interrupted goes on where it stopped. Training the baseline takes
     most of the time. The population is run when it is named, and writes a page of its own.
     """
+    from discreet.research.reports.writing import write_paper, write_population
+
     start = time.perf_counter()
-    runs: dict[str, tuple[Row, list[Row]]] = {}
+    runs: dict[str, Recorded[Any]] = {}
     names = chosen(figures or [])
     planned = [experiment(name, quick=quick, device=device, corrected=corrected) for name in names]
     console = Terminal(stderr=True)
@@ -64,73 +67,44 @@ def reproduce(
     with Progress(*columns, console=console, transient=True) as bars:
         for planned_one in planned:
             task = bars.add_task(planned_one.name, total=len(planned_one.units))
-            records = run(
+            runs[planned_one.name] = run(
                 planned_one,
                 out / "records",
                 lambda done, total, task=task: bars.update(task, completed=done, total=total),  # type: ignore[misc]
                 restart=restart,
             )
-            runs[planned_one.name] = records.first, _in_order(records.rows, list(planned_one.units))
     clients = runs.pop(POPULATION, None)
     if runs:
-        page = _page(runs, _drawn(runs, out), out)
+        page = write_paper(runs, out)
         if quick:
             say(
                 "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
             )
         for name in ("fig4", "fig1"):
             if name in runs:
-                say(*(_mixtures(runs[name][1]) if name == "fig4" else _ring(runs[name][1])))
+                say(*(_mixtures(runs[name].rows) if name == "fig4" else _ring(runs[name].rows)))
         say(
             f"{len(runs)} of {len(FIGURES)} figures in {time.perf_counter() - start:.1f} s. Page: [bold]{plain(page)}[/bold]; "
             f"pictures and records beside it."
         )
     if clients:
-        page = population.written(*clients, out)
+        page = write_population(clients, out)
         if quick:
             say("[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided.")
-        say(*population.told(clients[1]))
+        say(*population.told(clients.rows))
         say(
-            f"{len(clients[1])} cases in {time.perf_counter() - start:.1f} s. Page: [bold]{plain(page)}[/bold]; "
+            f"{len(clients.rows)} cases in {time.perf_counter() - start:.1f} s. Page: [bold]{plain(page)}[/bold]; "
             f"pictures and records beside it."
         )
 
 
-def _in_order(rows: list[Row], units: list[str]) -> list[Row]:
-    order = {unit: place for place, unit in enumerate(units)}
-    return sorted(rows, key=lambda row: order.get(row["unit"], len(order)))
-
-
-def _drawn(runs: dict[str, tuple[Row, list[Row]]], out: Path) -> dict[str, bytes]:
-    from discreet.plots.style import save
-    from discreet.research.figures.paper import paper_figure
-
-    found = {}
-    for name, (first, rows) in runs.items():
-        picture = paper_figure(first, rows)
-        stem = f"{name}.quick" if first["quick"] else name
-        for suffix in (".png", ".pdf"):
-            save(picture, out / f"{stem}{suffix}")
-        found[name] = (out / f"{stem}.png").read_bytes()
-    return found
-
-
-def _page(runs: dict[str, tuple[Row, list[Row]]], pictures: dict[str, bytes], out: Path) -> Path:
-    from discreet.research.reports.paper import report_page
-
-    path = out / PAGE
-    path.write_text(report_page(runs, pictures, version=__version__), encoding="utf-8")
-    return path
-
-
-def _mixtures(rows: list[Row]) -> tuple[str, Table]:
-    from discreet.research.reports.summaries import STATISTICS, costs, epsilons, mechanisms, realised_epsilon, summary
+def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
+    from discreet.research.reports.summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
 
     made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in epsilons(rows):
         for name in mechanisms(rows):
-            told = summary(costs(rows, epsilon, name, "kl"))
-            cells = [number(told[statistic]) for statistic in STATISTICS]
+            cells = map(number, Spread.of(costs(rows, epsilon, name, "kl")).numbers)
             label = f"{epsilon:g}" if name == "proposed" else ""
             made.add_row(
                 label, name.replace("_", " "), *cells, number(realised_epsilon(rows, epsilon, name)),
@@ -139,13 +113,10 @@ def _mixtures(rows: list[Row]) -> tuple[str, Table]:
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two clients' laws.", made
 
 
-def _ring(rows: list[Row]) -> tuple[str, Table]:
+def _ring(rows: Sequence[RingLaw]) -> tuple[str, Table]:
     made = table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
-        if "kl" in row:
-            made.add_row(
-                row["unit"].replace("_", " "),
-                *(number(row[f]) for f in ("kl", "tv", "hellinger")),
-                number(row["c2"]) if "c2" in row else "",
-            )
+        if row.costs:
+            costs = (number(row.costs[f]) for f in DIVERGENCES)
+            made.add_row(row.unit.replace("_", " "), *costs, "" if row.facts.c2 is None else number(row.facts.c2))
     return "[bold]Figure 1[/bold]: from the Gaussian ring to what is sampled instead.", made

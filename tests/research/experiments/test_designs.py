@@ -1,6 +1,5 @@
 """The comparison of designs: what it measures it measures on clients that no design has seen, and its floor is one."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +15,14 @@ SMALL = DesignComparison(epsilons=(0.5, 4.0), splits=2, sets=(skewed(300, 6),))
 
 def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> None:
     records = run(SMALL, tmp_path)
-    assert [row["unit"] for row in records.rows] == ["skewed6/0.5/0", "skewed6/0.5/1", "skewed6/4/0", "skewed6/4/1"]
+    assert [row.unit for row in records.rows] == ["skewed6/0.5/0", "skewed6/0.5/1", "skewed6/4/0", "skewed6/4/1"]
     for row in records.rows:
-        assert row["examples"] + row["served"] == 300
-        assert row["gap"] <= 1e-4
-        assert row["kept"] >= SMALL.keep * (1 - 1e-9)
-        assert all(row["floor"] <= one["kl"] for one in row["means"].values())
-        assert row["means"]["designed"]["kl"] == min(one["kl"] for one in row["means"].values())
-    assert run(SMALL, tmp_path).rows == json.loads(json.dumps(records.rows))
+        assert row.examples + row.served == 300
+        assert row.gap <= 1e-4
+        assert row.kept >= SMALL.keep * (1 - 1e-9)
+        assert all(row.floor <= one["kl"] for one in row.means.values())
+        assert row.means["designed"]["kl"] == min(one["kl"] for one in row.means.values())
+    assert run(SMALL, tmp_path).rows == records.rows
 
 
 def test_examples_that_teach_nothing_leave_the_optimal_sampler() -> None:

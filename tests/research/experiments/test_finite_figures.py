@@ -7,6 +7,7 @@ from typing import Any
 import mpmath
 import pytest
 
+from discreet.research.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
 from discreet.research.experiments.paper import OUTCOMES, experiment
 from discreet.research.experiments.running import run
 
@@ -20,11 +21,12 @@ F: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", list(OUTCOMES))
 def test_worst_cases(name: str, tmp_path: Path) -> None:
     """(1 - m) f(0) + m f(1/m), with m the largest probability that any law can get [paper, Thm 3.1 and App. F.1]."""
-    rows = run(experiment(name), tmp_path).rows
-    assert [row["epsilon"] for row in rows] == [0.1, 0.5, 1.0, 2.0, 5.0]
+    rows = run(FiniteWorstCases(name, OUTCOMES[name]), tmp_path).rows
+    assert run(experiment(name), tmp_path).rows == rows
+    assert [row.epsilon for row in rows] == [0.1, 0.5, 1.0, 2.0, 5.0]
     with mpmath.workdps(40):
         for row in rows:
-            k, e = mpmath.mpf(OUTCOMES[name]), mpmath.mpf(row["epsilon"])
+            k, e = mpmath.mpf(OUTCOMES[name]), mpmath.mpf(row.epsilon)
             most = {
                 "optimal": mpmath.exp(e) / (mpmath.exp(e) + k - 1),
                 "mollifier": min(mpmath.exp(e / 2) / k, 1 - (1 - 1 / k) * mpmath.exp(-e / 2)),
@@ -32,22 +34,26 @@ def test_worst_cases(name: str, tmp_path: Path) -> None:
             for mechanism, m in most.items():
                 for divergence, f in F.items():
                     exact = (1 - m) * f(mpmath.mpf(0)) + m * f(1 / m)
-                    assert abs(row[mechanism][divergence] - exact) <= 1e-12 * (1 + exact), (row["epsilon"], mechanism)
-            assert all(row["optimal"][f] < row["mollifier"][f] for f in F)
+                    assert abs(row.risks[mechanism][divergence] - exact) <= 1e-12 * (1 + exact), (
+                        row.epsilon,
+                        mechanism,
+                    )
+            assert all(row.risks["optimal"][f] < row.risks["mollifier"][f] for f in F)
 
 
 def test_figure_2(tmp_path: Path) -> None:
     """max(P/r, 1/(e^eps + 4)), with r solved on the clipped set."""
-    rows = run(experiment("fig2"), tmp_path).rows
-    assert [row["epsilon"] for row in rows] == [1.0, 0.5, 0.1]
+    rows = run(FiniteMechanism(), tmp_path).rows
+    assert run(experiment("fig2"), tmp_path).rows == rows
+    assert [row.epsilon for row in rows] == [1.0, 0.5, 0.1]
     with mpmath.workdps(40):
         p = [mpmath.mpf(x) for x in ("0.3", "0.25", "0.2", "0.15", "0.1")]
         for row in rows:
-            floor = 1 / (mpmath.exp(mpmath.mpf(row["epsilon"])) + 4)
+            floor = 1 / (mpmath.exp(mpmath.mpf(row.epsilon)) + 4)
             for kept in range(1, 6):  # the largest so many stay above the floor
                 r = sum(p[:kept]) / (1 - (5 - kept) * floor)
                 law = [max(x / r, floor) for x in p]
                 if abs(sum(law) - 1) < mpmath.mpf(10) ** -30:
                     break
-            assert max(abs(ours - exact) for ours, exact in zip(row["optimal"], law, strict=True)) <= 1e-12
-            assert sum(row["optimal"]) == pytest.approx(1.0, abs=1e-12)
+            assert max(abs(ours - exact) for ours, exact in zip(row.optimal, law, strict=True)) <= 1e-12
+            assert sum(row.optimal) == pytest.approx(1.0, abs=1e-12)

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from scipy import stats
 
 from discreet.research import published
 from discreet.research.boosted import Training
-from discreet.research.experiments.mixtures import RandomMixtures
+from discreet.research.experiments.mixtures import MixtureClient, RandomMixtures
 from discreet.research.experiments.records import read
 from discreet.research.experiments.running import records_path, run
 
@@ -40,23 +41,23 @@ def proposed(clients: int) -> RandomMixtures:
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def full(tmp_path_factory: pytest.TempPathFactory) -> Sequence[MixtureClient]:
     return run(proposed(100), tmp_path_factory.mktemp("fig4")).rows
 
 
 @pytest.mark.parametrize("epsilon", list(COMPARED))
-def test_the_first_client_is_the_published_one(full: list[dict[str, Any]], epsilon: float) -> None:
-    row = next(row for row in full if row["unit"] == f"{epsilon:g}/0")
+def test_the_first_client_is_the_published_one(full: Sequence[MixtureClient], epsilon: float) -> None:
+    row = next(row for row in full if row.unit == f"{epsilon:g}/0")
     cited = published.MIXTURES[epsilon, "proposed"].first_client
     for f in DIVERGENCES:
-        assert row["proposed"][f] == pytest.approx(cited[f], abs=1e-5)
+        assert row.laws["proposed"].costs[f] == pytest.approx(cited[f], abs=1e-5)
 
 
 @pytest.mark.parametrize("epsilon", list(COMPARED))
 @pytest.mark.parametrize("f", DIVERGENCES)
-def test_costs_are_distributed_as_published(full: list[dict[str, Any]], epsilon: float, f: str) -> None:
+def test_costs_are_distributed_as_published(full: Sequence[MixtureClient], epsilon: float, f: str) -> None:
     """Two-sample Kolmogorov-Smirnov, and a maximum that resampling of the published clients explains."""
-    ours = np.array([row["proposed"][f] for row in full if row["epsilon"] == epsilon])
+    ours = np.array([row.laws["proposed"].costs[f] for row in full if row.epsilon == epsilon])
     column = published_at(epsilon)[:, 2 * DIVERGENCES.index(f)]
     theirs = published.text_hellinger(1.0) * column if f == "hellinger" else column
     assert len(ours) == len(theirs) == 100
@@ -83,10 +84,10 @@ def test_the_cited_facts_are_those_of_the_arrays(epsilon: float) -> None:
     assert published.BETTER_IN_KL[epsilon] == (array[:, 0] < array[:, 1]).sum()
 
 
-def test_nobody_spends_more_than_the_budget(full: list[dict[str, Any]]) -> None:
+def test_nobody_spends_more_than_the_budget(full: Sequence[MixtureClient]) -> None:
     for epsilon in COMPARED:
         for mechanism in ("proposed", "mollifier"):
-            logs = np.array([row[mechanism]["log_density"] for row in full if row["epsilon"] == epsilon])
+            logs = np.array([row.laws[mechanism].log_density for row in full if row.epsilon == epsilon])
             spread = (logs.max(axis=0) - logs.min(axis=0)).max()
             assert 0.9 * epsilon < spread <= epsilon + 1e-6
 
@@ -96,8 +97,8 @@ def small(clients: int = 6) -> RandomMixtures:
     return replace(RandomMixtures(), clients=clients, epsilons=(1.0, 2.0), seeds=(3, 4), training=training)
 
 
-def without_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    text = json.dumps(sorted(rows, key=lambda row: row["unit"]))
+def without_times(rows: Sequence[MixtureClient]) -> list[dict[str, Any]]:
+    text = json.dumps([asdict(row) for row in sorted(rows, key=lambda row: row.unit)])
     cleaned: list[dict[str, Any]] = json.loads(
         text, object_hook=lambda found: {k: v for k, v in found.items() if k != "seconds"}
     )
@@ -129,7 +130,7 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     run(small(), tmp_path, lambda finished, _: done.append(finished))
     assert done[0] == kept
     assert path.read_bytes().startswith(finished)
-    rows = read(path)[1]
-    assert sorted(row["unit"] for row in rows) == sorted(small().units)
+    rows = read(path, MixtureClient).rows
+    assert sorted(row.unit for row in rows) == sorted(small().units)
     left_alone = run(small(), tmp_path / "alone").rows
     assert without_times(rows) == without_times(left_alone)

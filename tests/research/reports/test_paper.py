@@ -11,14 +11,14 @@ import pytest
 
 from discreet.plots.style import save
 from discreet.research.boosted import Training
-from discreet.research.experiments.mixtures import RandomMixtures
+from discreet.research.experiments.mixtures import MixtureClient, MixtureLaw, RandomMixtures
 from discreet.research.experiments.paper import FIGURES, experiment
 from discreet.research.experiments.records import read
 from discreet.research.experiments.ring import GaussianRing
 from discreet.research.experiments.running import records_path, run
 from discreet.research.figures.paper import paper_figure
 from discreet.research.reports.paper import findings, report_page
-from discreet.research.reports.summaries import costs, realised_epsilon, summary
+from discreet.research.reports.summaries import STATISTICS, Spread, costs, realised_epsilon
 from tests.pictures import assert_picture
 
 TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)
@@ -39,14 +39,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("records")
     found = {}
     for name in FIGURES:
-        run(tiny(name), folder)
-        found[name] = read(records_path(tiny(name), folder))
+        finished = run(tiny(name), folder)
+        found[name] = read(records_path(tiny(name), folder), tiny(name).record)
+        assert found[name] == finished
     return found
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) -> None:
-    drawn = paper_figure(*runs[name])
+    drawn = paper_figure(runs[name])
     for suffix in (".png", ".pdf"):
         save(drawn, tmp_path / f"{name}{suffix}")
         assert_picture(tmp_path / f"{name}{suffix}")
@@ -55,7 +56,7 @@ def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) 
 
 
 def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
-    page = report_page(runs, dict.fromkeys(FIGURES, b"picture"), version="0")
+    page = report_page(runs, dict.fromkeys(FIGURES, b"picture"))
     assert page.count("data:image/png;base64," + base64.b64encode(b"picture").decode()) == len(FIGURES)
     assert not re.findall(r"(?:src|href)='(?!data:)", page)
     assert "QUICK RUN" in page
@@ -68,8 +69,8 @@ def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
 
 def test_findings_carry_their_numbers(runs: dict[str, Any]) -> None:
     told = " ".join(findings(runs))
-    rows = runs["fig4"][1]
-    half = next(row for row in rows if row["unit"] == "1/0")["proposed"]["hellinger"]
+    rows = runs["fig4"].rows
+    half = next(row for row in rows if row.unit == "1/0").laws["proposed"].costs["hellinger"]
     assert f"ours {half:.6f}" in told
     assert "ratio 2.0000" in told
     ours, theirs = costs(rows, 0.1, "proposed", "kl"), costs(rows, 0.1, "boosted", "kl")
@@ -78,12 +79,21 @@ def test_findings_carry_their_numbers(runs: dict[str, Any]) -> None:
 
 
 def test_the_page_says_when_the_baseline_does_not_win(runs: dict[str, Any]) -> None:
-    first, rows = runs["fig4"]
-    worse = [{**row, "boosted": {**row["boosted"], "kl": row["proposed"]["kl"] + 1.0}} for row in rows]
-    assert "boosted baseline has the better mean" not in " ".join(findings({"fig4": (first, worse)}))
+    worse = []
+    for row in runs["fig4"].rows:
+        costs = {**row.laws["boosted"].costs, "kl": row.laws["proposed"].costs["kl"] + 1.0}
+        worse.append(replace(row, laws={**row.laws, "boosted": replace(row.laws["boosted"], costs=costs)}))
+    found = {"fig4": replace(runs["fig4"], rows=worse)}
+    assert "boosted baseline has the better mean" not in " ".join(findings(found))
 
 
 def test_summaries_are_what_they_say() -> None:
-    assert summary(np.arange(11.0)) == {"mean": 5.0, "median": 5.0, "90 %": 9.0, "maximum": 10.0}
-    rows = [{"epsilon": 1.0, "x": {"log_density": log}} for log in ([0.0, 1.0], [0.5, -1.0], [0.2, 0.0])]
+    assert dict(zip(STATISTICS, Spread.of(np.arange(11.0)).numbers, strict=True)) == {
+        "mean": 5.0,
+        "median": 5.0,
+        "90 %": 9.0,
+        "maximum": 10.0,
+    }
+    logs = ((0.0, 1.0), (0.5, -1.0), (0.2, 0.0))
+    rows = [MixtureClient("", 1.0, 0, 1, {"x": MixtureLaw({}, seconds=0.0, log_density=log)}) for log in logs]
     assert realised_epsilon(rows, 1.0, "x") == 2.0

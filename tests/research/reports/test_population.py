@@ -1,18 +1,17 @@
 """Pictures, page and findings of the population experiment, from records alone."""
 
 import re
-from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.plots.style import save
-from discreet.research.experiments.population import PopulationComparison
-from discreet.research.experiments.records import Row, read
+from discreet.research.experiments.population import Mean, PopulationComparison, SetAtBudget
+from discreet.research.experiments.records import Recorded, read
 from discreet.research.experiments.running import records_path, run
 from discreet.research.figures.population import population_figures, spread
 from discreet.research.reports.contests import RIVALS, Contest, by_set, error
@@ -25,14 +24,14 @@ TINY = PopulationComparison(epsilons=(0.5, 1.0, 4.0), repetitions=4, quick=True,
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Row, list[Row]]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded[SetAtBudget]:
     folder = tmp_path_factory.mktemp("records")
     run(TINY, folder)
-    return read(records_path(TINY, folder))
+    return read(records_path(TINY, folder), SetAtBudget)
 
 
-def test_every_picture_is_drawn(recorded: tuple[Row, list[Row]], tmp_path: Path) -> None:
-    drawn = population_figures(*recorded)
+def test_every_picture_is_drawn(recorded: Recorded[SetAtBudget], tmp_path: Path) -> None:
+    drawn = population_figures(recorded)
     assert list(drawn) == ["population", "population-skewed4", "population-skewed30"]
     for name, picture in drawn.items():
         for suffix in (".png", ".pdf"):
@@ -41,26 +40,26 @@ def test_every_picture_is_drawn(recorded: tuple[Row, list[Row]], tmp_path: Path)
         assert any("QUICK" in text.get_text() for text in picture.texts)
 
 
-def test_the_page_stands_alone_and_holds_every_number(recorded: tuple[Row, list[Row]]) -> None:
-    first, rows = recorded
+def test_the_page_stands_alone_and_holds_every_number(recorded: Recorded[SetAtBudget]) -> None:
+    rows = recorded.rows
     names = ("population", "population-skewed4", "population-skewed30")
-    page = population_page(first, rows, dict.fromkeys(names, b"picture"), version="0")
+    page = population_page(recorded, dict.fromkeys(names, b"picture"))
     assert not re.findall(r"(?:src|href)='(?!data:)", page)
     assert "QUICK RUN" in page
     for row in rows:
         for name in RIVALS:
-            for kind in ("raw", "projected"):
-                assert f">{error(row, name, 'l2', kind):.4f}<" in page
-        assert f">{row['realised']['optimal']['kl']['median']:.4f}<" in page
+            for projected in (False, True):
+                assert f">{error(row, name, 'l2', projected=projected):.4f}<" in page
+        assert f">{row.realised['optimal']['kl'].median:.4f}<" in page
 
 
-def with_errors(row: Row, **errors: float) -> Row:
+def with_errors(row: SetAtBudget, **errors: float) -> SetAtBudget:
     """The row with other TV errors, known to within 0.001; rivals that are not named are far off."""
-    changed = deepcopy(row)
-    for name in RIVALS:
-        changed["errors"][name]["projected"]["tv"] = {"mean": errors.get(name, 0.9), "standard_error": 0.001}
-    changed["uniform"]["tv"] = 0.4
-    return changed
+    changed = {
+        name: replace(row.errors[name], projected={"tv": Mean(errors.get(name, 0.9), standard_error=0.001)})
+        for name in RIVALS
+    }
+    return replace(row, errors={**row.errors, **changed}, uniform={"tv": 0.4})
 
 
 @pytest.mark.parametrize(
@@ -72,15 +71,17 @@ def with_errors(row: Row, **errors: float) -> Row:
         ({"mollifier": 0.38, "unary": 0.8}, "sample", False),
     ],
 )
-def test_who_is_closer(recorded: Any, errors: dict[str, float], winner: str | None, informative: bool) -> None:
-    contest = Contest(with_errors(recorded[1][0], **errors))
+def test_who_is_closer(
+    recorded: Recorded[SetAtBudget], errors: dict[str, float], winner: str | None, informative: bool
+) -> None:
+    contest = Contest(with_errors(recorded.rows[0], **errors))
     assert {contest.sample, contest.oracle} == set(errors)
     assert contest.winner == winner
     assert contest.informative == informative
 
 
-def test_findings_say_who_wins_where(recorded: tuple[Row, list[Row]]) -> None:
-    low, middle, high = by_set(recorded[1])["skewed4"]
+def test_findings_say_who_wins_where(recorded: Recorded[SetAtBudget]) -> None:
+    low, middle, high = by_set(recorded.rows)["skewed4"]
     rows = [
         with_errors(low, mollifier=0.123, subset=0.456),
         with_errors(middle, linear=0.321, unary=0.111),
@@ -97,15 +98,15 @@ def test_findings_say_who_wins_where(recorded: tuple[Row, list[Row]]) -> None:
     assert "In 1 cases" in only["Where asking is hardly worth it."]
 
 
-def test_small_tables_follow_the_records(recorded: tuple[Row, list[Row]]) -> None:
-    rows = recorded[1]
+def test_small_tables_follow_the_records(recorded: Recorded[SetAtBudget]) -> None:
+    rows = recorded.rows
     head, body = contest_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
     first = Contest(by_set(rows)["skewed4"][0])
     assert f"{error(first.row, first.sample):.3f} / {error(first.row, first.oracle):.3f}" in body[0][1]
-    told = by_set(rows)["skewed30"][2]["realised"]["linear"]["tv"]
-    assert fidelity_table(rows)[1][5][1:][-1] == f"{told['mean']:.3f} ({told['worst']:.3f})"
+    told = by_set(rows)["skewed30"][2].realised["linear"]["tv"]
+    assert fidelity_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9))

@@ -21,9 +21,8 @@ from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
-from discreet.research.experiments.finite_figures import DIVERGENCES
+from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.population import BUDGETS
-from discreet.research.experiments.records import Row
 
 Floats = NDArray[np.float64]
 
@@ -70,6 +69,23 @@ def best_uniform(examples: Floats, epsilon: float) -> Sampler:
     return min(samplers, key=lambda sampler: means(examples, sampler)["kl"])
 
 
+@dataclass(frozen=True)
+class DesignedSplit:
+    """One set at one budget in one split: mean divergences by sampler and name over the clients served, and what none can go below."""
+
+    unit: str
+    set: str
+    epsilon: float
+    split: int
+    examples: int
+    served: int
+    others: float | None
+    means: dict[str, dict[str, float]]
+    floor: float
+    gap: float
+    kept: float
+
+
 @final
 @dataclass(frozen=True)
 class DesignComparison:
@@ -84,6 +100,7 @@ class DesignComparison:
     quick: bool = False
     sets: tuple[ClientSet, ...] = CLIENT_SETS
     computes: str = "mean divergences of designs on clients they were not made on, and what no sampler can go below"
+    record: type[DesignedSplit] = DesignedSplit
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -106,15 +123,15 @@ class DesignComparison:
             for split in range(self.splits)
         ]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+    def results(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
         held: tuple[str, Floats] | None = None
         for unit in units:
             name, epsilon, split = unit.split("/")
             if held is None or held[0] != name:  # one set in memory at a time
                 held = name, next(one for one in self.sets if one.name == name).laws
-            yield [{"unit": unit, **self.row(name, held[1], float(epsilon), int(split))}]
+            yield [self.row(name, held[1], float(epsilon), int(split))]
 
-    def row(self, name: str, laws: Floats, epsilon: float, split: int) -> Row:
+    def row(self, name: str, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
         """Everything recorded of one split."""
         order = np.random.default_rng([self.seed or 0, split]).permutation(len(laws))
         number = max(FOLDS, round(self.share * len(laws)))
@@ -129,15 +146,16 @@ class DesignComparison:
             "uniform": best_uniform(examples, epsilon),
             "designed": sampler,
         }
-        return {
-            "set": name,
-            "epsilon": epsilon,
-            "split": split,
-            "examples": len(examples),
-            "served": len(served),
-            "others": others,
-            "means": {kind: means(served, one) for kind, one in samplers.items()},
-            "floor": floor.bound,
-            "gap": (floor.value - floor.bound) / floor.value if floor.value else 0.0,
-            "kept": (1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers["optimal"].risk("tv"))),
-        }
+        return DesignedSplit(
+            unit=f"{name}/{epsilon:g}/{split}",
+            set=name,
+            epsilon=epsilon,
+            split=split,
+            examples=len(examples),
+            served=len(served),
+            others=others,
+            means={kind: means(served, one) for kind, one in samplers.items()},
+            floor=floor.bound,
+            gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
+            kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers["optimal"].risk("tv"))),
+        )

@@ -6,10 +6,30 @@ from typing import Any, final
 
 from discreet.families import Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
-from discreet.research.experiments.records import Row
+from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.published import EPSILONS
 
-DIVERGENCES = ("kl", "tv", "hellinger")
+
+@dataclass(frozen=True)
+class FiniteLaw:
+    """What one client's sample is drawn from at one budget."""
+
+    unit: str
+    epsilon: float
+    law: tuple[float, ...]
+    optimal: tuple[float, ...]
+    mollifier: tuple[float, ...]
+    scale: float
+
+
+@dataclass(frozen=True)
+class WorstCases:
+    """The largest divergences on so many outcomes at one budget, by mechanism and divergence."""
+
+    unit: str
+    epsilon: float
+    outcomes: int
+    risks: dict[str, dict[str, float]]
 
 
 @final
@@ -23,6 +43,7 @@ class FiniteMechanism:
     quick: bool = False
     seed: int | None = None
     computes: str = "the law that one client's sample is drawn from, on five outcomes"
+    record: type[FiniteLaw] = FiniteLaw
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -32,21 +53,13 @@ class FiniteMechanism:
     def units(self) -> Sequence[str]:
         return [f"{epsilon:g}" for epsilon in self.epsilons]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+    def results(self, units: Sequence[str]) -> Iterator[list[FiniteLaw]]:
         family = Simplex(len(self.law))
         for unit in units:
             epsilon = float(unit)
             optimal, mollifier = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
-            yield [
-                {
-                    "unit": unit,
-                    "epsilon": epsilon,
-                    "law": list(self.law),
-                    "optimal": optimal.output(self.law).tolist(),
-                    "mollifier": mollifier.output(self.law).tolist(),
-                    "scale": float(optimal.scale(self.law)),
-                }
-            ]
+            q, other = (tuple(sampler.output(self.law).tolist()) for sampler in (optimal, mollifier))
+            yield [FiniteLaw(unit, epsilon, self.law, q, other, float(optimal.scale(self.law)))]
 
 
 @final
@@ -60,6 +73,7 @@ class FiniteWorstCases:
     quick: bool = False
     seed: int | None = None
     computes: str = "worst-case divergences over every law on k outcomes, in closed form"
+    record: type[WorstCases] = WorstCases
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -69,7 +83,7 @@ class FiniteWorstCases:
     def units(self) -> Sequence[str]:
         return [f"{epsilon:g}" for epsilon in self.epsilons]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+    def results(self, units: Sequence[str]) -> Iterator[list[WorstCases]]:
         family = Simplex(self.outcomes)
         for unit in units:
             epsilon = float(unit)
@@ -78,4 +92,4 @@ class FiniteWorstCases:
                 "mollifier": MollifierSampler(family, epsilon=epsilon),
             }
             risks = {name: {f: float(sampler.risk(f)) for f in DIVERGENCES} for name, sampler in samplers.items()}
-            yield [{"unit": unit, "epsilon": epsilon, "outcomes": self.outcomes, **risks}]
+            yield [WorstCases(unit, epsilon, self.outcomes, risks)]

@@ -21,8 +21,8 @@ from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
+from discreet.research.experiments.costs import DIVERGENCES, Summary
 
-DIVERGENCES = ("kl", "tv", "hellinger")
 OPTIMAL = "optimal"
 MECHANISMS = (OPTIMAL, "linear", "mollifier")
 
@@ -65,14 +65,9 @@ class Cost:
     realised: NDArray[np.float64]
 
     @property
-    def summary(self) -> dict[str, float]:
+    def summary(self) -> Summary:
         """Worst case over all clients there could be; mean, median and worst over those there are."""
-        return {
-            "worst_case": self.worst_case,
-            "mean": float(self.realised.mean()),
-            "median": float(np.median(self.realised)),
-            "worst": float(self.realised.max()),
-        }
+        return Summary.of(self.worst_case, self.realised)
 
 
 @dataclass(frozen=True)

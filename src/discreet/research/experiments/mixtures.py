@@ -18,8 +18,7 @@ from discreet.families import DensityBand, GaussianMixtures, Mixture
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.projection.threads import available
 from discreet.research.boosted import BoostedSampler, Training
-from discreet.research.experiments.finite_figures import DIVERGENCES
-from discreet.research.experiments.records import Row
+from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.published import DELTA, EPSILONS, SEEDS
 
 Floats = NDArray[np.float64]
@@ -53,6 +52,30 @@ def random_clients(count: int, *, seed: int, most: int, mean_extra: float) -> li
     return found
 
 
+@dataclass(frozen=True)
+class MixtureLaw:
+    """One mechanism's law for one client: its divergences by name, log q on the grid, and what only some mechanisms have."""
+
+    costs: dict[str, float]
+    seconds: float
+    log_density: tuple[float, ...]
+    scale: float | None = None
+    mass_error: float | None = None
+    largest_log_ratio: float | None = None
+    largest_possible_log_ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class MixtureClient:
+    """One client at one budget, with its laws by mechanism."""
+
+    unit: str
+    epsilon: float
+    client: int
+    components: int
+    laws: dict[str, MixtureLaw]
+
+
 @final
 @dataclass(frozen=True)
 class RandomMixtures:
@@ -73,6 +96,7 @@ class RandomMixtures:
     device: str = "cpu"
     quick: bool = False
     computes: str = "divergences from each random client to its output law, by mechanism"
+    record: type[MixtureClient] = MixtureClient
 
     @property
     def seed(self) -> int | None:
@@ -117,36 +141,40 @@ class RandomMixtures:
             for epsilon in self.epsilons
         }
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+    def results(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
         together = len(units) if self.device != "cpu" else available()
         for start in range(0, len(units), max(1, together)):
             yield self._rows(units[start : start + max(1, together)])
 
-    def _rows(self, units: Sequence[str]) -> list[Row]:
-        rows = {unit: self._projected(unit) for unit in units}
+    def _rows(self, units: Sequence[str]) -> list[MixtureClient]:
+        laws = {unit: self._projected(unit) for unit in units}
         for preset in self.presets:
             for unit, found in self._boosted(preset, units).items():
-                rows[unit][named(preset)] = found
-        return list(rows.values())
+                laws[unit][named(preset)] = found
+        rows = []
+        for unit in units:
+            epsilon, number = unit.split("/")
+            components = len(self._clients[unit].weights)
+            rows.append(MixtureClient(unit, float(epsilon), int(number), components, laws[unit]))
+        return rows
 
-    def _projected(self, unit: str) -> Row:
-        epsilon, number = float(unit.split("/")[0]), int(unit.split("/")[1])
-        p = self._clients[unit]
-        row: Row = {"unit": unit, "epsilon": epsilon, "client": number, "components": len(p.weights)}
+    def _projected(self, unit: str) -> dict[str, MixtureLaw]:
+        epsilon, p = float(unit.split("/")[0]), self._clients[unit]
+        found = {}
         for name, sampler in self._projecting[epsilon].items():
             start = time.perf_counter()
             law = sampler.output(p)
             costs = {f: float(law.divergence(f)) for f in DIVERGENCES}
-            row[name] = {
-                **costs,
-                "scale": float(law.scale),
-                "mass_error": float(law.mass_error),
-                "seconds": time.perf_counter() - start,
-                "log_density": _rounded(np.log(law.pdf(GRID))),
-            }
-        return row
+            found[name] = MixtureLaw(
+                costs,
+                seconds=time.perf_counter() - start,
+                log_density=_rounded(np.log(law.pdf(GRID))),
+                scale=float(law.scale),
+                mass_error=float(law.mass_error),
+            )
+        return found
 
-    def _boosted(self, preset: str, units: Sequence[str]) -> dict[str, Row]:
+    def _boosted(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
         """Every unit's networks in one go, whatever its epsilon."""
         start = time.perf_counter()
         samplers = [self._boosting[preset, float(unit.split("/")[0])] for unit in units]
@@ -157,13 +185,13 @@ class RandomMixtures:
         found = {}
         for unit, sampler, p, own in zip(units, samplers, clients, networks, strict=True):
             law = sampler.law([p], own[None], many=False)
-            found[unit] = {
-                **{f: float(law.divergence(f)) for f in DIVERGENCES},
-                "largest_log_ratio": float(law.largest_log_ratio),
-                "largest_possible_log_ratio": sampler.largest_log_ratio,
-                "seconds": seconds,
-                "log_density": _rounded(np.log(law.pdf(GRID))),
-            }
+            found[unit] = MixtureLaw(
+                {f: float(law.divergence(f)) for f in DIVERGENCES},
+                seconds=seconds,
+                log_density=_rounded(np.log(law.pdf(GRID))),
+                largest_log_ratio=float(law.largest_log_ratio),
+                largest_possible_log_ratio=sampler.largest_log_ratio,
+            )
         return found
 
     def _training_seed(self, unit: str) -> tuple[int, int]:
@@ -177,5 +205,5 @@ def named(preset: str) -> str:
     return "boosted" if preset == "published" else f"boosted_{preset}"
 
 
-def _rounded(values: Floats) -> list[float]:
-    return [round(float(value), 7) for value in values]
+def _rounded(values: Floats) -> tuple[float, ...]:
+    return tuple(round(float(value), 7) for value in values)

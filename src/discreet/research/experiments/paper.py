@@ -6,7 +6,7 @@ from discreet.errors import DiscreetError
 from discreet.research.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
 from discreet.research.experiments.mixtures import QUICK, RandomMixtures
 from discreet.research.experiments.population import PopulationComparison
-from discreet.research.experiments.records import Experiment
+from discreet.research.experiments.records import Experiment, Record
 from discreet.research.experiments.ring import GaussianRing
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
@@ -25,7 +25,7 @@ def chosen(names: list[str]) -> list[str]:
     return [*figures, POPULATION] if POPULATION in names else figures
 
 
-def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment:
+def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment[Record]:
     """One of them. Quick runs have fewer clients, repetitions and less training; finite figures take no time and are the same."""
     presets = ("published", "corrected") if corrected else ("published",)
     match name:

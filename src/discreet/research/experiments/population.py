@@ -33,19 +33,56 @@ from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
-from discreet.research.experiments.finite_figures import DIVERGENCES
+from discreet.research.experiments.costs import DIVERGENCES, Summary
 from discreet.research.experiments.frequency_oracles import (
     FrequencyOracle,
     LocalHashing,
     SubsetSelection,
     UnaryEncoding,
 )
-from discreet.research.experiments.records import Row
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over repetitions, and how far chance may have moved it."""
+
+    mean: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Errors:
+    """An estimate's mean distances to the truth by measure: as it is, and projected onto the simplex."""
+
+    raw: dict[str, Mean]
+    projected: dict[str, Mean]
+
+
+@dataclass(frozen=True)
+class SetAtBudget:
+    """One client set at one budget: costs by mechanism and divergence, errors by kind of report."""
+
+    unit: str
+    set: str
+    title: str
+    who: str
+    domain: str
+    source: str
+    clients: int
+    outcomes: int
+    epsilon: float
+    repetitions: int
+    subset_size: int
+    realised: dict[str, dict[str, Summary]]
+    own: dict[str, float]
+    bias: dict[str, float]
+    errors: dict[str, Errors]
+    uniform: dict[str, float]
 
 
 def raw_draws(laws: Floats, rng: np.random.Generator) -> Integers:
@@ -75,6 +112,7 @@ class PopulationComparison:
     computes: str = (
         "per-client divergences, and the error of the estimated average law, of samples and of frequency oracles"
     )
+    record: type[SetAtBudget] = SetAtBudget
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -89,14 +127,14 @@ class PopulationComparison:
         present = [one.name for one in self.sets if one not in missing]
         return [f"{name}/{epsilon:g}" for name in present for epsilon in self.epsilons]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+    def results(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
         held: tuple[str, Clients] | None = None
         for unit in units:
             name, epsilon = unit.split("/")
             if held is None or held[0] != name:  # one set in memory at a time
                 held = name, Clients(next(one for one in self.sets if one.name == name))
             rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
-            yield [{"unit": unit, **held[1].row(float(epsilon), self.repetitions, rng)}]
+            yield [held[1].row(float(epsilon), self.repetitions, rng)]
 
 
 @final
@@ -115,7 +153,7 @@ class Clients:
         """The target: the average client's law."""
         return np.asarray(self.laws.mean(axis=0))
 
-    def row(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> Row:
+    def row(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         """Everything recorded of this set at one budget."""
         family = Simplex(len(self.declared.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
@@ -141,37 +179,37 @@ class Clients:
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
         uniform = distances(np.full(family.size, family.reference), self.average)
-        return {
-            "set": self.declared.name,
-            "title": self.declared.title,
-            "who": self.declared.clients,
-            "clients": len(self.laws),
-            "outcomes": family.size,
-            "epsilon": epsilon,
-            "repetitions": repetitions,
-            "subset_size": subset.size,
-            **self._realised(samplers),
-            "errors": {name: self._errors(rows) for name, rows in found.items()},
-            "uniform": {measure: float(value) for measure, value in uniform.items()},
-        }
+        outputs = {name: sampler.output(self.laws) for name, sampler in samplers.items()}
+        return SetAtBudget(
+            unit=f"{self.declared.name}/{epsilon:g}",
+            set=self.declared.name,
+            title=self.declared.title,
+            who=self.declared.clients,
+            domain=self.declared.domain,
+            source=self.declared.source,
+            clients=len(self.laws),
+            outcomes=family.size,
+            epsilon=epsilon,
+            repetitions=repetitions,
+            subset_size=subset.size,
+            realised={name: self._costs(sampler, outputs[name]) for name, sampler in samplers.items()},
+            own={name: float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean()) for name, q in outputs.items()},
+            bias={name: float(distances(q.mean(axis=0), self.average)["tv"]) for name, q in outputs.items()},
+            errors={name: self._errors(rows) for name, rows in found.items()},
+            uniform={measure: float(value) for measure, value in uniform.items()},
+        )
 
-    def _realised(self, samplers: Mapping[str, Sampler]) -> Row:
-        realised, own, bias = {}, {}, {}
-        for name, sampler in samplers.items():
-            q = sampler.output(self.laws)
-            realised[name] = {
-                f: {"worst_case": float(sampler.risk(f)), **_told(np.asarray(divergence(f)(self.laws, q)))}
-                for f in DIVERGENCES
-            }
-            own[name] = float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean())
-            bias[name] = float(distances(q.mean(axis=0), self.average)["tv"])
-        return {"realised": realised, "own": own, "bias": bias}
+    def _costs(self, sampler: Sampler, q: Floats) -> dict[str, Summary]:
+        return {f: Summary.of(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q))) for f in DIVERGENCES}
 
-    def _errors(self, estimates: Floats) -> Row:
-        return {
-            kind: {measure: _mean(values) for measure, values in distances(rows, self.average).items()}
-            for kind, rows in (("raw", estimates), ("projected", np.array([nearest_law(row) for row in estimates])))
-        }
+    def _errors(self, estimates: Floats) -> Errors:
+        projected = np.array([nearest_law(row) for row in estimates])
+        return Errors(
+            *(
+                {name: _mean(values) for name, values in distances(rows, self.average).items()}
+                for rows in (estimates, projected)
+            )
+        )
 
     def _frequencies(self, outcomes: Integers) -> Floats:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
@@ -184,10 +222,6 @@ def _released(sampler: Sampler, laws: Floats, rng: np.random.Generator) -> Integ
         return np.asarray(sampler.release(laws, rng=rng))
 
 
-def _told(values: Floats) -> dict[str, float]:
-    return {"mean": float(values.mean()), "median": float(np.median(values)), "worst": float(values.max())}
-
-
-def _mean(values: Floats) -> dict[str, float]:
+def _mean(values: Floats) -> Mean:
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return {"mean": float(values.mean()), "standard_error": spread / len(values) ** 0.5}
+    return Mean(float(values.mean()), spread / len(values) ** 0.5)

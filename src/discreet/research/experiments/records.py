@@ -7,16 +7,29 @@ without its end was being written when the process died: it is cut off, and its 
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from types import UnionType
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError
 
-Row = dict[str, Any]
+
+class Record(Protocol):
+    """One finished unit of work: a frozen dataclass that JSON can hold."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def unit(self) -> str: ...
 
 
-class Experiment(Protocol):
+R = TypeVar("R", bound=Record)
+R_co = TypeVar("R_co", bound=Record, covariant=True)
+
+
+class Experiment(Protocol[R_co]):
     """A declared experiment: what it is called, what it computes, with which parameters and seed, in which units of work."""
 
     @property
@@ -28,6 +41,10 @@ class Experiment(Protocol):
     @property
     def quick(self) -> bool: ...
     @property
+    def record(self) -> type[R_co]:
+        """What a finished unit is."""
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """What decides the results, as JSON."""
 
@@ -35,60 +52,98 @@ class Experiment(Protocol):
     def units(self) -> Sequence[str]:
         """The names of all units of work, in order."""
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
-        """Finished units, some at a time, each a row with its name under "unit"."""
+    def results(self, units: Sequence[str]) -> Iterator[Sequence[R_co]]:
+        """Finished units, some at a time."""
 
 
-def header(experiment: Experiment) -> Row:
+@dataclass(frozen=True)
+class Header:
     """What the first line of an experiment's records says."""
-    said = {
-        "experiment": experiment.name,
-        "computes": experiment.computes,
-        "version": __version__,
-        "seed": experiment.seed,
-        "quick": experiment.quick,
-        "parameters": dict(experiment.parameters),
-    }
-    return dict(json.loads(json.dumps(said)))  # as it will read back
+
+    experiment: str
+    computes: str
+    version: str
+    seed: int | None
+    quick: bool
+    parameters: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, experiment: Experiment[Record]) -> "Header":
+        """That of an experiment, as it will read back."""
+        said = json.loads(json.dumps(dict(experiment.parameters)))
+        return cls(experiment.name, experiment.computes, __version__, experiment.seed, experiment.quick, said)
 
 
-class Records:
-    """The records of one experiment in one file."""
+@dataclass(frozen=True)
+class Recorded(Generic[R]):
+    """What one run of an experiment has left: what was run, and its finished units."""
 
-    def __init__(self, path: Path, first: Row) -> None:
-        self.path = path
+    header: Header
+    rows: Sequence[R]
+
+
+class Records(Generic[R]):
+    """The records of one experiment in one file, to be added to."""
+
+    def __init__(self, path: Path, header: Header, kind: type[R]) -> None:
+        self.path, self.header = path, header
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
+            _append(path, [asdict(header)])
+        first, *rest = _without_torn_line(path) or [asdict(header)]
+        if not path.stat().st_size:
             _append(path, [first])
-        whole = _without_torn_line(path)
-        if not whole:
-            _append(path, [first])
-            whole = [first]
-        if whole[0] != first:
-            different = [key for key in first if whole[0].get(key) != first[key]]
+        said = asdict(header)
+        if first != said:
+            different = [key for key in said if first.get(key) != said[key]]
             raise DiscreetError(
                 f"{path} holds another run ({', '.join(different)} differ); give another --out, or --restart to replace it"
             )
-        self.first, self.rows = first, whole[1:]
+        self.rows = _decoded_rows(path, kind, rest)
 
     @property
     def finished(self) -> set[str]:
         """The units that are there."""
-        return {row["unit"] for row in self.rows}
+        return {row.unit for row in self.rows}
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[R]) -> None:
         """Append finished units and wait until they are on the disk."""
-        _append(self.path, rows)
+        _append(self.path, map(asdict, rows))
         self.rows.extend(rows)
 
 
-def read(path: Path) -> tuple[Row, list[Row]]:
-    """The first line and the finished units of a records file."""
-    first, *rows = _whole_lines(path)[0]
-    return first, rows
+def read(path: Path, kind: type[R]) -> Recorded[R]:
+    """The header and the finished units of a records file."""
+    first, *rest = _whole_lines(path)[0]
+    return Recorded(_decoded(Header, first), _decoded_rows(path, kind, rest))
 
 
-def _append(path: Path, rows: Iterable[Row]) -> None:
+def _decoded_rows(path: Path, kind: type[R], rows: Sequence[Any]) -> list[R]:
+    try:
+        return [_decoded(kind, row) for row in rows]
+    except (KeyError, TypeError, AttributeError):
+        raise DiscreetError(
+            f"{path} holds no {kind.__name__} records of this version; give another --out, or --restart to replace it"
+        ) from None
+
+
+def _decoded(kind: Any, value: Any) -> Any:
+    """A JSON value as the type that it was written from: dataclasses, tuples, mappings by name, and what JSON has itself."""
+    if is_dataclass(kind):
+        types = get_type_hints(kind)
+        return kind(**{field.name: _decoded(types[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
+    parts = get_args(kind)
+    match get_origin(kind):
+        case origin if origin is tuple:
+            return tuple(_decoded(parts[0], each) for each in value)
+        case origin if origin is dict:
+            return {key: _decoded(parts[1], each) for key, each in value.items()}
+        case origin if origin is UnionType:
+            return None if value is None else _decoded(parts[0], value)
+    return value
+
+
+def _append(path: Path, rows: Iterable[Any]) -> None:
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     with path.open("ab") as file:
         file.write(text.encode())
@@ -96,7 +151,7 @@ def _append(path: Path, rows: Iterable[Row]) -> None:
         os.fsync(file.fileno())
 
 
-def _without_torn_line(path: Path) -> list[Row]:
+def _without_torn_line(path: Path) -> list[Any]:
     rows, length = _whole_lines(path)
     if length < path.stat().st_size:
         with path.open("r+b") as file:
@@ -105,9 +160,9 @@ def _without_torn_line(path: Path) -> list[Row]:
     return rows
 
 
-def _whole_lines(path: Path) -> tuple[list[Row], int]:
+def _whole_lines(path: Path) -> tuple[list[Any], int]:
     """The lines that were written to their end, and how many bytes they take."""
-    rows: list[Row] = []
+    rows: list[Any] = []
     length = 0
     for line in path.read_bytes().splitlines(keepends=True):
         if not line.endswith(b"\n"):

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from discreet.families import DensityBand, GaussianMixtures, Mixture
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.research.boosted import BoostedSampler, Training
-from discreet.research.experiments.finite_figures import DIVERGENCES
+from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.mixtures import named
-from discreet.research.experiments.records import Row
 from discreet.research.published import DELTA
 
 Floats = NDArray[np.float64]
@@ -43,6 +42,31 @@ def published_envelope(variance: float) -> Callable[[Floats], Floats]:
     return envelope
 
 
+@dataclass(frozen=True)
+class RingFacts:
+    """What is known of a law beside its density: its class and scale, or the budget that a learnt one can spend."""
+
+    c2: float | None = None
+    scale: float | None = None
+    mass_error: float | None = None
+    largest_log_ratio: float | None = None
+    largest_possible_log_ratio: float | None = None
+    worst_case: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RingLaw:
+    """The ring itself, or what one mechanism samples instead: divergences from the ring by name (none for itself), density on a grid."""
+
+    unit: str
+    epsilon: float
+    seconds: float
+    costs: dict[str, float]
+    facts: RingFacts
+    half_width: float
+    density: tuple[float, ...]
+
+
 @final
 @dataclass(frozen=True)
 class GaussianRing:
@@ -59,6 +83,7 @@ class GaussianRing:
     seed: int | None = 0
     quick: bool = False
     computes: str = "densities on a grid, and divergences from the ring to each law"
+    record: type[RingLaw] = RingLaw
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -69,25 +94,25 @@ class GaussianRing:
     def units(self) -> Sequence[str]:
         return ["original", "mollifier", "proposed", "tight", *map(named, self.presets)]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Row]]:
+    def results(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
         p = ring(self.modes, self.variance)
         axis = np.linspace(-HALF_WIDTH, HALF_WIDTH, SIDE)
         points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         for unit in units:
             start = time.perf_counter()
-            law, said = self._law(unit, p)
+            law, facts = self._law(unit, p)
             costs = {} if law is p else {f: float(law.divergence(f)) for f in DIVERGENCES}
             density = law.pdf(points)
             seconds = time.perf_counter() - start
-            values = [float(f"{value:.5g}") for value in density]
-            yield [{"unit": unit, "seconds": seconds, **said, **costs, "half_width": HALF_WIDTH, "density": values}]
+            values = tuple(float(f"{value:.5g}") for value in density)
+            yield [RingLaw(unit, self.epsilon, seconds, costs, facts, HALF_WIDTH, values)]
 
-    def _law(self, unit: str, p: Mixture) -> tuple[Any, Row]:
+    def _law(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
         how = Density(self.delta, self.delta)
         sampler: OptimalSampler | MollifierSampler
         match unit:
             case "original":
-                return p, {}
+                return p, RingFacts()
             case "mollifier":
                 # sup p/q_0 = e/s^2 for variance s^2 = 1/2: at twice a mean, where -|x - m|^2/(2 s^2) + |x|^2/2 is largest
                 reach = 1.0 / (1.0 - self.variance)
@@ -107,15 +132,18 @@ class GaussianRing:
             case _:
                 return self._boosted(next(preset for preset in self.presets if named(preset) == unit), p)
         law = sampler.output(p)
-        said = {"c2": sampler.family.bounds.upper, "scale": law.scale, "mass_error": law.mass_error}
-        return law, {**said, "worst_case": {f: float(sampler.risk(f)) for f in DIVERGENCES}}
+        return law, RingFacts(
+            c2=sampler.family.bounds.upper,
+            scale=float(law.scale),
+            mass_error=float(law.mass_error),
+            worst_case={f: float(sampler.risk(f)) for f in DIVERGENCES},
+        )
 
-    def _boosted(self, preset: str, p: Mixture) -> tuple[Any, Row]:
+    def _boosted(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
         space = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
         sampler = BoostedSampler(space, epsilon=self.epsilon, preset=preset, training=self.training, device=self.device)
         assert self.seed is not None
         law = sampler.output(p, seeds=[self.seed])
-        return law, {
-            "largest_log_ratio": float(law.largest_log_ratio),
-            "largest_possible_log_ratio": sampler.largest_log_ratio,
-        }
+        return law, RingFacts(
+            largest_log_ratio=float(law.largest_log_ratio), largest_possible_log_ratio=sampler.largest_log_ratio
+        )

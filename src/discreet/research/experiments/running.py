@@ -3,25 +3,27 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from discreet.research.experiments.records import Experiment, Records, header
+from discreet.research.experiments.records import Experiment, Header, R, Record, Recorded, Records
 
 Progress = Callable[[int, int], None]
 
 
-def records_path(experiment: Experiment, folder: Path) -> Path:
+def records_path(experiment: Experiment[Record], folder: Path) -> Path:
     """Where an experiment's records lie; those of quick runs are named so."""
     return folder / f"{experiment.name}{'.quick' if experiment.quick else ''}.jsonl"
 
 
-def run(experiment: Experiment, folder: Path, progress: Progress | None = None, *, restart: bool = False) -> Records:
-    """The complete records of the experiment in that folder; units that are finished there are not done again.
+def run(
+    experiment: Experiment[R], folder: Path, progress: Progress | None = None, *, restart: bool = False
+) -> Recorded[R]:
+    """The complete records of the experiment in that folder, in order; units that are finished there are not done again.
 
     `progress` is told how many units are finished, of how many.
     """
     path = records_path(experiment, folder)
     if restart:
         path.unlink(missing_ok=True)
-    records = Records(path, header(experiment))
+    records = Records(path, Header.of(experiment), experiment.record)
     finished, units = records.finished, experiment.units
     missing = [unit for unit in units if unit not in finished]
     if progress:
@@ -30,4 +32,6 @@ def run(experiment: Experiment, folder: Path, progress: Progress | None = None, 
         records.add(rows)
         if progress:
             progress(len(records.rows), len(units))
-    return records
+    order = {unit: place for place, unit in enumerate(units)}
+    rows = sorted(records.rows, key=lambda row: order.get(row.unit, len(order)))
+    return Recorded(records.header, rows)

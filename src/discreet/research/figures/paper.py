@@ -1,15 +1,19 @@
 """The paper's figures from their records, in the paper's layout: images, bars by budget in three panels, bars by outcome."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.plots.labels import divergence_label
 from discreet.plots.style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
-from discreet.research.reports.summaries import Row, costs, epsilons, mechanisms
+from discreet.research.experiments.costs import DIVERGENCES
+from discreet.research.experiments.finite_figures import FiniteLaw, WorstCases
+from discreet.research.experiments.mixtures import MixtureClient
+from discreet.research.experiments.records import Recorded
+from discreet.research.experiments.ring import RingLaw
+from discreet.research.reports.summaries import costs, epsilons, mechanisms
 
-DIVERGENCES = ("kl", "tv", "hellinger")
 LABELS = {
     "proposed": "proposed, Q*",
     "optimal": "proposed, Q*",
@@ -24,29 +28,29 @@ _FILL = {
     "boosted_corrected": "#E69F00",
     "mollifier": COLOURS["linear"],
 }
+Bars = Mapping[str, Mapping[str, Sequence[float]]]  # heights by mechanism and divergence, one for each budget
 QUICK_MARK = "QUICK RUN: not the paper's setting"
 
 
-def paper_figure(first: Row, rows: Sequence[Row]) -> Figure:
-    """The figure that an experiment's header and rows stand for."""
-    name = first["experiment"]
+def paper_figure(run: Recorded[Any]) -> Figure:
+    """The figure that an experiment's records stand for."""
     with styled():
-        match name:
-            case "fig1":
-                drawn = _ring(first, rows)
-            case "fig2":
-                drawn = _finite_mechanism(rows)
-            case "fig4":
-                drawn = _mixtures(rows)
+        match run.rows[0]:
+            case RingLaw():
+                drawn = _ring(run.rows)
+            case FiniteLaw():
+                drawn = _finite_mechanism(run.rows)
+            case MixtureClient():
+                drawn = _mixtures(run.rows)
             case _:
-                drawn = _worst_cases(rows)
-        if first["quick"] and name in ("fig1", "fig4"):
+                drawn = _worst_cases(run.rows)
+        if run.header.quick and isinstance(run.rows[0], RingLaw | MixtureClient):
             drawn.text(0.995, 0.985, QUICK_MARK, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
     return drawn
 
 
-def _ring(first: Row, rows: Sequence[Row]) -> Figure:
-    found = {row["unit"]: row for row in rows}
+def _ring(rows: Sequence[RingLaw]) -> Figure:
+    found = {row.unit: row for row in rows}
     titles = {
         "original": ("original", "the Gaussian ring"),
         "boosted": ("boosted, published", ""),
@@ -57,19 +61,19 @@ def _ring(first: Row, rows: Sequence[Row]) -> Figure:
     shown = [name for name in titles if name in found]
     drawn = figure(2.55 * len(shown) + 0.6, 3.5)
     drawn.suptitle(
-        f"Figure 1: the Gaussian ring and what is sampled instead at ε = {first['parameters']['epsilon']:g}",
+        f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}",
         x=0.012, ha="left", fontsize=13, fontweight="bold",
     )  # fmt: skip
     panels = drawn.subplots(1, len(shown), sharex=True, sharey=True)
-    brightest = max(max(found[name]["density"]) for name in shown)
+    brightest = max(max(found[name].density) for name in shown)
     for axes, name in zip(panels, shown, strict=True):
         row = found[name]
-        side, reach = round(len(row["density"]) ** 0.5), row["half_width"]
+        side, reach = round(len(row.density) ** 0.5), row.half_width
         image = axes.imshow(
-            np.reshape(row["density"], (side, side)), origin="lower", extent=(-reach, reach, -reach, reach),
+            np.reshape(row.density, (side, side)), origin="lower", extent=(-reach, reach, -reach, reach),
             cmap="plasma", vmin=0.0, vmax=brightest, interpolation="bilinear",
         )  # fmt: skip
-        subtitle = titles[name][1] or f"KL {row['kl']:.4f}, TV {row['tv']:.4f}"
+        subtitle = titles[name][1] or f"KL {row.costs['kl']:.4f}, TV {row.costs['tv']:.4f}"
         panel_title(axes, titles[name][0], subtitle)
         axes.grid(visible=False)
         axes.set_xticks([-2, 0, 2])
@@ -79,14 +83,14 @@ def _ring(first: Row, rows: Sequence[Row]) -> Figure:
     return drawn
 
 
-def _finite_mechanism(rows: Sequence[Row]) -> Figure:
+def _finite_mechanism(rows: Sequence[FiniteLaw]) -> Figure:
     drawn = figure(7.6, 4.2)
     axes = drawn.subplots()
-    law = rows[0]["law"]
+    law = rows[0].law
     places = np.arange(len(law))
     blues = ("#0B4F8A", COLOURS["optimal"], "#7FB8DC", "#C3DDEF")
-    series: list[tuple[str, Any, str]] = [("P, what the client holds", law, COLOURS["held"])]
-    series += [(f"Q*, ε = {row['epsilon']:g}", row["optimal"], blues[i % 4]) for i, row in enumerate(rows)]
+    series: list[tuple[str, Sequence[float], str]] = [("P, what the client holds", law, COLOURS["held"])]
+    series += [(f"Q*, ε = {row.epsilon:g}", row.optimal, blues[i % 4]) for i, row in enumerate(rows)]
     width = 0.8 / len(series)
     for i, (label, values, colour) in enumerate(series):
         axes.bar(places - 0.4 + (i + 0.5) * width, values, 0.92 * width, color=colour, label=label)
@@ -108,15 +112,15 @@ def _finite_mechanism(rows: Sequence[Row]) -> Figure:
     return drawn
 
 
-def _worst_cases(rows: Sequence[Row]) -> Figure:
-    number = {10: 3, 5: 5, 20: 6, 100: 7}.get(rows[0]["outcomes"], 0)
-    bars = {name: {f: [row[name][f] for row in rows] for f in DIVERGENCES} for name in ("optimal", "mollifier")}
+def _worst_cases(rows: Sequence[WorstCases]) -> Figure:
+    number = {10: 3, 5: 5, 20: 6, 100: 7}.get(rows[0].outcomes, 0)
+    bars = {name: {f: [row.risks[name][f] for row in rows] for f in DIVERGENCES} for name in ("optimal", "mollifier")}
     labels = {"optimal": "proposed", "mollifier": "baseline (mollifier around uniform)"}
-    title = f"Figure {number}: worst case over every law on k = {rows[0]['outcomes']} outcomes"
-    return _three_panels(title, [row["epsilon"] for row in rows], bars, labels, "worst-case divergence")
+    title = f"Figure {number}: worst case over every law on k = {rows[0].outcomes} outcomes"
+    return _three_panels(title, [row.epsilon for row in rows], bars, labels, "worst-case divergence")
 
 
-def _mixtures(rows: Sequence[Row]) -> Figure:
+def _mixtures(rows: Sequence[MixtureClient]) -> Figure:
     budgets, names = epsilons(rows), mechanisms(rows)
     bars = {name: {f: [costs(rows, e, name, f).max() for e in budgets] for f in DIVERGENCES} for name in names}
     means = {name: {f: [costs(rows, e, name, f).mean() for e in budgets] for f in DIVERGENCES} for name in names}
@@ -126,7 +130,7 @@ def _mixtures(rows: Sequence[Row]) -> Figure:
 
 
 def _three_panels(
-    title: str, budgets: Sequence[float], bars: Any, labels: dict[str, str], measure: str, dots: Any = None
+    title: str, budgets: Sequence[float], bars: Bars, labels: dict[str, str], measure: str, dots: Bars | None = None
 ) -> Figure:
     drawn = figure(11.6, 3.9)
     drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold")

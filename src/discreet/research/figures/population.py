@@ -7,6 +7,8 @@ import numpy as np
 
 from discreet.plots.labels import divergence_label
 from discreet.plots.style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
+from discreet.research.experiments.population import SetAtBudget
+from discreet.research.experiments.records import Recorded
 from discreet.research.reports.contests import (
     LABELS,
     RIVALS,
@@ -16,9 +18,8 @@ from discreet.research.reports.contests import (
     by_set,
     described,
     error,
-    realised,
 )
-from discreet.research.reports.summaries import Row, epsilons
+from discreet.research.reports.summaries import epsilons
 
 QUICK_MARK = "QUICK RUN: few repetitions"
 _RIVAL_COLOURS = {
@@ -33,12 +34,13 @@ _GAP = 0.062  # between two names, as a share of the panel's height
 _WINNERS = {"sample": "#CFE3F1", "oracle": "#F7DDCB", None: "#F2F2F2"}
 
 
-def population_figures(first: Row, rows: Sequence[Row]) -> dict[str, Figure]:
+def population_figures(run: Recorded[SetAtBudget]) -> dict[str, Figure]:
     """The overview under "population", and one picture for each set under "population-NAME"."""
+    rows = run.rows
     with styled():
         found = {"population": _overview(rows)}
         found |= {f"population-{name}": _one_set(those) for name, those in by_set(rows).items()}
-        if first["quick"]:
+        if run.header.quick:
             for drawn in found.values():
                 drawn.text(
                     0.995, 0.985, QUICK_MARK, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold"
@@ -46,7 +48,7 @@ def population_figures(first: Row, rows: Sequence[Row]) -> dict[str, Figure]:
     return found
 
 
-def _overview(rows: Sequence[Row]) -> Figure:
+def _overview(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = by_set(rows), epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
     drawn.suptitle(
@@ -56,14 +58,12 @@ def _overview(rows: Sequence[Row]) -> Figure:
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
         for row in those:
-            _cell(axes, budgets.index(row["epsilon"]), line, Contest(row))
+            _cell(axes, budgets.index(row.epsilon), line, Contest(row))
     axes.set_xlim(-0.5, len(budgets) - 0.5)
     axes.set_ylim(len(sets) - 0.5, -0.5)
     axes.set_xticks(range(len(budgets)), [f"ε = {epsilon:g}" for epsilon in budgets])
     firsts = [those[0] for those in sets.values()]
-    axes.set_yticks(
-        range(len(sets)), [f"{row['title']}\nk = {row['outcomes']}, {row['clients']:,} {row['who']}" for row in firsts]
-    )
+    axes.set_yticks(range(len(sets)), [f"{row.title}\nk = {row.outcomes}, {row.clients:,} {row.who}" for row in firsts])
     axes.tick_params(length=0, colors=INK)
     axes.xaxis.tick_top()
     axes.grid(visible=False)
@@ -92,7 +92,7 @@ def _rectangle(corner: tuple[float, float], width: float, height: float, colour:
     return Rectangle(corner, width, height, facecolor=colour, linewidth=0)
 
 
-def _one_set(rows: Sequence[Row]) -> Figure:
+def _one_set(rows: Sequence[SetAtBudget]) -> Figure:
     drawn = figure(14.6, 4.9)
     drawn.suptitle(_capital(described(rows[0])), x=0.012, ha="left", fontsize=13, fontweight="bold")
     panels = drawn.subplots(1, 3)
@@ -102,27 +102,27 @@ def _one_set(rows: Sequence[Row]) -> Figure:
     panel_title(
         panels[2],
         "What the curator learns",
-        f"total variation to the average client's law, one report each, {rows[0]['repetitions']} times",
+        f"total variation to the average client's law, one report each, {rows[0].repetitions} times",
     )
     _errors(panels[2], rows)
     return drawn
 
 
-def _costs(axes: Axes, rows: Sequence[Row], f: str) -> None:
-    worst = {name: [realised(row, name, f, "worst") for row in rows] for name in SAMPLES}
+def _costs(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
+    worst = {name: [row.realised[name][f].worst for row in rows] for name in SAMPLES}
     alike = bool(np.allclose(worst["optimal"], worst["linear"], rtol=1e-6))
     lines: dict[str, tuple[list[float], str, Any]] = {}
     for name in ("mollifier", "linear", "optimal"):
-        lines[f"{SHORT[name]}, mean"] = [realised(row, name, f, "mean") for row in rows], COLOURS[name], "solid"
+        lines[f"{SHORT[name]}, mean"] = [row.realised[name][f].mean for row in rows], COLOURS[name], "solid"
         if not (alike and name == "linear"):
             label = "Q* and linear, worst" if alike and name == "optimal" else f"{SHORT[name]}, worst"
             lines[label] = worst[name], COLOURS[name], (0, (4, 2))
     _lines(axes, rows, lines)
 
 
-def _errors(axes: Axes, rows: Sequence[Row]) -> None:
+def _errors(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
     lines: dict[str, tuple[list[float], str, Any]] = {
-        "uniform, nobody asked": ([row["uniform"]["tv"] for row in rows], "#AAAAAA", (0, (1.2, 1.6)))
+        "uniform, nobody asked": ([row.uniform["tv"] for row in rows], "#AAAAAA", (0, (1.2, 1.6)))
     }
     for name in ("raw", *reversed(RIVALS)):
         label = LABELS[name] if name == "raw" else LABELS[name].split(",")[0]
@@ -130,9 +130,9 @@ def _errors(axes: Axes, rows: Sequence[Row]) -> None:
     _lines(axes, rows, lines)
 
 
-def _lines(axes: Axes, rows: Sequence[Row], lines: Mapping[str, tuple[list[float], str, Any]]) -> None:
+def _lines(axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[list[float], str, Any]]) -> None:
     """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart and led to."""
-    budgets = [row["epsilon"] for row in rows]
+    budgets = [row.epsilon for row in rows]
     for values, colour, dashes in lines.values():
         axes.plot(
             budgets, values, color=colour, linestyle=dashes, marker="o", markersize=3.2, linewidth=1.8, clip_on=False

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.research.reports.summaries import Row
+from discreet.research.experiments.population import SetAtBudget
 
 SAMPLES = ("optimal", "mollifier", "linear")
 ORACLES = ("subset", "unary", "hashing")
@@ -31,21 +31,17 @@ SHORT = {
 }
 
 
-def error(row: Row, rival: str, measure: str = "tv", kind: str = "projected") -> float:
-    """A rival's mean error over the repetitions."""
-    return float(row["errors"][rival][kind][measure]["mean"])
-
-
-def realised(row: Row, mechanism: str, divergence: str, statistic: str) -> float:
-    """mean, median, worst or worst_case of a mechanism's divergences."""
-    return float(row["realised"][mechanism][divergence][statistic])
+def error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: bool = True) -> float:
+    """A rival's mean error over the repetitions, as it is or projected onto the simplex."""
+    found = row.errors[rival]
+    return (found.projected if projected else found.raw)[measure].mean
 
 
 @dataclass(frozen=True)
 class Contest:
     """The best kind of sample against the best oracle on one set at one budget, by TV error after projection onto the simplex."""
 
-    row: Row
+    row: SetAtBudget
     samples: tuple[str, ...] = SAMPLES
 
     @property
@@ -65,7 +61,7 @@ class Contest:
     def certain(self) -> bool:
         """Whether the difference is more than chance between repetitions."""
         spread = math.hypot(
-            *(self.row["errors"][name]["projected"]["tv"]["standard_error"] for name in (self.sample, self.oracle))
+            *(self.row.errors[name].projected["tv"].standard_error for name in (self.sample, self.oracle))
         )
         return abs(error(self.row, self.sample) - error(self.row, self.oracle)) > CERTAIN * spread
 
@@ -87,17 +83,17 @@ class Contest:
         return self._informs(self.sample)
 
     def _informs(self, rival: str) -> bool:
-        return error(self.row, rival) < WORTH_ASKING * float(self.row["uniform"]["tv"])
+        return error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
 
 
-def by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
     """The rows of each set, smallest budget first, sets in their recorded order."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[SetAtBudget]] = {}
     for row in rows:
-        found.setdefault(row["set"], []).append(row)
-    return {name: sorted(those, key=lambda row: float(row["epsilon"])) for name, those in found.items()}
+        found.setdefault(row.set, []).append(row)
+    return {name: sorted(those, key=lambda row: row.epsilon) for name, those in found.items()}
 
 
-def described(row: Row) -> str:
+def described(row: SetAtBudget) -> str:
     """The set in a few words: arrival delays, 24 outcomes, 4,037 aircraft."""
-    return f"{row['title']}, {row['outcomes']} outcomes, {row['clients']:,} {row['who']}"
+    return f"{row.title}, {row.outcomes} outcomes, {row.clients:,} {row.who}"

@@ -5,24 +5,26 @@ import html
 from collections.abc import Mapping, Sequence
 
 from discreet.plots.labels import divergence_label
-from discreet.research.reports.contests import LABELS, RIVALS, SAMPLES, SHORT, by_set, described, error, realised
+from discreet.research.experiments.costs import DIVERGENCES
+from discreet.research.experiments.population import SetAtBudget
+from discreet.research.experiments.records import Recorded
+from discreet.research.reports.contests import LABELS, RIVALS, SAMPLES, SHORT, by_set, described, error
 from discreet.research.reports.pages import STYLE, html_table
 from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
-from discreet.research.reports.summaries import Row
 
-_DIVERGENCES = ("kl", "tv", "hellinger")
 _MEASURES = {"tv": "TV", "l2": "L2", "max": "largest"}
 
 
-def population_page(first: Row, rows: Sequence[Row], pictures: Mapping[str, bytes], *, version: str) -> str:
+def population_page(run: Recorded[SetAtBudget], pictures: Mapping[str, bytes]) -> str:
     """The page; pictures are PNG bytes under the names of `population_figures`."""
+    header, rows = run.header, run.rows
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: real clients</title>",
         f"<style>{STYLE}</style><h1>Real clients: samples and frequency oracles</h1>",
-        f"<p>By discreet {html.escape(version)}: {html.escape(first['computes'])}. "
+        f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "
         "Every domain is public and was written down beforehand.</p>",
     ]
-    if first["quick"]:
+    if header.quick:
         parts.append("<p class='quick'>QUICK RUN: few repetitions, so that more cases are undecided.</p>")
     parts.append("<h2>Findings</h2><ol>")
     parts += [f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in findings(rows)]
@@ -36,14 +38,13 @@ def population_page(first: Row, rows: Sequence[Row], pictures: Mapping[str, byte
         html_table(*fidelity_table(rows), texts=2, rule_on=None),
     ]
     for name, those in by_set(rows).items():
-        declared = first["parameters"]["sets"][name]
         parts += [
             f"<h2>{html.escape(described(those[0]))}</h2>",
-            f"<p class='quiet'>Domain: {html.escape(declared['domain'])}. Source: {html.escape(declared['source'])}.</p>",
+            f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
             _image(pictures, f"population-{name}"),
             "<h3>From each client's law to the law it draws from</h3>",
             _cost_table(those),
-            f"<h3>From the estimate to the average client's law, mean of {those[0]['repetitions']} repetitions</h3>",
+            f"<h3>From the estimate to the average client's law, mean of {those[0].repetitions} repetitions</h3>",
             _error_table(those),
         ]
     return "\n".join(parts) + "</html>\n"
@@ -53,24 +54,25 @@ def _image(pictures: Mapping[str, bytes], name: str) -> str:
     return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
 
 
-def _cost_table(rows: Sequence[Row]) -> str:
-    statistics = {"mean": "mean", "median": "median", "worst": "worst", "worst_case": "worst possible"}
+def _cost_table(rows: Sequence[SetAtBudget]) -> str:
+    statistics = ("mean", "median", "worst", "worst possible")
     head = [
         "ε",
         "mechanism",
-        *(f"{divergence_label(f)}, {said}" for f in _DIVERGENCES for said in statistics.values()),
+        *(f"{divergence_label(f)}, {said}" for f in DIVERGENCES for said in statistics),
         "own",
     ]
     body: list[list[object]] = []
     for row in rows:
         for name in SAMPLES:
-            told = [f"{realised(row, name, f, statistic):.4f}" for f in _DIVERGENCES for statistic in statistics]
-            body.append([f"{row['epsilon']:g}", SHORT[name], *told, f"{row['own'][name]:.1%}"])
+            costs = [row.realised[name][f] for f in DIVERGENCES]
+            told = [f"{value:.4f}" for cost in costs for value in (cost.mean, cost.median, cost.worst, cost.worst_case)]
+            body.append([f"{row.epsilon:g}", SHORT[name], *told, f"{row.own[name]:.1%}"])
     own = "<p class='quiet'>Own: the chance that the released outcome is one that the client holds.</p>"
     return html_table(head, body, texts=2) + own
 
 
-def _error_table(rows: Sequence[Row]) -> str:
+def _error_table(rows: Sequence[SetAtBudget]) -> str:
     head = [
         "ε",
         "estimate",
@@ -80,9 +82,11 @@ def _error_table(rows: Sequence[Row]) -> str:
     body: list[list[object]] = []
     for row in rows:
         for name in (*RIVALS, "raw"):
-            told = [f"{error(row, name, measure, kind):.4f}" for measure in _MEASURES for kind in ("raw", "projected")]
-            bias = f"{row['bias'][name]:.4f}" if name in ("optimal", "mollifier") else "0"
-            body.append([f"{row['epsilon']:g}", LABELS[name], *told, bias])
-        told = [f"{row['uniform'][measure]:.4f}" for measure in _MEASURES for _ in range(2)]
-        body.append([f"{row['epsilon']:g}", "uniform law, nobody asked", *told, f"{row['uniform']['tv']:.4f}"])
+            told = [
+                f"{error(row, name, measure, projected=after):.4f}" for measure in _MEASURES for after in (False, True)
+            ]
+            bias = f"{row.bias[name]:.4f}" if name in ("optimal", "mollifier") else "0"
+            body.append([f"{row.epsilon:g}", LABELS[name], *told, bias])
+        told = [f"{row.uniform[measure]:.4f}" for measure in _MEASURES for _ in range(2)]
+        body.append([f"{row.epsilon:g}", "uniform law, nobody asked", *told, f"{row.uniform['tv']:.4f}"])
     return html_table(head, body, texts=2)

@@ -4,14 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from discreet.plots.labels import divergence_label
-from discreet.research.reports.contests import LABELS, ORACLES, SAMPLES, SHORT, Contest, by_set, error, realised
-from discreet.research.reports.summaries import Row, epsilons
+from discreet.research.experiments.costs import DIVERGENCES
+from discreet.research.experiments.population import SetAtBudget
+from discreet.research.reports.contests import LABELS, ORACLES, SAMPLES, SHORT, Contest, by_set, error
+from discreet.research.reports.summaries import epsilons
 
 Finding = tuple[str, str]  # the headline, and what follows it
 _ALIKE = 1e-9
 
 
-def findings(rows: Sequence[Row]) -> list[Finding]:
+def findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     """Wins on both sides, and why; each with its numbers."""
     contests = [Contest(row) for row in rows]
     found = [
@@ -27,7 +29,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     return [*found, *_own_records(rows)]
 
 
-def contest_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str]]]:
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
     head = ["set", *(f"ε = {epsilon:g}" for epsilon in epsilons(rows))]
     body = []
@@ -41,26 +43,26 @@ def contest_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return head, body
 
 
-def fidelity_table(rows: Sequence[Row], divergence: str = "tv") -> tuple[list[str], list[list[str]]]:
+def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> tuple[list[str], list[list[str]]]:
     """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
     head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in epsilons(rows))]
     body = []
     for those in by_set(rows).values():
         for name in SAMPLES:
             told = [
-                f"{realised(row, name, divergence, 'mean'):.3f} ({realised(row, name, divergence, 'worst'):.3f})"
+                f"{row.realised[name][divergence].mean:.3f} ({row.realised[name][divergence].worst:.3f})"
                 for row in those
             ]
             body.append([_named(those[0]) if name == SAMPLES[0] else "", SHORT[name], *told])
     return head, body
 
 
-def _named(row: Row) -> str:
-    return f"{row['title']} (k = {row['outcomes']}, n = {row['clients']:,})"
+def _named(row: SetAtBudget) -> str:
+    return f"{row.title} (k = {row.outcomes}, n = {row.clients:,})"
 
 
-def _at(row: Row) -> str:
-    return f"{row['title']} at ε = {row['epsilon']:g}"
+def _at(row: SetAtBudget) -> str:
+    return f"{row.title} at ε = {row.epsilon:g}"
 
 
 def _against(contest: Contest) -> str:
@@ -70,9 +72,9 @@ def _against(contest: Contest) -> str:
     )
 
 
-def _where(rows: Sequence[Row]) -> str:
+def _where(rows: Sequence[SetAtBudget]) -> str:
     """The places in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
-    budgets = {those[0]["title"]: ", ".join(f"{row['epsilon']:g}" for row in those) for those in by_set(rows).values()}
+    budgets = {those[0].title: ", ".join(f"{row.epsilon:g}" for row in those) for those in by_set(rows).values()}
     return "; ".join(f"{title} at ε = {listed}" for title, listed in budgets.items())
 
 
@@ -111,11 +113,11 @@ def _sample_wins(contests: Sequence[Contest]) -> list[Finding]:
     return [("Where a sample wins.", said)]
 
 
-def _same_mechanism(rows: Sequence[Row]) -> list[Finding]:
-    alike = [row for row in rows if row["subset_size"] == 1]
+def _same_mechanism(rows: Sequence[SetAtBudget]) -> list[Finding]:
+    alike = [row for row in rows if row.subset_size == 1]
     if not alike:
         return []
-    starts = "; ".join(f"{those[0]['title']} ε ≥ {those[0]['epsilon']:g}" for those in by_set(alike).values())
+    starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in by_set(alike).values())
     return [
         (
             "Where they are the same.",
@@ -139,41 +141,41 @@ def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
     ]
 
 
-def _nearest_to(rows: Sequence[Row], epsilon: float) -> list[Row]:
+def _nearest_to(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
     """Each set at the recorded budget nearest to the one asked for."""
-    return [min(those, key=lambda row: abs(float(row["epsilon"]) - epsilon)) for those in by_set(rows).values()]
+    return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in by_set(rows).values()]
 
 
-def _bias(rows: Sequence[Row]) -> Finding:
+def _bias(rows: Sequence[SetAtBudget]) -> Finding:
     shown = _nearest_to(rows, 1.0)
-    told = [f"{row['title']} {row['bias']['optimal']:.3f} of {error(row, 'optimal', kind='raw'):.3f}" for row in shown]
+    told = [f"{row.title} {row.bias['optimal']:.3f} of {error(row, 'optimal', projected=False):.3f}" for row in shown]
     return (
         "Samples of Q* taken as they are carry a bias that no number of clients removes.",
-        f"At ε = {shown[0]['epsilon']:g}, bias of total error: {', '.join(told)}. "
+        f"At ε = {shown[0].epsilon:g}, bias of total error: {', '.join(told)}. "
         "With ever more clients every unbiased estimate overtakes them.",
     )
 
 
-def _half_a_coin(rows: Sequence[Row]) -> list[Finding]:
-    last = [row for row in rows if row["epsilon"] == max(epsilons(rows))]
+def _half_a_coin(rows: Sequence[SetAtBudget]) -> list[Finding]:
+    last = [row for row in rows if row.epsilon == max(epsilons(rows))]
     ratios = [error(row, name) / error(row, "raw") for row in last for name in ("unary", "hashing")]
     best = [min(error(row, name) for name in SAMPLES) / error(row, "raw") for row in last]
     return [
         (
             "Unary encoding and local hashing do not use a large budget.",
-            f"Their own-outcome chance stays near one half, so at ε = {last[0]['epsilon']:g} their error is {min(ratios):.2f} to "
+            f"Their own-outcome chance stays near one half, so at ε = {last[0].epsilon:g} their error is {min(ratios):.2f} to "
             f"{max(ratios):.2f} times that of the raw draws; the best sample's is {min(best):.2f} to {max(best):.2f} times.",
         )
     ]
 
 
-def _average_clients(rows: Sequence[Row]) -> Finding:
+def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
-        best = Counter(min(SAMPLES, key=lambda name: realised(row, name, f, "mean")) for row in rows)
+        best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
         parts.append(f"{divergence_label(f)}: " + ", ".join(f"{SHORT[name]} {best[name]}" for name in SAMPLES))
-    gain = max(rows, key=lambda row: realised(row, "optimal", "tv", "mean") - realised(row, "mollifier", "tv", "mean"))
-    means = [realised(gain, name, "tv", "mean") for name in ("mollifier", "optimal")]
+    gain = max(rows, key=lambda row: row.realised["optimal"]["tv"].mean - row.realised["mollifier"]["tv"].mean)
+    means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
     return (
         "The average client.",
         f"Smallest mean divergence, by number of cases of {len(rows)}: {'; '.join(parts)}. By most on {_at(gain)}: mean TV {means[0]:.3f} "
@@ -182,21 +184,19 @@ def _average_clients(rows: Sequence[Row]) -> Finding:
     )
 
 
-def _worst_clients(rows: Sequence[Row]) -> Finding:
-    lead = {
-        row["unit"]: realised(row, "mollifier", "tv", "worst") - realised(row, "optimal", "tv", "worst") for row in rows
-    }
-    behind = [row for row in rows if lead[row["unit"]] <= 0.0]
-    most = max(rows, key=lambda row: lead[row["unit"]])
+def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
+    lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
+    behind = [row for row in rows if lead[row.unit] <= 0.0]
+    most = max(rows, key=lambda row: lead[row.unit])
+    pairs = [(row.realised["optimal"][f], row.realised["linear"][f]) for row in rows for f in DIVERGENCES]
     above = sum(
-        realised(row, "optimal", f, statistic) > realised(row, "linear", f, statistic) + _ALIKE
-        for row in rows
-        for f in ("tv", "kl", "hellinger")
-        for statistic in ("mean", "median", "worst")
+        more > less + _ALIKE
+        for ours, theirs in pairs
+        for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
     said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
     said += f" (not on {_where(behind)}, whose worst client is not the worst there could be)" if behind else ""
-    worst = [realised(most, name, "tv", "worst") for name in ("optimal", "mollifier")]
+    worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
         f"{said}; by most on {_at(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Against the linear mechanism, mean, median or worst of any "
@@ -204,15 +204,13 @@ def _worst_clients(rows: Sequence[Row]) -> Finding:
     )
 
 
-def _own_records(rows: Sequence[Row]) -> list[Finding]:
+def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
     shown = _nearest_to(rows, 4.0)
-    told = [
-        f"{row['title']} " + ", ".join(f"{SHORT[name]} {row['own'][name]:.0%}" for name in SAMPLES) for row in shown
-    ]
+    told = [f"{row.title} " + ", ".join(f"{SHORT[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown]
     return [
         (
             "A sample is a record; a support is not.",
-            f"At ε = {shown[0]['epsilon']:g} the released outcome is one that the client really holds for: {'; '.join(told)}. The reports of "
+            f"At ε = {shown[0].epsilon:g} the released outcome is one that the client really holds for: {'; '.join(told)}. The reports of "
             f"{', '.join(LABELS[name] for name in ORACLES)} become data only after the curator has added them up.",
         )
     ]

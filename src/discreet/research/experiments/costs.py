@@ -1,0 +1,23 @@
+"""What a mechanism costs its clients, D_f from what each holds to what its sample is drawn from, in four numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIVERGENCES = ("kl", "tv", "hellinger")  # the paper's
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One mechanism under one divergence: the worst case over all possible clients; mean, median and worst of the real ones."""
+
+    worst_case: float
+    mean: float
+    median: float
+    worst: float
+
+    @classmethod
+    def of(cls, worst_case: float, realised: NDArray[np.float64]) -> "Summary":
+        """That of clients with these divergences."""
+        return cls(worst_case, float(realised.mean()), float(np.median(realised)), float(realised.max()))

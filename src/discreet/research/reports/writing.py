@@ -1,0 +1,39 @@
+"""Pictures and pages of finished experiments, into a folder."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet.plots.style import Figure, save
+from discreet.research.experiments.population import SetAtBudget
+from discreet.research.experiments.records import Header, Recorded
+from discreet.research.figures.paper import paper_figure
+from discreet.research.figures.population import population_figures
+from discreet.research.reports.paper import report_page
+from discreet.research.reports.population import population_page
+
+
+def write_paper(runs: Mapping[str, Recorded[Any]], folder: Path) -> Path:
+    """Draw every figure as .png and .pdf, and write the page that holds them all; the page's path."""
+    pictures = {name: _drawn(paper_figure(run), name, run.header, folder) for name, run in runs.items()}
+    return _page(report_page(runs, pictures), folder / "report.html")
+
+
+def write_population(run: Recorded[SetAtBudget], folder: Path) -> Path:
+    """The same for the comparison on real clients."""
+    figures = population_figures(run).items()
+    pictures = {name: _drawn(figure, name, run.header, folder) for name, figure in figures}
+    return _page(population_page(run, pictures), folder / "population.html")
+
+
+def _drawn(figure: Figure, name: str, header: Header, folder: Path) -> bytes:
+    """The picture as PNG, once it is on the disk; those of quick runs are named so."""
+    stem = f"{name}.quick" if header.quick else name
+    for suffix in (".pdf", ".png"):
+        save(figure, folder / f"{stem}{suffix}")
+    return (folder / f"{stem}.png").read_bytes()
+
+
+def _page(text: str, path: Path) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
