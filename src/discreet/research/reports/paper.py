@@ -127,11 +127,13 @@ def _where_a_baseline_wins(rows: Sequence[MixtureClient], epsilon: float, name: 
 def _ring_findings(rows: Sequence[RingLaw]) -> list[str]:
     found = {row.unit: row for row in rows}
     loose, tight = found["proposed"], found["tight"]
+    (kl, tv, worst), (tight_kl, tight_tv, tight_worst) = (
+        (law.costs["kl"], law.costs["tv"], law.facts.worst_case["kl"]) for law in (loose, tight)
+    )
     said = [
         f"<b>The ring's class is loose.</b> The published envelope has c₂ = {loose.facts.c2:.3f} where {tight.facts.c2:.3f} is enough. "
-        f"The tight class brings KL from {loose.costs['kl']:.4f} to {tight.costs['kl']:.4f} and TV from {loose.costs['tv']:.4f} to {tight.costs['tv']:.4f} "
-        f"on the ring itself, and the worst-case KL over the class from {loose.facts.worst_case['kl']:.4f} to "
-        f"{tight.facts.worst_case['kl']:.4f}."
+        f"The tight class brings KL from {kl:.4f} to {tight_kl:.4f} and TV from {tv:.4f} to {tight_tv:.4f} "
+        f"on the ring itself, and the worst-case KL over the class from {worst:.4f} to {tight_worst:.4f}."
     ]
     better = [
         name for name in ("mollifier", "boosted") if name in found and found[name].costs["kl"] < loose.costs["kl"]
