@@ -146,7 +146,20 @@ class FamilyTerms:
 @shown_shortly
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The terms under which samples are released. Every record carries its `id`."""
+    """The terms under which samples are released. Every record carries its `id`.
+
+    Made by `Agreement.of(sampler, ...)`, or read by `Agreement.read(path)` and `Agreement.from_json(text)`.
+
+    Args:
+        family: the outcomes and the bounds, as an agreement states them.
+        mechanism: "optimal", "linear" or "mollifier".
+        epsilon: the budget of one release.
+        rounds: how many samples each client releases.
+        purpose: what for, in words.
+
+    Raises:
+        DiscreetError: for terms out of range.
+    """
 
     family: FamilyTerms
     mechanism: str

@@ -12,6 +12,8 @@ partial sums are summed just as they are given, but the theorems speak of equal 
 divergence between laws (x^2 - 1 and (x - 1)^2 are both chi-squared), and two different sums otherwise.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable
@@ -25,24 +27,27 @@ from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
 from discreet.labelled import LawLike, aligned
 from discreet.perspectives import (
     Excess,
+    Function,
     PowerPerspective,
+    RatioPerspective,
+    check_generator,
     entropy_gap,
     half_difference,
+    limit,
     relative_entropy,
     reverse_relative_entropy,
     squared_difference,
     squared_root_difference,
     triangular,
+    values_of,
 )
 
 FloatArray = NDArray[np.float64]
-Function = Callable[[FloatArray], FloatArray]
 Perspective = Callable[[FloatArray, FloatArray], FloatArray]
 Tangent = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
 _REAL = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _LIMIT = Range(-math.inf, math.inf, low_open=True)
-_GRID = 2.0 ** np.linspace(-20.0, 20.0, 641)  # holds 1 exactly
 _TOWARDS_ZERO = 2.0 ** -np.arange(30.0, 961.0, 30.0)
 
 
@@ -78,6 +83,15 @@ class FDivergence:
     limits f(0) and f*(0) = lim f(x)/x are found numerically unless `at_zero` and `slope_at_infinity` give them.
 
     One's own f is only as good as its floats: where p/q or f(p/q) overflows, the limit f(0) or f*(0) stands in.
+
+    Args:
+        f: convex on the positive numbers with f(1) = 0, written with numpy.
+        name: what it is called in messages.
+        at_zero: the limit f(0); found numerically unless given.
+        slope_at_infinity: the limit of f(x)/x; found numerically unless given.
+
+    Raises:
+        DiscreetError: for an f that is not convex, not 0 at 1 or not a number somewhere, or limits that cannot be found.
     """
 
     name: str
@@ -88,14 +102,14 @@ class FDivergence:
     def __init__(
         self, f: Function, *, name: str = "f", at_zero: float | None = None, slope_at_infinity: float | None = None
     ) -> None:
-        _check_generator(f)
+        check_generator(f)
         if at_zero is None:
-            at_zero = _limit("at_zero", _values(f, _TOWARDS_ZERO))
+            at_zero = limit("at_zero", values_of(f, _TOWARDS_ZERO))
         if slope_at_infinity is None:
-            slope_at_infinity = _limit("slope_at_infinity", _values(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO)
+            slope_at_infinity = limit("slope_at_infinity", values_of(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO)
         at_zero = _LIMIT.check("at_zero", at_zero)
         slope_at_infinity = _LIMIT.check("slope_at_infinity", slope_at_infinity)
-        generator = f if isinstance(f, _Generator) else _Generator(_RatioPerspective(f, at_zero, slope_at_infinity))
+        generator = f if isinstance(f, _Generator) else _Generator(RatioPerspective(f, at_zero, slope_at_infinity))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "at_zero", at_zero)
         object.__setattr__(self, "slope_at_infinity", slope_at_infinity)
@@ -161,76 +175,6 @@ class FDivergence:
             terms[only_q] = q[only_q] * (self.at_zero + slope)  # q f(0/q) = q f(0)
             terms[only_p] = p[only_p] * (self.slope_at_infinity - slope)  # 0 f(p/0) = p f*(0)
         return terms
-
-
-# One's own f: tried on a grid, followed to its limits, evaluated by ratios.
-
-
-@dataclass(frozen=True)
-class _RatioPerspective:
-    """q f(p/q) through the ratio, for an f that is known only as a function of floats."""
-
-    f: Function
-    at_zero: float
-    slope_at_infinity: float
-
-    def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-        ratio = p / q
-        in_range = (ratio > 0) & np.isfinite(ratio)
-        values = _values(self.f, np.where(in_range, ratio, 1.0))
-        _refuse(np.isnan(values), ratio, values, "is not a number; rewrite f so that it does not overflow")
-        limits = np.where(p > q, p * self.slope_at_infinity, q * self.at_zero)
-        return np.where(in_range & np.isfinite(values), q * values, limits)
-
-
-def _values(f: Function, x: FloatArray) -> FloatArray:
-    try:
-        with np.errstate(all="ignore"):
-            values = np.asarray(f(x.copy()), dtype=np.float64)  # f may work in place
-    except (TypeError, ValueError) as cause:
-        raise DiscreetError(f"f cannot be evaluated on an array of floats ({cause}); write it with numpy") from cause
-    if values.shape != x.shape:
-        raise DiscreetError(
-            f"f maps an array of shape {x.shape} to {values.shape}; write it with numpy, entry by entry"
-        )
-    return values
-
-
-def _check_generator(f: Function) -> None:
-    """Refuse f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
-    values = _values(f, _GRID)
-    _refuse(np.isnan(values) | np.isneginf(values), _GRID, values, "is not a real number; f must be finite on (0, inf)")
-    _refuse((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
-    left, middle, right = _GRID[:-2], _GRID[1:-1], _GRID[2:]
-    share = (right - middle) / (right - left)
-    with np.errstate(all="ignore"):
-        chord = share * values[:-2] + (1 - share) * values[2:]
-        rounding = 1e-10 * (1 + middle + np.abs(values[1:-1]))
-        above = ~(values[1:-1] <= chord + rounding)
-    _refuse(above, middle, values[1:-1], "lies above the chord of its neighbours; f must be convex")
-
-
-def _refuse(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")
-
-
-def _limit(name: str, values: FloatArray) -> float:
-    """The limit of a sequence that clearly settles, or inf if it clearly grows for ever; otherwise ask.
-
-    A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Values that overflow
-    say nothing beside four that do not: x^2/(1 + x) turns infinite long before its slope differs from 1.
-    """
-    last = values[np.isfinite(values)][-4:]
-    steps = np.diff(last)
-    if last.size < 4 and np.isposinf(values).any():
-        return math.inf
-    if last.size == 4 and np.ptp(last) <= 1e-12 * (1 + abs(last[-1])):
-        return 0.0 if abs(last[-1]) < abs(steps[-1]) else float(last[-1])  # still falling: x log x on its way to 0
-    if last.size == 4 and np.all(steps > 0) and np.all(steps[1:] >= (1 - 1e-10) * steps[:-1]):
-        return math.inf
-    raise DiscreetError(f"{name} cannot be found numerically (last values {last.tolist()}); give {name}=")
 
 
 # Input: finite non-negative entries, one shared last axis.

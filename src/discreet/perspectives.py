@@ -1,16 +1,23 @@
-"""q f(p/q) for the divergences shipped, on positive p and q of any size, without a ratio that overflows or a difference that cancels.
+"""q f(p/q) on positive p and q of any size: for the divergences shipped without a ratio that overflows or a difference that cancels,
+and for one's own f, which is tried on a grid, followed to its limits and evaluated by ratios.
 
 A perspective is a convex function of (p, q), homogeneous of degree one. It is given p - q too, which may be known to more digits than p
 and q show.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import DiscreetError
+
 FloatArray = NDArray[np.float64]
+Function = Callable[[FloatArray], FloatArray]
+
+_GRID = 2.0 ** np.linspace(-20.0, 20.0, 641)  # holds 1 exactly
 
 
 def log_ratio(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
@@ -106,3 +113,73 @@ def entropy_excess(t: FloatArray) -> FloatArray:
 
 def triangular(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     return np.abs(difference) * np.abs(contrast(p, q, difference)) / 2
+
+
+# One's own f: tried on a grid, followed to its limits, evaluated by ratios.
+
+
+@dataclass(frozen=True)
+class RatioPerspective:
+    """q f(p/q) through the ratio, for an f that is known only as a function of floats."""
+
+    f: Function
+    at_zero: float
+    slope_at_infinity: float
+
+    def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+        ratio = p / q
+        in_range = (ratio > 0) & np.isfinite(ratio)
+        values = values_of(self.f, np.where(in_range, ratio, 1.0))
+        _refuse(np.isnan(values), ratio, values, "is not a number; rewrite f so that it does not overflow")
+        limits = np.where(p > q, p * self.slope_at_infinity, q * self.at_zero)
+        return np.where(in_range & np.isfinite(values), q * values, limits)
+
+
+def values_of(f: Function, x: FloatArray) -> FloatArray:
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(f(x.copy()), dtype=np.float64)  # f may work in place
+    except (TypeError, ValueError) as cause:
+        raise DiscreetError(f"f cannot be evaluated on an array of floats ({cause}); write it with numpy") from cause
+    if values.shape != x.shape:
+        raise DiscreetError(
+            f"f maps an array of shape {x.shape} to {values.shape}; write it with numpy, entry by entry"
+        )
+    return values
+
+
+def check_generator(f: Function) -> None:
+    """Refuse f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
+    values = values_of(f, _GRID)
+    _refuse(np.isnan(values) | np.isneginf(values), _GRID, values, "is not a real number; f must be finite on (0, inf)")
+    _refuse((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
+    left, middle, right = _GRID[:-2], _GRID[1:-1], _GRID[2:]
+    share = (right - middle) / (right - left)
+    with np.errstate(all="ignore"):
+        chord = share * values[:-2] + (1 - share) * values[2:]
+        rounding = 1e-10 * (1 + middle + np.abs(values[1:-1]))
+        above = ~(values[1:-1] <= chord + rounding)
+    _refuse(above, middle, values[1:-1], "lies above the chord of its neighbours; f must be convex")
+
+
+def _refuse(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")
+
+
+def limit(name: str, values: FloatArray) -> float:
+    """The limit of a sequence that clearly settles, or inf if it clearly grows for ever; otherwise ask.
+
+    A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Values that overflow
+    say nothing beside four that do not: x^2/(1 + x) turns infinite long before its slope differs from 1.
+    """
+    last = values[np.isfinite(values)][-4:]
+    steps = np.diff(last)
+    if last.size < 4 and np.isposinf(values).any():
+        return math.inf
+    if last.size == 4 and np.ptp(last) <= 1e-12 * (1 + abs(last[-1])):
+        return 0.0 if abs(last[-1]) < abs(steps[-1]) else float(last[-1])  # still falling: x log x on its way to 0
+    if last.size == 4 and np.all(steps > 0) and np.all(steps[1:] >= (1 - 1e-10) * steps[:-1]):
+        return math.inf
+    raise DiscreetError(f"{name} cannot be found numerically (last values {last.tolist()}); give {name}=")

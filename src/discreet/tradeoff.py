@@ -24,6 +24,8 @@ computed by themselves, without a difference of nearly equal numbers where lower
 so that the digits hold until e^(-eps) itself underflows, past epsilon = 708.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Protocol
@@ -56,6 +58,16 @@ class Constants:
 
     `gamma` is the largest weight lambda with lambda P + (1 - lambda) mu in the box for every client: 1 for the identity.
     `below` is 1 - r1 and `above` is r2 - 1, to all digits.
+
+    Attributes:
+        alpha: the reference's mass on which an extreme client sits.
+        b: the floor of the box, relative to the reference.
+        B: its ceiling, b e^epsilon.
+        r1: the least dP/dQ.
+        r2: the most dP/dQ.
+        gamma: the weight of the client in the linear mechanism.
+        below: 1 - r1.
+        above: r2 - 1.
     """
 
     alpha: float
@@ -74,6 +86,11 @@ class Risk:
 
     `tight`: no epsilon-LDP sampler has a smaller worst case over the family (for a baseline: the value is its own, exactly).
     Otherwise the value is an upper bound. `attained`: some client of the sampler really has this divergence.
+
+    Attributes:
+        value: the divergence.
+        tight: whether no epsilon-LDP sampler has a smaller worst case.
+        attained: whether some client has it.
     """
 
     value: float

@@ -7,6 +7,8 @@ it is the smallest of any epsilon-LDP sampler. On other families the formula is 
 Growing epsilon widens the optimal box on both sides, so the worst case of Q* falls with epsilon and can be inverted.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 

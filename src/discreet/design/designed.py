@@ -5,6 +5,8 @@ is a release which nobody accounted for. Privacy of those who are served does no
 out, every law drawn from lies between m and e^eps m.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,6 +41,18 @@ class Design:
 
     Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below
     `bound`. Over the worst, both speak of the largest divergence over the convex hull of the examples.
+
+    Attributes:
+        family: the band whose optimal sampler it is.
+        sampler: that sampler.
+        epsilon: the budget of one release.
+        divergence: what was made small.
+        over: "mean" or "worst".
+        keep: the share of the best worst case that was kept.
+        examples: how many clients it was fitted on.
+        value: what they lose with it.
+        bound: what they lose at least with any sampler.
+        certificate: the proof of the bound.
     """
 
     family: Band

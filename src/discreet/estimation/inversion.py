@@ -30,7 +30,8 @@ from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.families.band import Bounds
 from discreet.mechanisms import LinearSampler, OptimalSampler
-from discreet.mechanisms.sampler import ProjectingSampler, Sampler
+from discreet.mechanisms.projecting import ProjectingSampler
+from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
 _LEAST_WEIGHT = 1e-100  # of a client's own law in what is drawn from: with less, estimates would overflow

@@ -8,6 +8,8 @@ A family knows its reference as a density, as public quadrature nodes (up to `LA
 cells of known mass, and as a law to draw from. None of these depend on any client.
 """
 
+from __future__ import annotations
+
 import abc
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -54,12 +56,12 @@ class Nodes:
         """(n, m) reference masses; they sum to one up to the error of the quadrature."""
         return self.weights * self.element
 
-    def __getitem__(self, which: NDArray[np.bool_]) -> "Nodes":
+    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
         return Nodes(
             self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
         )
 
-    def joined(self, other: "Nodes") -> "Nodes":
+    def joined(self, other: Nodes) -> Nodes:
         """These nodes and then the others."""
         return Nodes(
             self.panels.joined(other.panels),
@@ -71,7 +73,13 @@ class Nodes:
 
 
 class ContinuousFamily(abc.ABC):
-    """A band around an atomless reference density h on R^dim. Final classes say which h."""
+    """A band around an atomless reference density h on R^dim. Final classes say which h.
+
+    Attributes:
+        dim: the dimension of the space.
+        bounds: the least and the most p/h.
+        box: the space, a (low, high) for each axis; None for all of R^dim.
+    """
 
     dim: int
     bounds: Bounds
@@ -200,7 +208,7 @@ class ContinuousFamily(abc.ABC):
         features = features_of(clients, self.dim)
         return split_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
 
-    def cells(self, count: int) -> "Partition":
+    def cells(self, count: int) -> Partition:
         """A partition into at least `count` cells of about equal reference mass; the same for everybody."""
         count = check_count("cells", count, most=MOST_CELLS)
         if count not in self._partitions:
@@ -208,7 +216,7 @@ class ContinuousFamily(abc.ABC):
         return self._partitions[count]
 
     @cached_property
-    def _partitions(self) -> dict[int, "Partition"]:
+    def _partitions(self) -> dict[int, Partition]:
         return {}
 
 
@@ -234,7 +242,7 @@ class Partition:
     ceilings: Floats
 
     @classmethod
-    def of(cls, family: ContinuousFamily, count: int) -> "Partition":
+    def of(cls, family: ContinuousFamily, count: int) -> Partition:
         """Cells halved along their longest side until none is heavier than 1/count; weightless ones left out."""
         panels = Panels.between(family.chart.breaks)
         masses = _masses(family, panels)

@@ -7,6 +7,8 @@ negative value or a wrong shape is an error that names the point. A density need
 mass.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -199,6 +201,13 @@ class Tabulated:
 
     `axes` holds one increasing array for each axis. Where it has one entry more than the table, the entries are edges and the
     density is constant on each cell; where it has as many, they are points and the density is interpolated linearly.
+
+    Args:
+        axes: one increasing list for each axis; in one dimension the list itself will do.
+        values: the table, with one axis for each list.
+
+    Raises:
+        DiscreetError: for axes that do not increase or do not fit the table, or values that are negative or not finite.
     """
 
     def __init__(self, axes: Sequence[Any] | NDArray[Any], values: ArrayLike) -> None:

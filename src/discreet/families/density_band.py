@@ -5,6 +5,8 @@ relative to h as it is given and rescaled by its integral [paper, eq. (normaliza
 lower = 1/gamma and upper = gamma is the local class of laws within a factor gamma of it.
 """
 
+from __future__ import annotations
+
 import math
 from functools import cached_property
 from typing import Any, final
@@ -38,6 +40,16 @@ class DensityBand(ContinuousFamily):
     `Tabulated` grid. `box` holds a (low, high) for each axis, where an end may be infinite; it may be left out where the
     density knows its own support. A function on an infinite axis should have its bulk within a few units of the origin.
     Above three dimensions h must be normalised and able to draw from itself (a scipy distribution or a `Mixture`).
+
+    Args:
+        density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
+        box: the space, a (low, high) for each axis.
+        lower: the least p/h, relative to h as it is given.
+        upper: the most p/h.
+
+    Raises:
+        DiscreetError: for something that is no density, a box that is missing, or an h that cannot be integrated.
+        ImpossibleError: for upper = inf.
     """
 
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float) -> None:

@@ -8,6 +8,8 @@ numbers in the end; past that it is not claimed. Masses that differ from alpha b
 alpha, as they would have to if weights such as 0.1 are to be divided evenly at all; the risk differs by no more than that.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -18,15 +20,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError, Range, check_count
+from discreet.errors import DiscreetError, Range
 from discreet.families.band import Bounds, attained_bounds, normalised_bounds
 from discreet.families.laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
+from discreet.families.outcomes import Outcomes, shown_names
 from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
-from discreet.labelled import LawLike, in_order, is_frame, labelled
-from discreet.showing import shortly, table
+from discreet.labelled import LawLike, labelled
+from discreet.showing import table
 
 LARGEST_ENUMERATED = 12
-LARGEST_DOMAIN = 2**40  # so that every outcome can have its share of 2^62
 _ROUNDING = 1e-9
 _SAME_MASS = 1e-12
 _LARGEST_DENOMINATOR = 1 << 16  # vertices of 0/1 systems in 12 unknowns have denominators of at most 3,645
@@ -54,92 +56,10 @@ class FiniteFamily(Protocol):
     def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]: ...
 
 
-class _Outcomes:
-    """The public list of outcomes: 0..size-1, with or without names. Shared by every finite family."""
-
-    def __init__(self, outcomes: int | Sequence[Any], argument: str) -> None:
-        if isinstance(outcomes, np.ndarray) and not outcomes.ndim:
-            outcomes = outcomes.item()
-        if isinstance(outcomes, (str, bytes)):
-            raise DiscreetError(f"{argument} = {outcomes!r} is a text; pass a number of outcomes or a list of labels")
-        if is_frame(outcomes) or isinstance(outcomes, (set, frozenset)):
-            what = "has no order" if isinstance(outcomes, (set, frozenset)) else "is more than a list of labels"
-            raise DiscreetError(f"{argument} = a {type(outcomes).__name__} {what}; pass a list, each outcome once")
-        if isinstance(outcomes, Iterable):
-            self.labels: tuple[Any, ...] | None = tuple(outcomes)
-            self.size = len(self.labels)
-            if self.size == 0:
-                raise DiscreetError(f"{argument} is empty; a law needs at least one outcome")
-            repeated = [label for label, count in _counted(self.labels).items() if count > 1]
-            if repeated:
-                raise DiscreetError(f"{argument} has duplicate labels: {_few(repeated)}; list each outcome once")
-        else:
-            self.labels = None
-            self.size = check_count(argument, outcomes, most=LARGEST_DOMAIN, fix="a law needs at least one outcome")
-
-    @cached_property
-    def index(self) -> dict[Any, int]:
-        """label -> outcome number."""
-        return {label: number for number, label in enumerate(self.labels or range(self.size))}
-
-    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The outcome number of every record; an unknown record is an error that names the first few."""
-        if isinstance(records, (str, bytes)):
-            raise DiscreetError(f"records = {records!r} is one text; pass a list of records")
-        if is_frame(records):
-            raise DiscreetError(
-                f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
-            )
-        try:
-            records = list(records)
-            found = [] if self.labels is None else [self.index.get(record, -1) for record in records]
-        except TypeError:
-            raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
-        if self.labels is None:
-            return self._checked_numbers(records)
-        unknown = [record for record, number in zip(records, found, strict=True) if number < 0]
-        if unknown:
-            raise DiscreetError(
-                f"unknown labels: {_few(unknown)}; the domain is public and fixed, extend it or map them"
-            )
-        return np.asarray(found, dtype=np.int64)
-
-    def _checked_numbers(self, records: list[Any]) -> NDArray[np.int64]:
-        outside = [r for r in records if _is_boolean(r) or not _is_whole(r) or not 0 <= r < self.size]
-        if outside:
-            true = "; for booleans take Simplex([False, True])" if any(_is_boolean(r) for r in outside) else ""
-            raise DiscreetError(
-                f"unknown outcomes: {_few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
-            )
-        return np.asarray(records, dtype=np.int64)
-
-    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
-        """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
-        return in_order(values, self.size, self.numbers, name, missing)
-
-    def named(self, numbers: NDArray[np.int64]) -> Any:
-        """Outcome numbers as labels where there are labels; a scalar for a 0-d array."""
-        if self.labels is None:
-            return numbers if numbers.ndim else int(numbers)
-        if not numbers.ndim:
-            return self.labels[int(numbers)]
-        return self._label_array[numbers]
-
-    @cached_property
-    def _label_array(self) -> NDArray[Any]:
-        labels = self.labels or ()
-        if all(isinstance(label, str) and not label.endswith("\0") for label in labels):  # numpy drops trailing NULs
-            return np.asarray(labels)
-        boxed = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
-        for number, label in enumerate(labels):
-            boxed[number] = label
-        return boxed
-
-
 class _FiniteBase:
     """The parts of a finite family that do not depend on which laws it holds."""
 
-    _outcomes: _Outcomes
+    _outcomes: Outcomes
     bounds: Bounds
 
     @property
@@ -197,7 +117,7 @@ class _FiniteBase:
         return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
 
     def _repr_html_(self) -> str:
-        names = f"0 to {self.size - 1:,}" if self.labels is None else _names(self.labels)
+        names = f"0 to {self.size - 1:,}" if self.labels is None else shown_names(self.labels)
         bounds = self.bounds
         rows = [
             ("outcomes", f"{self.size:,}: {names}"),
@@ -231,10 +151,20 @@ class Simplex(_FiniteBase):
     """Every law on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
 
     `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them.
+
+    Args:
+        outcomes: how many outcomes there are, or the list of their labels (texts, numbers, booleans), each once.
+
+    Raises:
+        DiscreetError: for no outcomes, labels that come twice, or a set, which has no order.
+
+    Example:
+        >>> colours = Simplex(["red", "green", "blue"])
+        >>> p = colours.law(records=["red", "red", "blue"])
     """
 
     def __init__(self, outcomes: int | Sequence[Any]) -> None:
-        self._outcomes = _Outcomes(outcomes, "outcomes")
+        self._outcomes = Outcomes(outcomes, "outcomes")
         self.bounds = Bounds(0.0, float(self.size))
 
     @property
@@ -248,15 +178,34 @@ class Simplex(_FiniteBase):
         return True
 
     def contains(self, p: LawLike) -> bool:
-        """True: every law is a member (what is not a law is an error)."""
+        """True: every law is a member (what is not a law is an error).
+
+        Args:
+            p: one law or many, (k,) or (..., k), or by label.
+
+        Returns:
+            Whether all of them are members.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
         check_laws(self.as_rows(p))
         return True
 
-    def spread(self, outcomes: float) -> "Band":
+    def spread(self, outcomes: float) -> Band:
         """For clients that hold about so many outcomes each, whichever: 0 <= dP/dmu <= k/outcomes around the uniform mu.
 
         Its Q* is the best of all samplers for clients that are uniform on so many outcomes, and serves everybody; 1 is Q* of the
         simplex, and k/(e^(eps/2) + 1) is Husain's mollifier at epsilon (`discreet.design.floors`, T3 and T4).
+
+        Args:
+            outcomes: how many outcomes a client holds, in [1, k).
+
+        Returns:
+            A `Band` with `everybody=True`.
+
+        Raises:
+            DiscreetError: for a number out of range.
         """
         if self.size == 1:
             raise DiscreetError("a domain of one outcome has nothing to spread over")
@@ -269,7 +218,7 @@ class Simplex(_FiniteBase):
     def __repr__(self) -> str:
         if self.labels is None:
             return f"Simplex({self.size})"
-        return f"Simplex({_names(self.labels)})"
+        return f"Simplex({shown_names(self.labels)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Simplex) and (self.size, self.labels) == (other.size, other.labels)
@@ -286,6 +235,16 @@ class Band(_FiniteBase):
 
     With `everybody=True` they only choose the box and claim nothing about clients: every law is served, and risks are stated for
     all laws there are. Designs are such bands.
+
+    Args:
+        weights: the reference up to a factor: one positive number for each outcome, or a dict or Series by label.
+        lower: the least dP/dmu, in [0, 1).
+        upper: the most dP/dmu, more than 1.
+        labels: names of the outcomes; a dict or Series of weights brings its own.
+        everybody: whether risks are stated for every law there is; needs lower = 0.
+
+    Raises:
+        DiscreetError: for weights that are not positive, or bounds that no law or only the reference satisfies.
     """
 
     def __init__(
@@ -300,7 +259,7 @@ class Band(_FiniteBase):
         found = labelled(weights, "weights")
         in_place: Any = weights
         if found is not None:
-            names = _Outcomes(found.labels if labels is None else labels, "labels")
+            names = Outcomes(found.labels if labels is None else labels, "labels")
             in_place, labels = names.in_order(weights, "weights"), names.labels
         raw = as_floats(in_place, "weights")
         if raw.ndim != 1 or raw.size == 0:
@@ -310,7 +269,7 @@ class Band(_FiniteBase):
             raise DiscreetError(
                 f"weights[{bad}] = {raw[bad]:g} is not in (0, inf); leave out outcomes that cannot occur"
             )
-        self._outcomes = _Outcomes(raw.size if labels is None else labels, "labels")
+        self._outcomes = Outcomes(raw.size if labels is None else labels, "labels")
         if self.size != raw.size:
             raise DiscreetError(f"labels has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
@@ -365,7 +324,17 @@ class Band(_FiniteBase):
         return Bounds(0.0, 1.0 / self.least_mass) if self.everybody else self.bounds
 
     def contains(self, p: LawLike) -> bool:
-        """Whether every given law obeys the band, up to rounding (what is not a law is an error)."""
+        """Whether every given law obeys the band, up to rounding (what is not a law is an error).
+
+        Args:
+            p: one law or many, (k,) or (..., k), or by label.
+
+        Returns:
+            Whether all of them are members.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
         laws = self.as_rows(p)
         check_laws(laws)
         with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
@@ -375,7 +344,7 @@ class Band(_FiniteBase):
 
     def __repr__(self) -> str:
         served = ", everybody=True" if self.everybody else ""
-        names = "" if self.labels is None else f", labels={_names(self.labels)}"
+        names = "" if self.labels is None else f", labels={shown_names(self.labels)}"
         return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{served})"
 
     def __eq__(self, other: object) -> bool:
@@ -407,34 +376,3 @@ def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
     shares = [Fraction(float(share)).limit_denominator(_LARGEST_DENOMINATOR) for share in found.x]
     covered = [sum(share for share, members in zip(shares, column, strict=True) if members) for column in sets.T]
     return min(shares) >= 0 and all(times == 1 for times in covered)
-
-
-def _counted(labels: Iterable[Any]) -> dict[Any, int]:
-    counts: dict[Any, int] = {}
-    for label in labels:
-        try:
-            counts[label] = counts.get(label, 0) + 1
-        except TypeError:
-            raise DiscreetError(f"label {label!r} cannot be looked up; use texts or numbers") from None
-        if isinstance(label, float) and math.isnan(label):
-            raise DiscreetError("a label is NaN; name the outcome for missing values explicitly")
-    return counts
-
-
-def _few(items: Sequence[Any]) -> str:
-    distinct = list(dict.fromkeys(repr(item) for item in items))
-    return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
-
-
-def _names(labels: Sequence[Any]) -> str:
-    """The first labels, and how many there are where not all are shown."""
-    shown = shortly(list(labels))
-    return f"{shown}, {len(labels):,} outcomes" if shown.endswith("...]") else shown
-
-
-def _is_boolean(record: Any) -> bool:
-    return isinstance(record, (bool, np.bool_))
-
-
-def _is_whole(record: Any) -> bool:
-    return isinstance(record, (int, np.integer))

@@ -15,6 +15,8 @@ TV(P, P_hat) has two parts:
 Records never choose the domain: a record outside the family's box is an error.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -37,7 +39,7 @@ Floats = NDArray[np.float64]
 class Fit(Protocol):
     """A way to turn records (n, dim) into a density."""
 
-    def law(self, family: "ContinuousFamily", records: Floats) -> LogDensity: ...
+    def law(self, family: ContinuousFamily, records: Floats) -> LogDensity: ...
 
 
 class MixtureFamily(Protocol):
@@ -54,7 +56,7 @@ class MixtureFamily(Protocol):
 class HistogramLaw:
     """heights_i h(x) on the cells of a partition: constant relative to the reference, not to volume."""
 
-    def __init__(self, partition: "Partition", heights: Floats) -> None:
+    def __init__(self, partition: Partition, heights: Floats) -> None:
         self.partition = partition
         self.heights = heights
 
@@ -92,7 +94,14 @@ class HistogramLaw:
 
 @dataclass(frozen=True)
 class HistogramFit:
-    """Relative frequencies on cells of equal reference mass, about n^(dim/(dim+2)) of them unless `bins` says how many."""
+    """Relative frequencies on cells of equal reference mass, about n^(dim/(dim+2)) of them unless `bins` says how many.
+
+    Args:
+        bins: how many cells.
+
+    Raises:
+        DiscreetError: for a number that is not at least 2.
+    """
 
     bins: int | None = None
 
@@ -100,7 +109,7 @@ class HistogramFit:
         if self.bins is not None:
             check_count("bins", self.bins, 2, most=10**6)
 
-    def law(self, family: "ContinuousFamily", records: Floats) -> HistogramLaw:
+    def law(self, family: ContinuousFamily, records: Floats) -> HistogramLaw:
         wanted = math.ceil(2.0 * len(records) ** (family.dim / (family.dim + 2)))
         partition = family.cells(wanted if self.bins is None else self.bins)
         cell = partition.numbers(records)
@@ -117,6 +126,12 @@ class KernelFit:
     """One kernel at every record; `bandwidth` is the family's scale in a mixture family, else Scott's.
 
     Where that is no member of the family by its parameters, it is clipped to the band: nearest to the estimate, and inside.
+
+    Args:
+        bandwidth: the width of a kernel.
+
+    Raises:
+        DiscreetError: for a width that is not positive.
     """
 
     bandwidth: float | None = None
@@ -125,7 +140,7 @@ class KernelFit:
         if self.bandwidth is not None:
             LENGTH.check("bandwidth", POSITIVE.check("bandwidth", self.bandwidth))
 
-    def law(self, family: "ContinuousFamily", records: Floats) -> LogDensity:
+    def law(self, family: ContinuousFamily, records: Floats) -> LogDensity:
         weights = np.ones(len(records))
         mixtures = as_mixture_family(family)
         if mixtures is not None:
@@ -139,7 +154,15 @@ class KernelFit:
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """Maximum-likelihood weights over at most `components` centres among the records, by expectation-maximisation."""
+    """Maximum-likelihood weights over at most `components` centres among the records, by expectation-maximisation.
+
+    Args:
+        components: the most centres that are used.
+        steps: how often the weights are improved.
+
+    Raises:
+        DiscreetError: for numbers out of range.
+    """
 
     components: int = 64
     steps: int = 200
@@ -148,7 +171,7 @@ class MixtureFit:
         check_count("components", self.components)
         check_count("steps", self.steps, 0)
 
-    def law(self, family: "ContinuousFamily", records: Floats) -> Mixture:
+    def law(self, family: ContinuousFamily, records: Floats) -> Mixture:
         mixtures = as_mixture_family(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
@@ -177,7 +200,7 @@ def pulled_inside(family: MixtureFamily, records: Floats) -> Floats:
     return np.asarray(records * factor[:, None])
 
 
-def share_towards_reference(smallest: float, largest: float, family: "ContinuousFamily") -> float:
+def share_towards_reference(smallest: float, largest: float, family: ContinuousFamily) -> float:
     """The least share with lower <= (1 - share) p/h + share <= upper, for p/h between smallest and largest."""
     lower, upper = family.bounds.lower, family.bounds.upper
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0

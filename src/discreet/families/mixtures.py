@@ -17,6 +17,8 @@ Mixtures are not all of that band: the paper's formula is an upper bound for the
 known [paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
 """
 
+from __future__ import annotations
+
 import math
 from functools import cached_property
 from typing import Any, final
@@ -111,7 +113,15 @@ class _Mixtures(ContinuousFamily):
 class GaussianMixtures(_Mixtures):
     """Mixtures of N(centre, scale^2 I) with |centre| <= radius on R^dim, or restricted to a box (up to dimension 3).
 
-    `box=(-4.0, 4.0)` bounds every axis; a list holds one pair for each.
+    Args:
+        dim: the dimension of the space.
+        radius: the farthest that a centre may be from the origin.
+        scale: the width of one component.
+        box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
+
+    Raises:
+        DiscreetError: for lengths out of range, or a box that holds next to nothing of some member.
+        ImpossibleError: for a class so wide that no private sampler is of use.
     """
 
     kernel = GAUSSIAN
@@ -297,6 +307,15 @@ class LaplaceMixtures(_Mixtures):
     """Mixtures of Laplace kernels (independent along each axis) with |centre|_1 <= radius on R^dim, or restricted to a box.
 
     The reference is the Laplace law at the origin; radius/scale alone decides the trade-off, whatever the dimension.
+
+    Args:
+        dim: the dimension of the space.
+        radius: the farthest that a centre may be from the origin.
+        scale: the width of one component.
+        box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
+
+    Raises:
+        DiscreetError: for lengths out of range, or a box that holds next to nothing of some member.
     """
 
     kernel = LAPLACE

@@ -13,6 +13,8 @@ rejection is epsilon-LDP only if the density has the mass it is said to have, an
 function can vouch for its integral: a spike between the nodes is missed by all of them.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +44,14 @@ _FRACTION = Range(0.0, 1.0, high_open=True)
 
 @dataclass(frozen=True)
 class Cells:
-    """Release by cells, in up to three dimensions. `count`: at least so many cells of about equal reference mass."""
+    """Release by cells, in up to three dimensions. `count`: at least so many cells of about equal reference mass.
+
+    Args:
+        count: how many cells at least.
+
+    Raises:
+        DiscreetError: for a number that is not at least 2.
+    """
 
     count: int | None = None
 
@@ -57,6 +66,13 @@ class Points:
 
     Without a seed every release draws fresh points. With one, client and curator know the same points (on the same numpy
     version) and the client needs to send only a number. A seed must be chosen before the data are looked at, and is no secret.
+
+    Args:
+        count: how many points.
+        seed: a public seed, at least 0.
+
+    Raises:
+        DiscreetError: for numbers out of range.
     """
 
     count: int = POINTS
@@ -74,6 +90,13 @@ class Density:
 
     The box is that of epsilon' = epsilon - log((1 + delta2)/(1 - delta1)) [paper, Section 4.1], for `output` and `risk`. Nothing is
     released this way: the guarantee would rest on an integral of whatever function a client passes.
+
+    Args:
+        delta1: how far below 1 the mass may be, in [0, 1).
+        delta2: how far above 1 it may be, at least 0.
+
+    Raises:
+        DiscreetError: for tolerances out of range.
     """
 
     delta1: float = 1e-5
@@ -142,7 +165,7 @@ class HeldOnPoints:
     """Clients on points that can be drawn again from their seed."""
 
     rows: Floats
-    atoms: "PointAtoms"
+    atoms: PointAtoms
     seed: int
 
     def points(self, numbers: Integers, rng: np.random.Generator) -> Floats:

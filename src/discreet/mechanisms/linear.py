@@ -4,6 +4,8 @@ Minimax-optimal too, and for every client at most as good as the projection, but
 identifiable from it. On the simplex it is k-ary randomised response applied to a raw draw [paper, Remark in Section 3.3].
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, final, overload
@@ -27,11 +29,26 @@ from discreet.worst_case import sampler_risk
 
 @final
 class LinearSampler(Sampler):
-    """gamma P + (1 - gamma) mu. Refuses a client outside its family, for whom it would not be what it claims.
+    """The private sampler from whose samples a population can be estimated without bias: gamma P + (1 - gamma) mu.
 
-    The refusal is for whoever inverts the law, which would no longer be linear in P; privacy has no part in it. The integer box
-    keeps every client private, also one outside the band that no node of a continuous family gave away. `nearest_member(family,
-    p)` is inside; `OptimalSampler` takes anybody.
+    It draws from what the client holds with probability gamma, else from the reference. A client outside its family is refused, for
+    whoever inverts the law, which would no longer be linear in P; privacy has no part in it. The integer box keeps every client
+    private, also one outside the band that no node of a continuous family gave away. `nearest_member(family, p)` is inside;
+    `OptimalSampler` takes anybody.
+
+    Args:
+        family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
+            finite family.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, a `how` that does not fit the family, or a band that
+            serves everybody.
+
+    Example:
+        >>> sampler = LinearSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
+        >>> colour = sampler.release([0.7, 0.2, 0.1])
     """
 
     def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
@@ -56,19 +73,49 @@ class LinearSampler(Sampler):
     @overload
     def output(self, p: LawLike) -> NDArray[np.float64]: ...
     def output(self, p: Any) -> Any:
-        """The law gamma P + (1 - gamma) mu."""
+        """The law gamma P + (1 - gamma) mu.
+
+        Args:
+            p: what one client or many hold, as for every sampler.
+
+        Returns:
+            The same shape as p on a finite family, an `OutputLaw` on a continuous one.
+
+        Raises:
+            OutsideFamilyError: for a client outside the family.
+        """
         if self._continuous:
             return super().output(p)
         return self.box.mix(self._laws(p), self._mixing)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """The worst case over the family: the optimal sampler's where that is tight (extreme clients are mapped alike)."""
+        """The worst case over the family: the optimal sampler's where that is tight (extreme clients are mapped alike).
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`; `float(risk)` is its value.
+
+        Raises:
+            DiscreetError: for an unknown divergence.
+        """
         return sampler_risk(self.family, self.constants, self._box_epsilon, divergence, self._mixing)
 
     def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Any:
         """One private sample for each raw record (drawn by the client from its own law): k-ary randomised response.
 
         Exactly epsilon-LDP in integers for each record, hence for the law it came from. On the simplex only.
+
+        Args:
+            records: one record of each client, as labels or outcome numbers.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            One outcome number or label for each record.
+
+        Raises:
+            DiscreetError: for a family that is no `Simplex`, or records outside its outcomes.
         """
         if not isinstance(self.family, Simplex):
             raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")

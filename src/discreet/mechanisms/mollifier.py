@@ -9,6 +9,8 @@ simplex is attained by a point mass at the outcome that Q0 likes least [paper, A
 which is the chord formula of `discreet.tradeoff` for the band 0 <= dP/dQ0 <= 1/m that every law obeys.
 """
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import Any, final
 
@@ -21,7 +23,7 @@ from discreet.families import ContinuousFamily, FiniteFamily, Simplex
 from discreet.families.band import Bounds
 from discreet.families.laws import is_law, refuse_bad_law
 from discreet.mechanisms.atoms import How
-from discreet.mechanisms.sampler import ProjectingSampler
+from discreet.mechanisms.projecting import ProjectingSampler
 from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants
 from discreet.worst_case import sampler_risk
 
@@ -30,7 +32,23 @@ _SMALLEST = 1e-300
 
 @final
 class MollifierSampler(ProjectingSampler):
-    """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu)."""
+    """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu).
+
+    Args:
+        family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        reference: the law Q0 around which the ball is, for finite families: one positive probability for each outcome.
+        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
+            finite family.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, a `how` that does not fit the family, or a reference
+            with an outcome that could never be released.
+
+    Example:
+        >>> sampler = MollifierSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
+        >>> colour = sampler.release([0.7, 0.2, 0.1])
+    """
 
     def __init__(
         self,
@@ -79,7 +97,17 @@ class MollifierSampler(ProjectingSampler):
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case of this sampler over the family; exact where `.tight`, else an upper bound. (Not the smallest there
-        is: that is the optimal sampler's.)"""
+        is: that is the optimal sampler's.)
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`; `float(risk)` is its value.
+
+        Raises:
+            DiscreetError: for an unknown divergence.
+        """
         if self._own_reference is None:
             found = sampler_risk(self.family, self.constants, self._box_epsilon, divergence)
             return Risk(found.value, found.attained, found.attained)

@@ -6,23 +6,39 @@ same formula, private as ever, but others can do better: on `Band([1]*5, lower=.
 0.1933, the mollifier's 0.1864, and 0.1764 is possible. `risk(...).tight` says which case it is.
 """
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import final
 
 from discreet.divergences import FDivergence
-from discreet.mechanisms.sampler import ProjectingSampler
+from discreet.mechanisms.projecting import ProjectingSampler
 from discreet.tradeoff import Constants, Risk, is_identity, optimal_constants
 from discreet.worst_case import sampler_risk
 
 
 @final
 class OptimalSampler(ProjectingSampler):
-    """Q*(P) = clip(P/r_P, b mu, b e^eps mu): the projection of P onto the optimal box.
+    """The private sampler that serves its worst client best: each sample is drawn from the closest law to what the client holds.
 
-    On `Simplex(k)` that is max(P(x)/r_P, 1/(e^eps + k - 1)). A client outside the family keeps its privacy (the box does
-    not care); only the bound on its utility is lost. Where the identity is already private, the box holds the whole family.
+    Q*(P) = clip(P/r_P, b mu, b e^eps mu) is the projection of P onto the optimal box. On `Simplex(k)` that is
+    max(P(x)/r_P, 1/(e^eps + k - 1)). A client outside the family keeps its privacy (the box does not care); only the bound on its
+    utility is lost. Where the identity is already private, the box holds the whole family.
 
     On a continuous family the same with densities: q = clip(p/r_P, b h, b e^eps h), and `how` says how a point is released.
+
+    Args:
+        family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
+            finite family.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, or a `how` that does not fit the family.
+
+    Example:
+        >>> sampler = OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
+        >>> colour = sampler.release([0.7, 0.2, 0.1])
     """
 
     @cached_property
@@ -36,5 +52,15 @@ class OptimalSampler(ProjectingSampler):
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case of this sampler over the family. Where `.tight`, no epsilon-LDP sampler has a smaller one; where not
-        `.attained`, it is an upper bound (the paper's formula for the band that encloses the family)."""
+        `.attained`, it is an upper bound (the paper's formula for the band that encloses the family).
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`; `float(risk)` is its value.
+
+        Raises:
+            DiscreetError: for an unknown divergence.
+        """
         return sampler_risk(self.family, self.constants, self._box_epsilon, divergence)

@@ -8,6 +8,8 @@ An `OutputLaw` is for looking at. What is released is drawn from integer weights
 does not depend on anything here.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 
@@ -31,7 +33,24 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class OutputLaw:
-    """The law that a client's sample is drawn from, or those of many clients (then every result has a leading client axis)."""
+    """The law that a client's sample is drawn from, or those of many clients (then every result has a leading client axis).
+
+    Made by `sampler.output(p)`; `.pdf(x)`, `.scale`, `.divergence(name)` and `.mass_error` are what it is asked for.
+
+    Attributes:
+        family: who the clients may be.
+        constants: those of the sampler.
+        mixing: None for samplers that project.
+        clients: the densities it was made from.
+        many: whether they came as a list.
+        node_masses: reference masses of the nodes.
+        client_masses: what each client has there.
+        log_mass: logarithm of each client's mass as it was given.
+        slope: 1/r_P of each client, or gamma.
+        lift: what is added, in multiples of the floor.
+        errors: estimated errors of the masses.
+        mass_known: whose mass was known from elsewhere.
+    """
 
     family: ContinuousFamily
     constants: Constants

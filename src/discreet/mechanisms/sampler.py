@@ -5,8 +5,9 @@ points (`discreet.mechanisms.atoms`), a client is a density, and `output` descri
 A sampler is a frozen value, validated once. Its guarantee rests on the lattice alone (`discreet.release.lattice`).
 """
 
+from __future__ import annotations
+
 import abc
-import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, overload
@@ -16,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
 from discreet.divergences import FDivergence
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
+from discreet.errors import DiscreetError, check_kind
 from discreet.families import Band, ContinuousFamily, FiniteFamily
 from discreet.families.band import Bounds
 from discreet.families.densities import HasLogPdf, LogDensity
-from discreet.families.fits import HistogramLaw
 from discreet.families.kinds import check_family
 from discreet.families.laws import as_floats, as_laws
 from discreet.labelled import LawLike
@@ -42,6 +42,14 @@ class Sampler(abc.ABC):
 
     `how` says how a continuous client is released: by `Cells` or by `Points`; by default cells up to three dimensions.
     (`Density` only describes: it sets the box as the paper does for its numerical integrals, and releases nothing.)
+
+    Args:
+        family: who the clients may be.
+        epsilon: the privacy budget of one release, in (0, inf).
+        how: how a continuous client is released.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, or a `how` that does not fit the family.
     """
 
     def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
@@ -73,7 +81,14 @@ class Sampler(abc.ABC):
 
     @abc.abstractmethod
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """Worst-case divergence from a client's law to what is released for it, over the whole family."""
+        """Worst-case divergence from a client's law to what is released for it, over the whole family.
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`; `float(risk)` is its value.
+        """
 
     @property
     def reference(self) -> float | NDArray[np.float64]:
@@ -116,12 +131,33 @@ class Sampler(abc.ABC):
 
         Finite: (k,) -> (k,), or (..., k) -> (..., k) for many clients. Continuous: a density, or a list of them, to an
         `OutputLaw` with `.pdf(x)`, `.scale`, `.divergence(name)`.
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+
+        Returns:
+            The same shape as p on a finite family, an `OutputLaw` on a continuous one.
+
+        Raises:
+            DiscreetError: for what is no law; the message says which entry, and why.
         """
         return self._solver.law(p) if self._continuous else self.box.project(self._laws(p))
 
     def weights(self, p: LawLike | Client | Sequence[Client]) -> NDArray[np.int64]:
         """The law in the integers it is really drawn with: each row sums to 2^62, and for any two clients whatever
-        every entry is at most e^epsilon times the other's. Anybody can check that with whole numbers alone."""
+        every entry is at most e^epsilon times the other's. Anybody can check that with whole numbers alone.
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+
+        Returns:
+            Whole numbers (..., k), or (n, atoms) for the cells or points of a continuous family.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
         if self._continuous:
             rows = release.weights(self.lattice, self._held(p).rows, self._mixing)
             return rows if is_many(p) else rows[0]
@@ -130,7 +166,17 @@ class Sampler(abc.ABC):
         return rows.reshape(laws.shape)
 
     def weights_on_atoms(self, laws: LawLike) -> NDArray[np.int64]:
-        """As `weights`, for laws (..., size) given on the atoms themselves: outcomes, or the cells or points of a continuous family."""
+        """As `weights`, for laws (..., size) given on the atoms themselves: outcomes, or the cells or points of a continuous family.
+
+        Args:
+            laws: probabilities on the atoms, (size,) or (..., size).
+
+        Returns:
+            Whole numbers of the same shape.
+
+        Raises:
+            DiscreetError: for rows that are no laws.
+        """
         given: Any = laws
         rows = as_laws(given, "laws", self.box.size) if self._continuous else self.family.as_rows(given, "laws")
         found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self._mixing)
@@ -149,6 +195,18 @@ class Sampler(abc.ABC):
         Drawn from the operating system's entropy with `weights(p)`. `rng` makes it reproducible and therefore NOT private.
         Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. `constant_time`, for one client of a
         finite family: by the same instructions whatever it holds and whatever is drawn, where somebody may be timing.
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+            constant_time: take the same instructions whatever the client holds.
+
+        Returns:
+            One sample, or an array of them.
+
+        Raises:
+            DiscreetError: for what is no law, before anything is drawn.
         """
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
         if constant_time:
@@ -162,7 +220,18 @@ class Sampler(abc.ABC):
         return self.family.named(drawn.reshape(laws.shape[:-1]))
 
     def release_number(self, p: Client | Sequence[Client], *, rng: np.random.Generator | None = None) -> Any:
-        """As `release`, but only the number of the cell or of the shared point: all that a client has to send."""
+        """As `release`, but only the number of the cell or of the shared point: all that a client has to send.
+
+        Args:
+            p: a density, or a list of them.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            A whole number, or an array of them.
+
+        Raises:
+            DiscreetError: on a finite family, and where every client draws points of its own.
+        """
         self._need_shared_atoms("release_number")
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
         held = self._held(p)
@@ -170,7 +239,18 @@ class Sampler(abc.ABC):
         return numbers if is_many(p) else int(numbers[0])
 
     def points(self, numbers: ArrayLike, *, rng: np.random.Generator | None = None) -> Any:
-        """The points that released numbers stand for: what the curator does with them. It spends nothing."""
+        """The points that released numbers stand for: what the curator does with them. It spends nothing.
+
+        Args:
+            numbers: what `release_number` gave, one or many.
+            rng: a generator for the place within a cell.
+
+        Returns:
+            A point, or an array of them.
+
+        Raises:
+            DiscreetError: for numbers that stand for nothing.
+        """
         self._need_shared_atoms("points")
         wanted = np.atleast_1d(as_floats(numbers, "numbers"))
         good = (wanted >= 0) & (wanted < self._atoms.size) & (wanted == np.floor(wanted))
@@ -261,53 +341,6 @@ class Sampler(abc.ABC):
 
     def _identity(self) -> tuple[Any, ...]:
         return (self.family, self.epsilon, self.how)
-
-
-class ProjectingSampler(Sampler):
-    """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
-
-    def scale(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
-        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). Where several serve (they give the same law) it is one
-        of them; 0 where P sits on so small a set that none does, which never happens to a member of an optimal sampler's family."""
-        if self._continuous:
-            return self._solver.law(p).scale
-        found = self.box.scale(self._laws(p))  # type: ignore[arg-type]
-        return found if found.ndim else float(found)
-
-    def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
-        """How far the output can move when P does: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
-
-        It is 2/r_P, so it can be computed from the estimate a client has instead of the truth.
-        """
-        with np.errstate(divide="ignore"):
-            found = 2.0 / np.asarray(self.scale(p))
-        return found if found.ndim else float(found)
-
-    def estimation_cost(
-        self, p: LawLike | Client, *, records: int, confidence: float = 0.95
-    ) -> float | NDArray[np.float64]:
-        """A bound on TV(Q(P), Q(P_hat)) when p is the empirical law of that many independent records of P.
-
-        E TV(P, P_hat) <= sqrt((k - 1)/n)/2 (Cauchy-Schwarz), and one record moves it by at most 1/n (McDiarmid), so with the
-        given confidence TV(P, P_hat) <= sqrt((k - 1)/n)/2 + sqrt(log(1/(1 - confidence))/(2 n)); times `sensitivity(p)`, and
-        never more than min(1 - b, B - 1), the diameter of the box. It is a loss of utility: privacy has no part in it.
-
-        On a continuous family p is a histogram fit, k its cells, and P stands for P averaged over each cell: what binning
-        itself costs depends on how much p/h varies inside a cell, and is not in the bound.
-        """
-        n = min(check_count("records", records), 10**300)  # what a float can hold
-        OPEN_UNIT.check("confidence", confidence)
-        moved = 0.5 * math.sqrt((self._outcomes_of(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
-        diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
-        bound = np.minimum(np.asarray(self.sensitivity(p)) * min(moved, 1.0), diameter)
-        return bound if bound.ndim else float(bound)
-
-    def _outcomes_of(self, p: Any) -> int:
-        if not self._continuous:
-            return int(self.family.size)
-        if not isinstance(p, HistogramLaw):
-            raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
-        return p.bins
 
 
 def check_sampler(sampler: Any) -> None:

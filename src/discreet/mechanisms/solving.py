@@ -5,6 +5,8 @@ on a line each has its own cuts in it (`discreet.mechanisms.batches`). Above thr
 public generator, each of mass 1/N.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Sequence
@@ -215,6 +217,16 @@ def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw
 
     On a finite family laws (..., k) go to laws (..., k). On a continuous one it is an `OutputLaw`, between the bounds at every
     point, whose mass is one as far as its `mass_error` knows.
+
+    Args:
+        family: a finite or a continuous family.
+        p: one law or many, as samplers take them.
+
+    Returns:
+        Laws of the shape of p, or an `OutputLaw`.
+
+    Raises:
+        DiscreetError: for something that is no family or no law.
     """
     check_family(family)
     if isinstance(family, ContinuousFamily):
