@@ -75,14 +75,38 @@ def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
     if isinstance(lower, np.ndarray):
         return _solve_held(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    held = laws > NEGLIGIBLE
-    number = held.sum(axis=1)
-    for rows in _of_like_length(number):
-        mass = np.zeros((len(rows), number[rows].max()))
-        line, place = np.nonzero(held[rows])
-        mass[line, (np.cumsum(held[rows], axis=1) - 1)[line, place]] = laws[rows][line, place]
-        slope[rows], lift[rows] = solve_uniform(mass, number[rows], laws.shape[1], lower, float(upper))
+    for rows, line, place, to in _held_by_rows(laws):
+        mass, number = _packed(laws[rows][line, place], line, to, len(rows))
+        slope[rows], lift[rows] = solve_uniform(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
+
+
+def solved_from_held(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row from its held outcomes alone, over any reference; `unheld` sums the lower bounds of the others."""
+    slope, lift = np.empty(len(laws)), np.empty(len(laws))
+    for rows, line, place, to in _held_by_rows(laws):
+        mass, number = _packed(laws[rows][line, place], line, to, len(rows))
+        low, high = (_packed(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
+        slope[rows], lift[rows] = solve_listed(mass, number, low, high, unheld[rows])
+    return slope, lift
+
+
+def _held_by_rows(laws: Floats) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """(rows, line among them, outcome, place in a list) of everything held, for rows of like length."""
+    held = laws > NEGLIGIBLE
+    for rows in _of_like_length(held.sum(axis=1)):
+        line, place = np.nonzero(held[rows])
+        yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
+
+
+def _packed(
+    values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Values as a list for each row, padded with zeros, and how many there are."""
+    number = np.bincount(line, minlength=rows)
+    packed = np.zeros((rows, int(number.max(initial=0))))
+    packed[line, to] = values
+    return packed, number
 
 
 def _of_like_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -106,6 +130,13 @@ def solve_uniform(
     return _solve_held(
         mass, np.asarray(unheld * lower, dtype=np.float64), lower, upper, np.arange(mass.shape[1]) < number[:, None]
     )
+
+
+def solve_listed(
+    mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, unheld: Floats
+) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row from lists of the `number` held masses and their bounds, padded with zeros."""
+    return _solve_held(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
 
 
 def _sums(values: Floats) -> Floats:
@@ -147,7 +178,8 @@ def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.in
 def _solve_held(
     mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """As `compiled.solve_held`, on many rows at once. Entries that are not `present` are padding."""
+    """As `compiled.solve_held`, on many rows at once. Entries that are not `present` are padding. Bounds are one number, one for each
+    outcome, or one for each entry."""
     found, lift = np.ones(len(mass)), np.zeros(len(mass))
     active, slope = np.arange(len(mass)), np.ones(len(mass))
     too_small, too_large, stretch = np.zeros(len(mass)), np.full(len(mass), np.inf), np.full(len(mass), 1.0 + PAST)
@@ -168,7 +200,9 @@ def _solve_held(
         near = np.abs(step - slope) <= SUM_TOLERANCE * slope
         at_end = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
         found[active] = np.where(beyond, np.inf, at_end)
-        lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], lower, upper, present[beyond])
+        if beyond.any():
+            low, high = (bound[beyond] if np.ndim(bound) == 2 else bound for bound in (lower, upper))
+            lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], low, high, present[beyond])
         too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
         with np.errstate(over="ignore"):
             past = np.where(excess > 0.0, below / stretch, np.minimum(above * stretch, BEYOND))
@@ -184,6 +218,7 @@ def _solve_held(
             break
         active, slope, mass, present, unheld = active[going], step[going], mass[going], present[going], unheld[going]
         too_small, too_large, stretch = too_small[going], too_large[going], stretch[going]
+        lower, upper = (bound[going] if np.ndim(bound) == 2 else bound for bound in (lower, upper))
     return found, lift
 
 

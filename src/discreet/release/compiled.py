@@ -7,19 +7,39 @@ re-associate or contract, so that the law drawn is bit for bit the one that `Lat
 from typing import Any
 
 import numpy as np
+from numba.core import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from discreet.kernels import kernel
 from discreet.projection.breakpoints import NEGLIGIBLE
-from discreet.projection.compiled import at, look, solve
+from discreet.projection.compiled import at, look, solve, solve_held
 from discreet.projection.threads import first_bad_row
 from discreet.release.lattice import Integers, Lattice
 from discreet.release.randomness import BITS
+from discreet.release.wide import quotient
 
 Floats = NDArray[np.float64]
 
-_TOTAL = float(1 << BITS)
+_WHOLE = 1 << BITS
+_TOTAL = float(_WHOLE)
 _BLOCK = 16
+
+
+def _scaled(mass: float, steep: float, floors: Any) -> Any:
+    """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass is none."""
+    raise TypeError("_scaled is called from compiled code")
+
+
+@overload(_scaled, inline="always")
+def _scaled_over(mass: float, steep: float, floors: Any) -> Any:
+    def uniform(mass: float, steep: float, floors: Any) -> Any:
+        return mass * steep if steep != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
+
+    def general(mass: float, steep: float, floors: Any) -> Any:
+        return 0.0 if mass <= NEGLIGIBLE else (mass * steep if steep != np.inf else _TOTAL)
+
+    return general if isinstance(floors, types.Array) else uniform
 
 
 @kernel(error_model="numpy")
@@ -28,8 +48,7 @@ def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: A
 
     L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
     """
-    mass = p[place] * steep if steep != np.inf else (_TOTAL if p[place] > NEGLIGIBLE else 0.0)
-    value = mass + lift * at(floors, place) * _TOTAL
+    value = _scaled(p[place], steep, floors) + lift * at(floors, place) * _TOTAL
     low = at(lower, place)
     return np.int64(min(max(np.float64(low), value), np.float64(at(upper, place)))) - low  # in this order NaN gives L
 
@@ -49,12 +68,13 @@ def _block_excess(
 
 
 @kernel(error_model="numpy")
-def _above_shared(p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int) -> int:
-    """The outcome on which the integer `rest` falls, once the shared part has been taken off.
+def _within_excess(
+    p: Any, steep: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int
+) -> tuple[int, int]:
+    """(the outcome on which `rest` falls, 0) if that is in the excess; else (-1, what is left of it).
 
     Blocks that lie before it are added up without looking inside: a loop that cannot end early needs no guessing.
     """
-    steep = slope * _TOTAL
     for start in range(0, p.size, _BLOCK):
         stop = min(start + _BLOCK, p.size)
         whole, fits = _block_excess(p, start, stop, steep, lift, floors, lower, upper)
@@ -64,13 +84,93 @@ def _above_shared(p: Any, slope: float, lift: float, floors: Any, lower: Any, up
         for place in range(start, stop):
             rest -= _excess(p, place, steep, lift, floors, lower, upper)
             if rest < 0:
+                return place, 0
+    return -1, rest
+
+
+def _above_shared(
+    p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+) -> Any:
+    """The outcome on which the integer `rest` falls, once the shared part has been taken off."""
+    raise TypeError("_above_shared is called from compiled code")
+
+
+@overload(_above_shared)
+def _above_shared_over(
+    p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+) -> Any:
+    def uniform(
+        p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+    ) -> Any:
+        steep = slope * _TOTAL
+        found, rest = _within_excess(p, steep, lift, floors, lower, upper, rest)
+        if found >= 0:
+            return found
+        for place in range(p.size):
+            rest -= upper - lower - _excess(p, place, steep, lift, floors, lower, upper)
+            if rest < 0:
                 return place
-    for place in range(p.size):
-        room = at(upper, place) - at(lower, place)
-        rest -= room - _excess(p, place, steep, lift, floors, lower, upper)
-        if rest < 0:
-            return place
-    return -1  # unreachable: the lattice was built with sum U >= 2^62
+        return -1  # unreachable: the lattice was built with sum U >= 2^62
+
+    def general(
+        p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+    ) -> Any:
+        steep = slope * _TOTAL
+        portioning = steep == np.inf or lift == 0.0
+        lift = 0.0 if portioning else lift
+        found, left = _within_excess(p, steep, lift, floors, lower, upper, rest)
+        if found >= 0:
+            return found
+        whole, limit = 0, 0
+        if portioning:
+            for place in range(p.size):
+                whole += sizes[place] if p[place] <= NEGLIGIBLE else 0
+            available = np.int64(_WHOLE - shared)
+            limit = min(available - (rest - left), quotient(whole, available, _WHOLE))
+            if left < limit:
+                within = quotient(left, whole, limit)
+                for place in range(p.size):
+                    within -= sizes[place] if p[place] <= NEGLIGIBLE else 0
+                    if within < 0:
+                        return place
+        left -= limit
+        after, given = whole, 0
+        for place in range(p.size):
+            room = upper[place] - lower[place] - _excess(p, place, steep, lift, floors, lower, upper)
+            if limit > 0 and p[place] <= NEGLIGIBLE:
+                after -= sizes[place]
+                end = limit - quotient(after, limit, whole)
+                room -= end - given
+                given = end
+            left -= room
+            if left < 0:
+                return place
+        return -1  # unreachable: the lattice was built with sum U >= 2^62
+
+    return general if isinstance(lower, types.Array) else uniform
+
+
+def _solved(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
+    """(slope, lift) of one row of which `look` says how much is held."""
+    raise TypeError("_solved is called from compiled code")
+
+
+@overload(_solved)
+def _solved_over(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
+    def uniform(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> tuple[float, float]:
+        return solve(p, held, floors, ceilings)
+
+    def general(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> tuple[float, float]:
+        mass, low, high = np.empty(held), np.empty(held), np.empty(held)
+        filled, unheld = 0, np.int64(shared)
+        for place in range(p.size):
+            if p[place] > NEGLIGIBLE and filled < held:
+                mass[filled], low[filled], high[filled] = p[place], floors[place], ceilings[place]
+                filled += 1
+                unheld -= lower[place]
+        return solve_held(mass, np.float64(unheld) / _TOTAL, low, high)
+
+    return general if isinstance(lower, types.Array) else uniform
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -82,6 +182,7 @@ def _draw(
     upper: Any,
     shared: int,
     edges: Any,
+    sizes: Any,
     projecting: bool,
     slope: Any,
     lift: Any,
@@ -95,8 +196,10 @@ def _draw(
             return row
         if uniform[row] >= shared:
             if projecting:
-                slope[row], lift[row] = solve(p, held, floors, ceilings)
-            out[row] = _above_shared(p, slope[row], lift[row], floors, lower, upper, uniform[row] - shared)
+                slope[row], lift[row] = _solved(p, held, floors, ceilings, lower, shared)
+            out[row] = _above_shared(
+                p, slope[row], lift[row], floors, lower, upper, shared, sizes, uniform[row] - shared
+            )
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")
         else:
@@ -117,7 +220,7 @@ def draw(
         return int(
             _draw(
                 laws[rows], box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
-                projecting, slope[rows], lift[rows], uniform[rows], out[rows],
+                lattice.portions, projecting, slope[rows], lift[rows], uniform[rows], out[rows],
             )
         )  # fmt: skip
 

@@ -5,8 +5,8 @@ found its outcome, a solver where it has settled. Whoever can time it learns fro
 
 * the slope is found by halving the bits of a float, always `_HALVINGS` times: it is the smallest float in [2^-64, 2^960] whose
   mass is at least one, or the largest of them where P sits on so small a set that there is none;
-* the shared part, the excess and the fill are all made and all searched, to their ends, by counting; running sums are kept in two
-  halves, so that no size needs another path; which of the three counts is a selection, not a branch;
+* the shared part, the excess, the portions and the fill are all made and all searched, to their ends, by counting; running sums are kept in two
+  halves, so that no size needs another path; which of them counts is a selection, not a branch;
 * masses that are negligible are zero before anything is multiplied, so that no float is subnormal.
 
 The law is that of `Lattice.weights` up to the last bits of the slope, and lies in the same lattice: the guarantee is the same
@@ -21,6 +21,7 @@ from discreet.families.laws import is_law, refuse_bad_law
 from discreet.projection.box import Affine
 from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.release.lattice import TOTAL, Integers, Lattice
+from discreet.release.portions import portioned
 
 Floats = NDArray[np.float64]
 
@@ -37,27 +38,33 @@ def outcome(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) 
     """The outcome that a uniform integer falls on for one law (k,). `mixing` None: project onto the box."""
     if not is_law(law[None, :])[0]:
         refuse_bad_law(law[None, :], 0)
-    excess, fill = parts(lattice, law, mixing)
     rest = np.int64(uniform - lattice.shared)
-    of_shared = np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)
-    ends = np.cumsum(excess)
-    of_excess = np.count_nonzero(ends <= rest)
-    of_fill = np.count_nonzero(np.cumsum(fill) <= rest - ends[-1])
-    which = np.int64(rest >= 0) + np.int64(rest >= ends[-1])
-    return int(np.array([of_shared, of_excess, of_fill])[which])
+    which = np.int64(rest >= 0)
+    found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
+    for part in parts(lattice, law, mixing):
+        ends = np.cumsum(part)
+        found.append(np.count_nonzero(ends <= rest))
+        rest = rest - ends[-1]
+        which = which + np.int64(rest >= 0)
+    return int(np.array(found)[np.minimum(which, len(found) - 1)])
 
 
-def parts(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, Integers]:
-    """The excess over L of every outcome, and the fill that makes the sum 2^62: `Lattice.parts` of one law."""
+def parts(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
+    """What is added to L, as `Lattice.parts` of one law: the excess, the portions unless the reference is uniform, the fill."""
     mass = np.where(law > NEGLIGIBLE, law, 0.0)
+    portioning = mixing is None and not isinstance(lattice.lower, int)
     slope, lift = _solved(lattice, mass) if mixing is None else (np.float64(mixing.slope), np.float64(mixing.lift))
+    lift = np.float64(0.0) if portioning else lift
     value = mass * (slope * TOTAL) + (lift * np.asarray(lattice.box.lower)) * TOTAL
     low, high = np.asarray(lattice.lower, dtype=np.float64), np.asarray(lattice.upper, dtype=np.float64)
     wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(lattice.lower)
-    room = TOTAL - lattice.shared
-    excess = _handed_out(wanted, np.int64(room))
+    excess = _handed_out(wanted, np.int64(TOTAL - lattice.shared))
+    missing = np.int64(TOTAL - lattice.shared) - excess.sum()
     capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
-    return excess, _handed_out(capacity - excess, np.int64(room) - excess.sum())
+    if not portioning:
+        return excess, _handed_out(capacity - excess, missing)
+    portion = portioned(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared)
+    return excess, portion, _handed_out(capacity - excess - portion, missing - portion.sum())
 
 
 def _solved(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:

@@ -10,6 +10,7 @@ from discreet.families.laws import refuse_bad_law
 from discreet.kernels import compiled_for
 from discreet.projection import vectorised as projection
 from discreet.projection.box import Affine, numpy_seconds
+from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.release.lattice import TOTAL, Integers, Lattice
 
 
@@ -57,6 +58,17 @@ def _numpy_draw(
         if bad >= 0:
             return int(rows.start) + bad
         if projecting:
-            slope[rows], lift[rows] = projection.solved(laws[rows], lattice.box.lower, lattice.box.ceiling)
+            slope[rows], lift[rows] = _solved(lattice, laws[rows])
         out[rows] = lattice.pick(laws[rows], slope[rows], lift[rows], uniform[rows])
     return -1
+
+
+def _solved(lattice: Lattice, laws: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(slope, lift) for each row. Over a reference that is not uniform what is not held is summed in integers: one number, however
+    it is added up."""
+    box = lattice.box
+    if isinstance(box.lower, float):
+        return projection.solved(laws, box.lower, box.ceiling)
+    held = np.where(laws > NEGLIGIBLE, lattice.lower, 0).sum(axis=1)
+    unheld = (lattice.shared - held).astype(np.float64) / TOTAL
+    return projection.solved_from_held(laws, box.lower, np.asarray(box.ceiling), unheld)

@@ -11,6 +11,9 @@ is added to the outcomes that have room, in order:
     E_x  = clip(floor(2^62 (slope p_x + lift lower_x)), L_x, U_x) - L_x            the rounded excess over L
     W_x  = L_x + (min(C_x, R) - min(C_{x-1}, R)) + fill_x,   C = running sum of E,  R = 2^62 - sum L
 
+Over a reference that is not uniform, a law that is projected (lift 0, or slope infinite) has E_x = 0 wherever the client holds nothing,
+and what is missing is first portioned out over those outcomes in proportion to the reference (`portions`), then to whoever has room.
+
 A draw u < sum L belongs to the part that all clients share, and does not look at the client at all; this is what makes
 a release faster than a projection, and its cost grow with a client's records rather than with the domain.
 """
@@ -26,7 +29,9 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.numerics import exp_lower, floor_product, stated
 from discreet.projection.box import Box
+from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.projection.vectorised import scaled
+from discreet.release.portions import exact_sum, portioned, sizes
 from discreet.release.randomness import BITS
 from discreet.showing import shown_shortly
 
@@ -87,30 +92,59 @@ class Lattice:
     def _total(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
-        return (int((bound >> 31).sum()) << 31) + int((bound & 0x7FFFFFFF).sum())
+        return exact_sum(bound)
+
+    @cached_property
+    def portions(self) -> Integers:
+        """S, by which what is missing is portioned out over outcomes that are not held (empty for a uniform reference)."""
+        if isinstance(self.lower, int):
+            return np.empty(0, dtype=np.int64)
+        found = sizes(np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared)
+        found.setflags(write=False)
+        return found
 
     def parts(
         self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
-    ) -> tuple[Integers, Integers]:
-        """For every row, the excess over L (rounded down, cut off at 2^62) and the fill that makes the sum exact."""
+    ) -> tuple[Integers, ...]:
+        """What every row adds to L, in the order in which integers fall on it: the excess (rounded down, cut off at 2^62), the
+        portions unless the reference is uniform, and the fill that makes the sum exact."""
         with np.errstate(over="ignore", invalid="ignore"):
-            value = scaled(laws, slope[:, None] * TOTAL) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+            steep = slope[:, None] * TOTAL
+            held = laws > NEGLIGIBLE
+            portioning = (steep == np.inf) | (lift[:, None] == 0.0)
+            if isinstance(self.lower, int):
+                value = scaled(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+            else:
+                floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+                value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
         low, high = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)  # exactly
         wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(self.lower)  # NaN gives L
-        capacity = np.asarray(self.upper) - np.asarray(self.lower)
-        excess, fill = np.empty_like(wanted), np.zeros_like(wanted)
         room = TOTAL - self.shared
+        excess = np.empty_like(wanted)
         for row in range(len(laws)):
             excess[row] = handed_out(wanted[row], room)
-            missing = room - int(excess[row].sum())
-            if missing:
-                fill[row] = handed_out(capacity - excess[row], missing)
-        return excess, fill
+        missing = room - excess.sum(axis=1)
+        if isinstance(self.lower, int):
+            return excess, self._fill(excess, missing)
+        portion = np.zeros_like(excess)
+        for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
+            some = rows & portioning[:, 0]
+            if some.any():
+                parts = np.where(held[some], 0, self.portions)
+                portion[some] = portioned(parts, missing[some, None], self.shared, bits)
+        return excess, portion, self._fill(excess + portion, missing - portion.sum(axis=1))
+
+    def _fill(self, given: Integers, missing: Integers) -> Integers:
+        """What is still missing, to the outcomes that have room, in order."""
+        capacity = np.asarray(self.upper) - np.asarray(self.lower)
+        fill = np.zeros_like(given)
+        for row in np.flatnonzero(missing):
+            fill[row] = handed_out(capacity - given[row], int(missing[row]))
+        return fill
 
     def weights(self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Integers:
         """W for every row: the very law that is drawn."""
-        excess, fill = self.parts(laws, slope, lift)
-        return np.asarray(excess + fill + self.lower)
+        return np.asarray(sum(self.parts(laws, slope, lift)) + self.lower)
 
     def pick(
         self,
@@ -119,18 +153,21 @@ class Lattice:
         lift: NDArray[np.float64],
         uniform: Integers,
     ) -> Integers:
-        """The outcome that each uniform integer falls on: the shared part first, then the excess, then the fill."""
+        """The outcome that each uniform integer falls on: the shared part first, then the others in their order."""
         uniform_reference = isinstance(self.lower, int)
         picked = (
             uniform // self.lower if uniform_reference else np.searchsorted(self.shared_edges, uniform, side="right")
         )
         own = np.flatnonzero(uniform >= self.shared)
-        excess, fill = self.parts(laws[own], slope[own], lift[own])
+        parts = self.parts(laws[own], slope[own], lift[own])
         for place, row in enumerate(own):
-            rest, ends = int(uniform[row]) - self.shared, np.cumsum(excess[place])
-            if rest >= ends[-1]:
-                rest, ends = rest - int(ends[-1]), np.cumsum(fill[place])
-            picked[row] = np.searchsorted(ends, rest, side="right")
+            rest = int(uniform[row]) - self.shared
+            for part in parts:
+                ends = np.cumsum(part[place])
+                if rest < ends[-1]:
+                    picked[row] = np.searchsorted(ends, rest, side="right")
+                    break
+                rest -= int(ends[-1])
         return picked
 
 
