@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.mechanisms.sampler import Sampler
 from discreet.release import plain, sparse
-from discreet.release.clients import Clients, Plan
+from discreet.release.clients import Clients, plan_of
 from discreet.release.keyed import DIGEST_WORDS, Question, Secret
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
@@ -72,7 +72,7 @@ def told(code: ModuleType, sampler: Sampler, clients: Clients, first: int, last:
     """All that a draw says: of a refused row which it is, where and why; else everything that is drawn."""
     out, order, within = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.uint64), np.zeros(len(clients))
     digest, problem = np.full(DIGEST_WORDS, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
-    plan = Plan.of(sampler.lattice, sampler._mixing)
+    plan = plan_of(sampler.lattice, sampler._mixing)
     bad = code.draw(plan, clients, code.state_of(KEY), first, last, out, order, within, digest, problem)
     if bad >= 0:
         return bad, problem.tolist()

@@ -53,7 +53,7 @@ def law(sampler: Sampler, counts: Histogram) -> NDArray[np.float64]:
 
 
 def sparse_outcomes(sampler: Sampler, counts: Histogram, integers: Any) -> list[int]:
-    plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
+    plan = sparse.plan_of(sampler.lattice, sampler._mixing)
     outcomes = np.array(sorted(counts), dtype=np.uint32)
     masses = np.array([counts[x] for x in sorted(counts)])
     masses = masses / masses.sum() if masses.size else masses
@@ -176,7 +176,7 @@ def drawn(sampler: Sampler, clients: sparse.Clients) -> Draw:
 
 def by(code: ModuleType, sampler: Sampler, clients: sparse.Clients) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
-    plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
+    plan = sparse.plan_of(sampler.lattice, sampler._mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
     bad = code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem)
     assert bad == -1
@@ -365,7 +365,7 @@ def test_more_records_than_can_be_added_up_are_refused() -> None:
 def refused(clients: sparse.Clients) -> tuple[int, int, int]:
     """(which client, which of its records, why), by both."""
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
-    plan = sparse.Plan.of(sampler.lattice, sampler._mixing)
+    plan = sparse.plan_of(sampler.lattice, sampler._mixing)
     found = []
     for code in (sparse, plain):
         problem, empty = np.zeros(2, np.int64), np.empty(0)

@@ -23,7 +23,7 @@ from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
 from discreet.errors import DiscreetError
 from discreet.kernels import compiled_for
-from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, Plan
+from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, plan_of
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
 
 _WORTH_SHARING = 8192  # clients for each thread
@@ -61,7 +61,7 @@ class Kernel:
     def __init__(self, job: Job) -> None:
         self.domain: Domain = job.domain
         self.agreement_id = job.agreement.id
-        self.plan = Plan.of(job.sampler.lattice, job.sampler._mixing)
+        self.plan = plan_of(job.sampler.lattice, job.sampler._mixing)
         self._columns = job.columns
         self._key: RunKey = job.key
 

@@ -91,7 +91,9 @@ def solved_from_held(laws: Floats, lower: Floats, upper: Floats, unheld: Floats)
     return slope, lift
 
 
-def _held_by_rows(laws: Floats) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+def _held_by_rows(
+    laws: Floats,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """(rows, line among them, outcome, place in a list) of everything held, for rows of like length."""
     held = laws > NEGLIGIBLE
     for rows in _of_like_length(held.sum(axis=1)):

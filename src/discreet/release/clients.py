@@ -1,19 +1,21 @@
 """Clients as columns, what their draws have in common, and what can be wrong with them: plain values, for any code that draws."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import DiscreetError
 from discreet.projection import Affine
-from discreet.release.lattice import Lattice
+from discreet.release.lattice import Integers, Lattice
 
 OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
+HALF = 31  # bits: sums of room are kept in two halves
 LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
 
 
 class Plan(NamedTuple):
-    """What the draw of every client has in common, as plain numbers for compiled code."""
+    """What the draw of every client has in common over a uniform reference, as plain numbers for compiled code."""
 
     size: int
     floor: float
@@ -24,16 +26,52 @@ class Plan(NamedTuple):
     slope: float
     lift: float
 
-    @classmethod
-    def of(cls, lattice: Lattice, mixing: Affine | None) -> "Plan":
-        """The plan of a lattice over a uniform reference. `mixing` None: project onto the box."""
-        box = lattice.box
-        assert isinstance(lattice.lower, int)
+
+class ReferencePlan(NamedTuple):
+    """The same over a reference that is not uniform: bounds of every outcome, and running sums from 0 on of all that is searched.
+
+    `edges` are those of L, `portions` of S (`discreet.release.portions`), `room` those of U - L in units of 2^31 and `rest_of_room` of
+    what that leaves, since they can exceed 64 bits.
+    """
+
+    size: int
+    floors: NDArray[np.float64]
+    ceilings: NDArray[np.float64]
+    lower: Integers
+    upper: Integers
+    edges: Integers
+    portions: Integers
+    room: Integers
+    rest_of_room: Integers
+
+
+def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
+    """The plan of a lattice. `mixing` None: project onto the box."""
+    box = lattice.box
+    if isinstance(lattice.lower, int):
         assert isinstance(lattice.upper, int)
         slope, lift = (1.0, 0.0) if mixing is None else (mixing.slope, mixing.lift)
-        return cls(
+        return Plan(
             box.size, float(box.lower), float(box.ceiling), lattice.lower, lattice.upper, mixing is None, slope, lift
         )
+    if mixing is not None:
+        raise DiscreetError(
+            "the linear mechanism is not for tables over a reference that is not uniform; use 'optimal'"
+        )
+    room = np.asarray(lattice.upper) - lattice.lower
+    sums = [_sums(each) for each in (lattice.lower, lattice.portions, room >> HALF, room & ((1 << HALF) - 1))]
+    bounds = (_frozen(np.asarray(each)) for each in (box.lower, box.ceiling, lattice.lower, lattice.upper))
+    return ReferencePlan(box.size, *bounds, *sums)
+
+
+def _sums(values: Integers) -> Integers:
+    return _frozen(np.concatenate([[0], np.cumsum(values)]))
+
+
+def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+    found = np.ascontiguousarray(values)
+    found.setflags(write=False)
+    return found
 
 
 class Clients(NamedTuple):

@@ -5,8 +5,8 @@ found its outcome, a solver where it has settled. Whoever can time it learns fro
 
 * the slope is found by halving the bits of a float, always `_HALVINGS` times: it is the smallest float in [2^-64, 2^960] whose
   mass is at least one, or the largest of them where P sits on so small a set that there is none;
-* the shared part, the excess, the portions and the fill are all made and all searched, to their ends, by counting; running sums are kept in two
-  halves, so that no size needs another path; which of them counts is a selection, not a branch;
+* the shared part, the excess, the portions and the fill are all made and all searched, to their ends, by counting; running sums are
+  kept in two halves, so that no size needs another path; which of them counts is a selection, not a branch;
 * masses that are negligible are zero before anything is multiplied, so that no float is subnormal.
 
 The law is that of `Lattice.weights` up to the last bits of the slope, and lies in the same lattice: the guarantee is the same

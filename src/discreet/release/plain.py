@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from discreet.projection.breakpoints import NARROW as NOT_LONG
 from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.projection.vectorised import solve_uniform
+from discreet.release import plain_referenced
 from discreet.release.clients import (
     INFINITE,
     LONGEST,
@@ -26,6 +27,7 @@ from discreet.release.clients import (
     OVERFLOWING,
     Clients,
     Plan,
+    ReferencePlan,
 )
 from discreet.release.grid import counted, gridded
 from discreet.release.keyed import (
@@ -62,7 +64,7 @@ def state_of(key: RunKey) -> RunKey:
 
 
 def draw(
-    plan: Plan,
+    plan: Plan | ReferencePlan,
     clients: Clients,
     key: RunKey,
     first: int,
@@ -87,9 +89,12 @@ def draw(
     ]
     words = np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, WORDS)
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
-    drawn[first:last] = uniform // plan.lower
-    own = np.flatnonzero(uniform >= plan.size * plan.lower)
-    for row, found in zip(own, _outcomes(plan, [laws[row] for row in own], uniform[own]), strict=True):
+    if isinstance(plan, Plan):
+        drawn[first:last], shared = uniform // plan.lower, plan.size * plan.lower
+    else:
+        drawn[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
+    own = np.flatnonzero(uniform >= shared)
+    for row, found in zip(own, _outcomes(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True):
         drawn[first + row] = found
     if order.size:
         order[first:last] = words[:, 1]
@@ -199,33 +204,65 @@ def _message(head: _Head, law: Law) -> bytes:
     return struct.pack("<Q", head.header) + head.rest + ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
 
 
-def _outcomes(plan: Plan, laws: list[Law], uniform: NDArray[np.int64]) -> list[int]:
+def _outcomes(plan: Plan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
     """Where the integers fall that do not belong to the part that all clients share."""
-    found = [0] * len(laws)
-    masses, places = [], []
+    found = [0 if numbers.size else _of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
+    for some in _lists_of(laws):
+        if isinstance(plan, Plan):
+            own, base = _over_uniform(plan, some.masses, some.lengths)
+        else:
+            own = plain_referenced.excesses(plan, some.masses, some.lengths, some.outcomes)
+        for line, row in enumerate(some.rows):
+            number = some.lengths[line]
+            held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
+            if isinstance(plan, Plan):
+                found[row] = _outcome(plan, held, mine, int(base[line, 0]), uniform[row])
+            else:
+                found[row] = plain_referenced.outcome(plan, held, mine, uniform[row])
+    return found
+
+
+def _of_nothing(plan: Plan | ReferencePlan, uniform: int) -> int:
+    """The outcome of a client that holds nothing: one of the reference."""
+    if isinstance(plan, Plan):
+        return _outcome(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
+    return plain_referenced.outcome(plan, [], [], uniform)
+
+
+def _over_uniform(plan: Plan, masses: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[Any, Any]:
+    """What outcomes that are held, and those that are not, get above L."""
+    slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
+    if plan.projecting:
+        slope, lift = solve_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
+    return _excess(plan, masses, slope, lift), _excess(plan, np.zeros((len(masses), 1)), slope, lift)
+
+
+class _Lists(NamedTuple):
+    """What some clients hold, a row each, padded with zeros: which clients, how many outcomes, which, and how much of them."""
+
+    rows: list[int]
+    lengths: NDArray[np.int64]
+    outcomes: NDArray[np.int64]
+    masses: NDArray[np.float64]
+
+
+def _lists_of(laws: list[Law]) -> Iterator[_Lists]:
+    """The laws that hold anything, those of like length together."""
+    masses, places, held = [], [], []
     for row, (outcomes, numbers) in enumerate(laws):
         if numbers.size:
             mass = numbers.astype(np.float64) / float(np.add.reduce(numbers, dtype=np.uint64))
-            held = mass > NEGLIGIBLE
-            masses.append(mass[held])
-            laws[row] = outcomes[held], numbers[held]
+            counts = mass > NEGLIGIBLE
+            masses.append(mass[counts])
+            held.append(outcomes[counts])
             places.append(row)
-        else:
-            found[row] = _outcome(plan, [], [], TOTAL // plan.size - plan.lower, int(uniform[row]))
     lengths = np.array([mass.size for mass in masses], dtype=np.int64)
     for rows in _of_like_length(lengths):
-        matrix = np.zeros((rows.size, int(lengths[rows].max())))
+        shape = rows.size, int(lengths[rows].max())
+        which, much = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         for line, row in enumerate(rows):
-            matrix[line, : lengths[row]] = masses[row]
-        slope, lift = np.full(rows.size, plan.slope), np.full(rows.size, plan.lift)
-        if plan.projecting:
-            slope, lift = solve_uniform(matrix, lengths[rows], plan.size, plan.floor, plan.ceiling)
-        own, base = _excess(plan, matrix, slope, lift), _excess(plan, np.zeros((rows.size, 1)), slope, lift)
-        for line, row in enumerate(rows):
-            place, number = places[row], lengths[row]
-            held = laws[place][0].tolist()
-            found[place] = _outcome(plan, held, own[line, :number].tolist(), int(base[line, 0]), int(uniform[place]))
-    return found
+            which[line, : lengths[row]], much[line, : lengths[row]] = held[row], masses[row]
+        yield _Lists([places[row] for row in rows], lengths[rows], which, much)
 
 
 def _of_like_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

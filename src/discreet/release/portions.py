@@ -14,8 +14,9 @@ which sums to M, takes one division and one search, and exceeds S_x M/H by less 
 all there is in practice, goes to whoever has room, in order.
 
 *Why so little is left out.* Over the reals S = mu, and a client whose held outcomes are all at U leaves M = 1 - U(held) - L(unheld) =
-1 - U(held) - b H, at most R H = (1 - b) H because U(held) >= mu(held): the box holds mu. For the same reason a client that holds nothing gets
-L_x + (1 - b) mu_x, the reference itself, up to rounding; and S_x R <= U_x - L_x is mu_x <= U_x, so S is cut down only for outcomes of a few units.
+1 - U(held) - b H, at most R H = (1 - b) H because U(held) >= mu(held): the box holds mu. For the same reason a client that holds
+nothing gets L_x + (1 - b) mu_x, the reference itself, up to rounding; and S_x R <= U_x - L_x is mu_x <= U_x, so S is cut down only
+for outcomes of a few units.
 """
 
 from fractions import Fraction

@@ -1,4 +1,6 @@
-"""The exact draw for clients given by their few distinct values, over a uniform reference on any number of outcomes.
+"""The exact draw for clients given by their few distinct values, on any number of outcomes.
+
+Here over a uniform reference; `discreet.release.referenced` does it over any other.
 
 The law, and the outcome for a given integer, are those of `discreet.release.compiled` on the client's k numbers
 count/total; but all outcomes that a client does not hold are alike, so the walk over outcomes takes the gap between two
@@ -11,19 +13,21 @@ outcomes with room. (It lies in the box, because L <= 2^62/k <= U.)
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from discreet.kernels import kernel
 from discreet.projection.compiled import solve_uniform
 from discreet.release.blake2b import BLOCK, finish, keyed_state
 from discreet.release.canonical import bit_scratch, read_law, write_counts, write_records, write_weights
-from discreet.release.clients import LONGEST, OVERFLOWING, Clients, Plan
+from discreet.release.clients import LONGEST, OVERFLOWING, Clients, Plan, ReferencePlan, plan_of
 from discreet.release.compiled import _excess
 from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL
 from discreet.release.randomness import BITS
+from discreet.release.referenced import last_not_above, outcome_over_reference
 
-__all__ = ["Clients", "Plan", "draw", "outcome", "state_of"]
+__all__ = ["Clients", "Plan", "ReferencePlan", "draw", "outcome", "plan_of", "state_of"]
 
 _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
@@ -55,7 +59,7 @@ def _landing(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
 
 
 @kernel()
-def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
     shared = size * lower
@@ -76,6 +80,46 @@ def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> An
     for place in range(outcomes.size):
         own[place] = upper - lower - own[place]
     return _landing(rest, upper - lower - base, own, outcomes, size)[0]
+
+
+def _of_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    """The one of the two functions that draws by this kind of plan."""
+    raise TypeError("_of_plan is called from compiled code")
+
+
+@overload(_of_plan)
+def _of_kind(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+        return _outcome_over_uniform(plan, outcomes, masses, own, uniform)
+
+    def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+        return outcome_over_reference(plan, outcomes, masses, own, uniform)
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+@kernel()
+def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    return _of_plan(plan, outcomes, masses, own, uniform)
+
+
+def _common(plan: Any, uniform: Any) -> Any:
+    """The outcome that an integer of the shared part falls on, or -1."""
+    raise TypeError("_common is called from compiled code")
+
+
+@overload(_common)
+def _common_of_kind(plan: Any, uniform: Any) -> Any:
+    def over_uniform(plan: Any, uniform: Any) -> Any:
+        return uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(-1)
+
+    def over_reference(plan: Any, uniform: Any) -> Any:
+        if uniform >= plan.edges[plan.size]:
+            return np.int64(-1)
+        return np.int64(last_not_above(plan.edges, uniform, 0, plan.size))
+
+    return over_uniform if plan.instance_class is Plan else over_reference
 
 
 @kernel()
@@ -139,7 +183,7 @@ def draw(
 
     `problem` then holds which record of the row is bad, and why. The GIL is not held: give each thread its own rows.
     """
-    size, lower = plan[0], plan[3]
+    size = plan.size
     integers, text_ends, text, ends, records, counts, weights = clients
     longest, longest_name = 0, 1
     for row in range(first, last):
@@ -179,9 +223,8 @@ def draw(
             state[place] = keyed[place]
         finish(state, words, used + number * (2 if form == WIDE else 1))
         uniform = np.int64(state[0] >> _SPARE_BITS)
-        if uniform < size * lower:
-            drawn[row] = uniform // lower
-        else:
+        drawn[row] = _common(plan, uniform)
+        if drawn[row] < 0:
             number = read_law(words, used, number, form, keys, masses)
             drawn[row] = outcome(plan, keys[:number], masses[:number], own[:number], uniform)
         if order.size:

@@ -1,0 +1,71 @@
+"""The draw of `discreet.release.referenced` in numpy and Python's integers: the same outcome for the same integer."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.projection.vectorised import scaled, solve_listed
+from discreet.release.clients import HALF, ReferencePlan
+from discreet.release.lattice import TOTAL
+
+
+def excesses(
+    plan: ReferencePlan, masses: NDArray[np.float64], lengths: NDArray[np.int64], outcomes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """What each client's outcomes get above L, from lists that are padded with zeros."""
+    present = np.arange(masses.shape[1]) < lengths[:, None]
+    low, high = (np.where(present, bound[outcomes], 0.0) for bound in (plan.floors, plan.ceilings))
+    lower, upper = plan.lower[outcomes], plan.upper[outcomes]
+    unheld = int(plan.edges[-1]) - np.where(present, lower, 0).sum(axis=1)
+    slope, _ = solve_listed(masses, lengths, low, high, unheld.astype(np.float64) / TOTAL)
+    with np.errstate(over="ignore"):
+        value = scaled(masses, slope[:, None] * TOTAL)
+    return np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64)).astype(np.int64) - lower
+
+
+def outcome(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
+    """The outcome on which an integer past the shared part falls, for a client with excess `own` at `held`."""
+    shared = int(plan.edges[-1])
+    rest = uniform - shared
+    for place, excess in zip(held, own, strict=True):
+        if rest < excess:
+            return place
+        rest -= excess
+    before = 0  # S of held outcomes so far
+    whole = int(plan.portions[-1]) - sum(int(plan.portions[place + 1] - plan.portions[place]) for place in held)
+    limit = min(TOTAL - shared - sum(own), whole * (TOTAL - shared) // TOTAL)
+    if rest < limit:
+        wanted = rest * whole // limit
+        for place in held:
+            if wanted < plan.portions[place]:
+                break
+            wanted += int(plan.portions[place + 1] - plan.portions[place])
+        return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
+    rest -= limit
+
+    def given(place: int) -> int:
+        """Portions of the unheld outcomes before this one."""
+        return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
+
+    def room(first: int, last: int) -> int:
+        """What outcomes first..last - 1, none of them held, can still take."""
+        high = int(plan.room[last] - plan.room[first])
+        return (high << HALF) + int(plan.rest_of_room[last] - plan.rest_of_room[first]) - given(last) + given(first)
+
+    first = 0
+    for place, excess in zip([*held, plan.size], [*own, 0], strict=True):
+        gap = room(first, place)
+        if rest < gap:
+            low, high = first, place
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if room(first, middle) <= rest else (low, middle)
+            return low
+        rest -= gap
+        if place < plan.size:
+            left = int(plan.upper[place] - plan.lower[place]) - excess
+            if rest < left:
+                return place
+            rest -= left
+            before += int(plan.portions[place + 1] - plan.portions[place])
+        first = place + 1
+    return -1  # unreachable: the lattice was built with sum U >= 2^62
