@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex, agreement
+from discreet import (
+    Band,
+    DiscreetError,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    Simplex,
+    agreement,
+    family_terms,
+)
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.mechanisms.sampler import Sampler
 from tests.strategies import bands, epsilons, sizes
@@ -112,7 +121,7 @@ def test_a_family_that_was_not_agreed_on_is_refused_by_field() -> None:
     with pytest.raises(DiscreetError, match="digest of its labels; pass the family"):
         agreed.sampler()
     with pytest.raises(DiscreetError, match="digest of its weights; pass the family"):
-        Agreement.of(OptimalSampler(SKEWED, epsilon=1.0)).sampler()
+        Agreement.from_json(Agreement.of(OptimalSampler(SKEWED, epsilon=1.0)).canonical).sampler()
     wrong: list[tuple[Simplex | Band, str]] = [
         (Simplex(4), "family.labels = None"),
         (Simplex(5), "family.size = 5"),
@@ -155,6 +164,13 @@ VALID: dict[str, Any] = json.loads((GOLDEN / "band.json").read_text())
         ("family.upper", math.inf, "family.upper = inf"),
         ("family.weights", "sha256:xyz", "family.weights"),
         ("family.weights", None, "family.weights is missing"),
+        ("family.reference", [1, 0.5, 0.25], "family.reference is not a list of 4 weights"),
+        ("family.reference", "much", "family.reference is not a list of 4 weights"),
+        ("family.reference", [1, 0.5, 0.25, 0.0], "entry 3: 0 is not in (0, 1]"),
+        ("family.reference", [1, 0.5, 0.25, math.nan], "entry 3: nan is not in (0, 1]"),
+        ("family.reference", [1, 0.5, 0.25, 10**400], "no float can"),
+        ("family.reference", [1, 0.5, 0.25, True], "family.reference[3] = True"),
+        ("family.reference", [1, 0.5, 0.25, "1"], "family.reference[3] = '1'"),
         ("family.labels", "sha256:" + "g" * 64, "family.labels"),
         ("family.labels", [], "family.labels lists 0 labels for family.size = 4"),
         ("family.labels", ["a", "b", "c", None], "family.labels[3] = None"),
@@ -306,3 +322,53 @@ def test_an_agreement_on_bounds_that_no_law_attains_names_another_mechanism() ->
     older = replace(made.family, upper=3.0)
     with pytest.raises(DiscreetError, match="no law attains both"):
         older.family()
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_file_that_lists_its_weights_is_all_that_is_needed(data: st.DataObject) -> None:
+    """The same id, the same band and the same integers, whatever the weights and bounds are and wherever they were rounded."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    weights = np.exp(-data.draw(st.sampled_from([0.1, 5.0, 300.0])) * rng.random(data.draw(st.integers(2, 30))))
+    family = Band(weights, lower=0.0, upper=1.0 + float(rng.exponential()), everybody=data.draw(st.booleans()))
+    agreed = Agreement.of(OptimalSampler(family, epsilon=data.draw(epsilons(1e-3, 9.0))))
+    again = Agreement.from_json(agreed.text)
+    assert (again.id, again) == (agreed.id, agreed) == (Agreement.from_json(agreed.canonical).id, agreed)
+    sampler = again.sampler()
+    assert (sampler.family, sampler) == (family, OptimalSampler(family, epsilon=agreed.epsilon))
+    law = rng.dirichlet(np.full(family.size, 0.3))
+    assert sampler.weights(law).tolist() == OptimalSampler(family, epsilon=agreed.epsilon).weights(law).tolist()
+
+
+def test_weights_that_were_changed_are_refused() -> None:
+    document = json.loads(Agreement.of(OptimalSampler(SKEWED, epsilon=1.0)).text)
+    document["family"]["reference"][0] *= 1.0 + 1e-15
+    with pytest.raises(DiscreetError, match="not those whose digest is sha256:"):
+        Agreement.from_json(json.dumps(document)).sampler()
+
+
+def test_many_weights_are_kept_in_a_file_beside_the_agreement(tmp_path: Path) -> None:
+    size = family_terms.LISTED + 1
+    family = Band(1.0 + np.arange(size), lower=0.0, upper=3.0, everybody=True)
+    agreed = Agreement.of(OptimalSampler(family, epsilon=1.0))
+    path, weights = tmp_path / "a.json", tmp_path / "a.json.weights"
+    agreed.write(path)
+    assert "reference" not in json.loads(path.read_text())["family"]
+    again = Agreement.read(path)
+    assert (again.id, again.sampler()) == (agreed.id, OptimalSampler(family, epsilon=1.0))
+    agreed.write(path)  # it holds that already
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-8])
+    with pytest.raises(DiscreetError, match="holds 524,288 bytes, not the 65,537 weights"):
+        Agreement.read(path)
+    weights.write_bytes(whole[8:] + whole[:8])
+    with pytest.raises(DiscreetError, match="not those whose digest"):
+        Agreement.read(path).sampler()
+    weights.unlink()
+    with pytest.raises(DiscreetError, match=r"digest of its weights; pass the family.*\.weights at the end"):
+        Agreement.read(path).sampler()
+    path.unlink()
+    weights.write_text("something else")
+    with pytest.raises(DiscreetError, match=r"file of weights .* exists already"):
+        agreed.write(path)
+    assert not path.exists()

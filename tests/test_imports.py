@@ -22,6 +22,7 @@ LAYERS = [
     {"release"},
     {"mechanisms"},
     {"design"},
+    {"family_terms"},
     {"agreement", "audit", "accounting", "data"},
     {"ledger"},
     {"estimation"},

@@ -115,11 +115,31 @@ def test_what_no_engine_can_carry_out_is_refused(folder: Path, run: Run, refusal
     assert "nowhere.json" in refusal(*BASE, "--agreement", "nowhere.json")
     Path("broken.json").write_text("{}")
     assert "no field" in refusal(*BASE, "--agreement", "broken.json")
-    assert run("agree", "band.json", "--epsilon", "1", "--outcomes", "4", "--lower", "0.5").exit_code == 0
-    assert "family.kind = 'band'" in refusal(*BASE, "--agreement", "band.json")
-    assert run("agree", "m.json", "--epsilon", "1", "--outcomes", "4", "--mechanism", "mollifier").exit_code == 0
-    assert "mechanism = 'mollifier'" in refusal(*BASE, "--agreement", "m.json")
+    band = (
+        "agree",
+        "band.json",
+        "--epsilon",
+        "1",
+        "--domain",
+        "animals.txt",
+        "--lower",
+        "0.5",
+        "--mechanism",
+        "linear",
+    )
+    assert run(*band).exit_code == 0
+    assert "agree on 'optimal', or on all laws" in refusal(*BASE, "--agreement", "band.json")
     assert "epsilon is not given" in refusal(*BASE, "--domain", "animals.txt")
+
+
+@pytest.mark.parametrize("terms", [("--lower", "0.5"), ("--upper", "2.5"), ("--mechanism", "mollifier")])
+def test_bands_and_the_mollifier_are_released_by_too(folder: Path, run: Run, terms: tuple[str, ...]) -> None:
+    assert run("agree", "b.json", "--epsilon", "1", "--domain", "animals.txt", *terms).exit_code == 0
+    released = run(*BASE, "--agreement", "b.json")
+    assert released.exit_code == 0, released.output
+    assert set(pl.read_parquet("out.parquet")["agreement"]) == {Agreement.read("b.json").id}
+    estimated = run("estimate", "out.parquet", "--json")
+    assert sum(row["samples"] for row in json.loads(estimated.stdout)["shares"]) == 20
 
 
 def test_numbers_cells_and_labels_that_are_numbers(folder: Path, run: Run, refusal: Callable[..., str]) -> None:

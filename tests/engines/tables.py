@@ -23,10 +23,15 @@ def rows(clients: int = 300, number: int = 4000, outcomes: int = 40, seed: int =
 
 
 def expected(
-    table: dict[str, list[Any]], *, outcomes: int, epsilon: float, mechanism: Any = dc.OptimalSampler
+    table: dict[str, list[Any]],
+    *,
+    outcomes: int,
+    epsilon: float,
+    mechanism: Any = dc.OptimalSampler,
+    family: Any = None,
 ) -> dict[Any, int]:
     """By the dense core, with the standard library's BLAKE2b: the sample of each client, as outcome numbers."""
-    sampler = mechanism(dc.Simplex(outcomes), epsilon=epsilon)
+    sampler = mechanism(dc.Simplex(outcomes) if family is None else family, epsilon=epsilon)
     key = SECRET.run_key(dc.Agreement.of(sampler).id, 1, Question(value="value"))
     held: dict[Any, Counter[int]] = {}
     for client, value in zip(table["client"], table["value"], strict=True):

@@ -19,7 +19,7 @@ from tests.engines.tables import SECRET, expected, rows
 pytestmark = pytest.mark.usefixtures("either_code")
 
 
-def job(domain: Any = 40, epsilon: float = 3.0, **terms: Any) -> Job:
+def job(domain: Any = 40, epsilon: float | None = 3.0, **terms: Any) -> Job:
     import polars as pl
 
     kind = pl.Float64() if hasattr(domain, "low") else pl.Int64()
@@ -35,7 +35,7 @@ def lists(table: dict[str, list[Any]]) -> tuple[list[Any], list[list[int]]]:
     return list(held), list(held.values())
 
 
-@pytest.mark.parametrize("mechanism", ["optimal", "linear"])
+@pytest.mark.parametrize("mechanism", ["optimal", "linear", "mollifier"])
 @pytest.mark.parametrize("named", [False, True])
 def test_every_sample_is_the_dense_core_s(mechanism: str, named: bool) -> None:
     table = rows()
@@ -45,10 +45,35 @@ def test_every_sample_is_the_dense_core_s(mechanism: str, named: bool) -> None:
     batch = pa.RecordBatch.from_pydict({"client": clients, "outcomes": held})
     released = Kernel(job(mechanism=mechanism))(batch)
     assert released.schema.names == ["client", "sample", "agreement"]
-    samplers = {"optimal": dc.OptimalSampler, "linear": dc.LinearSampler}
+    samplers = {"optimal": dc.OptimalSampler, "linear": dc.LinearSampler, "mollifier": dc.MollifierSampler}
     by_hand = expected(table, outcomes=40, epsilon=3.0, mechanism=samplers[mechanism])
     assert dict(zip(clients, released.column("sample").to_pylist(), strict=True)) == by_hand
     assert set(released.column("agreement").to_pylist()) == {job(mechanism=mechanism).agreement.id}
+
+
+def designed(size: int = 40) -> dc.Agreement:
+    """A band that serves everybody, around a reference of many orders of magnitude."""
+    weights = np.random.default_rng(3).exponential(size=size) ** 4 + 1e-6
+    return dc.Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=4.0, everybody=True), epsilon=3.0))
+
+
+@pytest.mark.parametrize(
+    "agreement", [designed(), dc.Agreement.of(dc.OptimalSampler(dc.Simplex(40).spread(3.0), epsilon=3.0))]
+)
+def test_every_sample_over_a_reference_is_the_dense_core_s(agreement: dc.Agreement) -> None:
+    table = rows()
+    clients, held = lists(table)
+    batch = pa.RecordBatch.from_pydict({"client": clients, "outcomes": held})
+    released = Kernel(job(domain=None, epsilon=None, agreement=agreement))(batch)
+    by_hand = expected(table, outcomes=40, epsilon=3.0, family=agreement.family.family())
+    assert dict(zip(clients, released.column("sample").to_pylist(), strict=True)) == by_hand
+    assert set(released.column("agreement").to_pylist()) == {agreement.id}
+
+
+def test_the_linear_mechanism_on_a_band_is_refused() -> None:
+    band = dc.Agreement.of(dc.LinearSampler(dc.Band(np.ones(40), lower=0.5, upper=2.0), epsilon=3.0))
+    with pytest.raises(DiscreetError, match="agree on 'optimal', or on all laws"):
+        job(domain=None, epsilon=None, agreement=band)
 
 
 @pytest.mark.parametrize("kind", [pa.int16(), pa.int32(), pa.uint8(), pa.uint32(), pa.int64(), pa.uint64()])

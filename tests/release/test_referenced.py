@@ -218,9 +218,3 @@ def test_a_large_domain_is_drawn_from_without_a_pass_over_it() -> None:
     )
     assert by_sparse(plan, held, integers)[:5] == expected.tolist()
     assert by_sparse(plan, held, integers) == by_plain(plan, held, integers)
-
-
-def test_the_linear_mechanism_is_refused_there() -> None:
-    sampler = dc.LinearSampler(dc.Band([1, 2, 3], lower=0.5, upper=1.2), epsilon=1.0)
-    with pytest.raises(dc.DiscreetError, match="not uniform; use 'optimal'"):
-        plan_of(sampler.lattice, sampler._mixing)

@@ -36,9 +36,7 @@ def agree(
     ] = None,
     mechanism: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", help="optimal, linear or mollifier (which `discreet sample` does not release by)."
-        ),
+        typer.Option(metavar="NAME", help="optimal, linear or mollifier."),
     ] = "optimal",
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",

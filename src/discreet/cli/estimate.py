@@ -274,6 +274,12 @@ def _reading(found: "Population", agreed: Agreement) -> str:
             "Shares are unbiased estimates of the average client's law, and may be negative; the nearest law is a law, and biased. "
             "Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at 0 and 100 %."
         )
+    if agreed.family.everybody:
+        return (
+            "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
+            "client and its sample, which `discreet design` states for its examples. An interval assumes nothing about these clients, and so "
+            "says little."
+        )
     who = " of clients inside the band agreed on" if agreed.family.kind == "band" else ""
     return (
         f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
@@ -285,9 +291,15 @@ def _reading(found: "Population", agreed: Agreement) -> str:
 def _choice(found: "Population") -> str:
     """When to choose which mechanism, in the numbers of this agreement."""
     from discreet.estimation import outlook
+    from discreet.families import Band
     from discreet.mechanisms import LinearSampler, OptimalSampler
 
     sampler = found.sampler
+    if isinstance(sampler.family, Band) and sampler.family.everybody:
+        return (
+            "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
+            "learn the population."
+        )
     kinds = {"linear": LinearSampler, "optimal": OptimalSampler}
     promised = {
         name: outlook(

@@ -79,8 +79,9 @@ def sample(
     mechanism: Annotated[
         str | None,
         typer.Option(
-            metavar="optimal|linear",
-            help="optimal (the default): closest to each client. linear: the average is estimable.",
+            metavar="optimal|linear|mollifier",
+            help="optimal (the default): closest to each client. linear: the average is estimable. mollifier: an older one, for "
+            "comparison.",
         ),
     ] = None,
     drop_client: Annotated[bool, typer.Option("--drop-client", help="Write samples alone, in random order.")] = False,

@@ -12,14 +12,15 @@ import polars as pl
 from discreet.agreement import MECHANISMS, Agreement
 from discreet.engines.domains import Cells, Domain, Labels, Numbers, as_domain
 from discreet.engines.marks import OUTSIDE, UNREADABLE, Tally
-from discreet.engines.terms import agreed, agreed_domain
+from discreet.engines.terms import agreed, agreed_domain, agreed_family
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
+from discreet.families import Simplex
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tradeoff import large_epsilon
 
 NULLS = ("error", "drop", "other")
-ENGINE_MECHANISMS = ("optimal", "linear")
+ENGINE_MECHANISMS = ("optimal", "linear", "mollifier")
 FEW = 3  # examples in a message
 _UNREAD = "\0unread"  # a column of ours: no header can hold it
 
@@ -166,7 +167,12 @@ class Request:
                 f"column {columns.client!r} holds {kinds['client']} values; clients are texts or integers, cast it to text"
             )
         domain = self.domain.fitted(columns.value, value_kind, agreed=self.agreement is not None)
-        sampler = MECHANISMS[self.mechanism](domain.family, epsilon=self.epsilon)
+        family = domain.family if self.agreement is None else agreed_family(self.agreement, domain)
+        sampler = MECHANISMS[self.mechanism](family, epsilon=self.epsilon)
+        if self.mechanism == "linear" and not isinstance(family, Simplex):
+            raise DiscreetError(
+                "mechanism = 'linear' on a band is for its members alone, and a table may hold others; agree on 'optimal', or on all laws"
+            )
         if (doubt := large_epsilon(self.epsilon)) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
         agreement = Agreement.of(sampler, interval=domain.interval, rounds=self.rounds, purpose=self.purpose)

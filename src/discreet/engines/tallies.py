@@ -6,7 +6,7 @@ name their clients: samples of one client, of several rounds or of one release r
 apart by 128 bits of hash; past `MOST_TOLD_APART` records a part of the clients is looked at, which still notices a second release.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from discreet.engines.domains import Cells, Domain, Labels, Numbers
 from discreet.engines.jobs import FEW, few
 from discreet.engines.marks import FIRST_MARK
 from discreet.engines.sources import Source
-from discreet.engines.terms import agreed_domain
+from discreet.engines.terms import agreed_domain, agreed_family
 from discreet.errors import DiscreetError
 from discreet.estimation.population import LARGEST
 from discreet.mechanisms.sampler import Sampler
@@ -44,14 +44,8 @@ class Tally:
 
 def agreed_outcomes(agreement: Agreement, labels: tuple[Any, ...] | None = None) -> tuple[Domain, Sampler]:
     """The outcomes of an agreement and its sampler. `labels`: needed where it holds but their digest; checked against it."""
-    terms = agreement.family
-    if terms.kind == "simplex":
-        domain = agreed_domain(agreement, labels)
-    else:
-        names = terms.names if labels is None else labels
-        domain = Numbers(terms.size) if names is None else Labels(names)
-    names = domain.labels if isinstance(domain, Labels) else None
-    return domain, agreement.sampler(replace(terms, names=names).family())
+    domain = agreed_domain(agreement, labels)
+    return domain, agreement.sampler(agreed_family(agreement, domain))
 
 
 def tally(

@@ -6,6 +6,7 @@ from typing import Any
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.engines.domains import Cells, Domain, Labels, Numbers, as_domain, is_whole
 from discreet.errors import DiscreetError
+from discreet.families import FiniteFamily
 
 
 def agreed(name: str, given: Any, agreement: Agreement) -> Any:
@@ -22,8 +23,6 @@ def agreed(name: str, given: Any, agreement: Agreement) -> Any:
 def agreed_domain(agreement: Agreement, given: Any = None, other: Any = None) -> Domain:
     """The domain of an agreement; what is given (labels, a number, cells) must be the same and may be needed for the labels."""
     terms = agreement.family
-    if terms.kind != "simplex":
-        raise DiscreetError(f"family.kind = {terms.kind!r}: an engine releases on a simplex; agree on one")
     if given is not None:
         return _same(agreement, as_domain(given, other))
     if terms.interval is not None:
@@ -38,16 +37,23 @@ def agreed_domain(agreement: Agreement, given: Any = None, other: Any = None) ->
     return _same(agreement, Labels(terms.names, _as_integer(other) if integers else other))
 
 
+def agreed_family(agreement: Agreement, domain: Domain) -> FiniteFamily:
+    """The family of an agreement on the domain that a table is read with: the same labels, as texts or as numbers."""
+    names = domain.labels if isinstance(domain, Labels) else None
+    return replace(agreement.family, names=names).family()
+
+
 def _same(agreement: Agreement, domain: Domain) -> Domain:
     """The domain, if it is the one agreed on. A list of texts that are whole numbers may stand for the numbers."""
     readings = [domain]
     if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
         readings.append(replace(domain, labels=tuple(map(int, domain.labels)), other=_as_integer(domain.other)))
+    outcomes = agreement.family.outcomes
     for reading in readings:
-        different = FamilyTerms.of(reading.family, reading.interval).difference(agreement.family)
+        different = FamilyTerms.of(reading.family, reading.interval).difference(outcomes)
         if different is None:
             return reading
-    different = FamilyTerms.of(domain.family, domain.interval).difference(agreement.family)
+    different = FamilyTerms.of(domain.family, domain.interval).difference(outcomes)
     assert different is not None
     name, here, there = different
     raise DiscreetError(

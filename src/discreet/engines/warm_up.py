@@ -5,14 +5,18 @@ Those of `discreet.mechanisms.warm_up` and those of the engines. On a cluster, r
 
 import pyarrow as pa
 
+from discreet.agreement import Agreement
 from discreet.engines.kernel import clients_of, refuse_twice
 from discreet.engines.local import sample
+from discreet.families import Band
 from discreet.kernels import Code, only
+from discreet.mechanisms import OptimalSampler
 from discreet.mechanisms import warm_up as mechanisms
 
 
 def warm_up() -> None:
-    """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list."""
+    """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list, over
+    a uniform reference and another."""
     mechanisms.warm_up()
     with only(Code.COMPILED):
         for names in ([1, 2], ["a", "b"]):
@@ -24,6 +28,10 @@ def _release(names: list[int] | list[str]) -> None:
     listed = [*names, names[0]]
     for count, weight in ((None, None), ("n", None), (None, "n")):
         sample(table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed)
+        designed = Agreement.of(
+            OptimalSampler(Band([1.0, 2.0, 3.0], lower=0.0, upper=1.5, everybody=True), epsilon=1.0)
+        )
+        sample(table, client="client", value="value", agreement=designed, count=count, weight=weight)
     backwards = pa.array(names[::-1])
     refuse_twice(clients_of(backwards, pa.array([[0], [1]]), None))
 

@@ -7,6 +7,8 @@ a mu + s Q is a signed measure; an `Inversion` is two of them with low <= P <= h
 * Any projection onto a box, for members of the family: r1 Q <= P <= r2 Q [paper, Appendix C]. Where an outcome is not clipped
   P/Q is the client's scale r, where it is clipped it lies between r and c1/b or c2/B; and r1 <= r <= r2, since an r outside
   would leave the projection of even the most spread out member with a mass other than one.
+* A projection that serves everybody, over mu: P <= r Q where Q is not at its ceiling B mu, and P <= 1 = Q/(B mu) where it is; and r <=
+  1/(1 - b), since 1 = sum clip(P/r, b mu, B mu) <= sum (P/r + b mu) = 1/r + b. From below nothing is known: r may be 0.
 * Q* on the simplex, more: let L = 1/(e^eps + k - 1), U = e^eps L, and lambda = (Q - L)/(U - L), a law. Then
 
       U lambda  <=  P  <=  (L + U lambda)/(L + U)                                                                  (*)
@@ -116,6 +118,8 @@ def inversion_of(sampler: Sampler) -> Inversion:
                 Line(ceiling * mean.reference, ceiling * mean.released),
                 Line((constants.b + ceiling * mean.reference) / both, ceiling * mean.released / both),
             )
+        case ProjectingSampler(family=Band(everybody=True, least_mass=least)):
+            return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
         case ProjectingSampler():
             return Inversion(Line(0.0, constants.r1), Line(0.0, constants.r2))
     raise DiscreetError(f"{sampler!r}: it is not known what its samples tell of the population")

@@ -279,8 +279,9 @@ class Band(_FiniteBase):
         given = normalised_bounds(lower, upper)
         attained = self._attained(given, scaled)
         self.bounds = given if self.everybody else attained
-        self._mu = scaled / scaled.sum()
-        self._mu.setflags(write=False)
+        self._weights, self._mu = scaled, scaled / scaled.sum()
+        for each in (self._weights, self._mu):
+            each.setflags(write=False)
         if not (self._mu > 0).all():
             raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
 
@@ -296,6 +297,11 @@ class Band(_FiniteBase):
     def reference(self) -> float | NDArray[np.float64]:
         """mu, one number when it is uniform."""
         return 1.0 / self.size if bool((self._mu == self._mu[0]).all()) else self._mu
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weights relative to the largest: `Band` of these is the same band, bit for bit, which it need not be of mu."""
+        return np.asarray(self._weights)
 
     @cached_property
     def decomposable(self) -> bool:

@@ -203,7 +203,7 @@ def _solve_held(
         at_end = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
         found[active] = np.where(beyond, np.inf, at_end)
         if beyond.any():
-            low, high = (bound[beyond] if np.ndim(bound) == 2 else bound for bound in (lower, upper))
+            low, high = _of_rows(lower, beyond), _of_rows(upper, beyond)
             lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], low, high, present[beyond])
         too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
         with np.errstate(over="ignore"):
@@ -220,8 +220,13 @@ def _solve_held(
             break
         active, slope, mass, present, unheld = active[going], step[going], mass[going], present[going], unheld[going]
         too_small, too_large, stretch = too_small[going], too_large[going], stretch[going]
-        lower, upper = (bound[going] if np.ndim(bound) == 2 else bound for bound in (lower, upper))
+        lower, upper = _of_rows(lower, going), _of_rows(upper, going)
     return found, lift
+
+
+def _of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
+    """A bound of these rows, where each row has its own."""
+    return bound[rows] if isinstance(bound, np.ndarray) and bound.ndim == 2 else bound
 
 
 def _neighbours(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError
 from discreet.projection import Affine
 from discreet.release.lattice import Integers, Lattice
 
@@ -54,10 +53,7 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
         return Plan(
             box.size, float(box.lower), float(box.ceiling), lattice.lower, lattice.upper, mixing is None, slope, lift
         )
-    if mixing is not None:
-        raise DiscreetError(
-            "the linear mechanism is not for tables over a reference that is not uniform; use 'optimal'"
-        )
+    assert mixing is None, "no table is released by the linear mechanism over a reference that is not uniform"
     room = np.asarray(lattice.upper) - lattice.lower
     sums = [_sums(each) for each in (lattice.lower, lattice.portions, room >> HALF, room & ((1 << HALF) - 1))]
     bounds = (_frozen(np.asarray(each)) for each in (box.lower, box.ceiling, lattice.lower, lattice.upper))

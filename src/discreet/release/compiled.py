@@ -157,10 +157,10 @@ def _solved(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: A
 
 @overload(_solved)
 def _solved_over(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
-    def uniform(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> tuple[float, float]:
+    def uniform(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
         return solve(p, held, floors, ceilings)
 
-    def general(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> tuple[float, float]:
+    def general(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
         mass, low, high = np.empty(held), np.empty(held), np.empty(held)
         filled, unheld = 0, np.int64(shared)
         for place in range(p.size):
