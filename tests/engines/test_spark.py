@@ -179,7 +179,10 @@ def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
         far = engine.sample(data, **{**TERMS, **terms}, clients=list_frame if extra else None)
         assert collected(far) == by_client(local)
     reference = dc.Band(1.0 + np.arange(40) ** 3, lower=0.0, upper=4.0, everybody=True)
-    designed: dict[str, Any] = {"agreement": dc.Agreement.of(dc.OptimalSampler(reference, epsilon=2.0)), "secret": SECRET}
+    designed: dict[str, Any] = {
+        "agreement": dc.Agreement.of(dc.OptimalSampler(reference, epsilon=2.0)),
+        "secret": SECRET,
+    }
     far = engine.sample(data, client="client", value="value", clients=list_frame, **designed)
     assert collected(far) == by_client(sample(whole, client="client", value="value", clients=listed, **designed))
     lists = data.groupBy("client").agg({"value": "collect_list"}).withColumnRenamed("collect_list(value)", "value")
