@@ -115,6 +115,18 @@ def test_nothing_is_gained_where_clients_are_point_masses() -> None:
     assert found.value == pytest.approx(float(optimal.risk("kl")), rel=1e-5)
 
 
+@pytest.mark.parametrize("small", [1e-12, 1e-100, 1e-250])
+def test_masses_far_apart_are_served_as_they_are_said_to_be(small: float) -> None:
+    """A client that sits on few outcomes, and next to nothing of it elsewhere, which its projection raises by many powers of ten."""
+    laws = np.where(np.random.default_rng(4).random((30, 8)) < 0.3, 1.0, small)
+    laws /= laws.sum(axis=1, keepdims=True)
+    for name in ("kl", "jensen_shannon", "tv"):
+        found = design(dc.Simplex(8), epsilon=0.8, clients=laws, divergence=name)
+        realised = np.mean(dc.divergence(name)(laws, found.sampler.output(laws)))
+        assert found.value == pytest.approx(realised, rel=1e-9)
+        assert found.value - found.bound <= 1e-4 * found.value
+
+
 def test_ones_own_smooth_divergence() -> None:
     mine = dc.FDivergence(lambda t: (np.sqrt(t) - 1) ** 2, name="mine", at_zero=1.0, slope_at_infinity=1.0)
     found, known = some(divergence=mine, keep=0.05), some(divergence="hellinger", keep=0.05)

@@ -22,7 +22,9 @@ def outputs(examples: Examples, floor: Floats, total: float, ratio: float) -> tu
     p, client = examples.mass, examples.client
     at_most = examples.by_client(high) + rest
     lifted = at_most <= 1.0
-    slope, too_small, too_large = np.ones(len(examples)), np.zeros(len(examples)), np.full(len(examples), np.inf)
+    too_small = np.minimum.reduceat(low / p, examples.starts)  # there everything is at the floor, and |m| <= 1
+    too_large = np.maximum.reduceat(high / p, examples.starts)  # there everything that is held is at the ceiling
+    slope = np.clip(1.0, too_small, too_large)
     settled = lifted.copy()
     for _ in range(_STEPS):
         value = slope[client] * p
@@ -36,11 +38,8 @@ def outputs(examples: Examples, floor: Floats, total: float, ratio: float) -> tu
         too_small = np.where(excess < 0.0, np.maximum(slope, too_small), too_small)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = slope - excess / middle
-            between = np.where(
-                np.isfinite(too_large) & (too_small > 0.0), np.sqrt(too_small) * np.sqrt(too_large),
-                np.where(excess < 0.0, slope * 8.0, slope / 8.0),
-            )  # fmt: skip
-            usable = (middle > 0.0) & (step > too_small) & (step < too_large)
+        usable = (middle > 0.0) & (step > too_small) & (step < too_large)
+        between = np.sqrt(too_small) * np.sqrt(too_large)
         moved = np.where(usable, step, between)
         stuck = np.abs(moved - slope) <= 4e-16 * slope
         settled |= stuck
