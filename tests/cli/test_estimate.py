@@ -70,6 +70,18 @@ def test_people_see_a_table_the_choice_of_mechanism_and_a_picture(run: Run, file
     assert_picture(files / "o.svg")
 
 
+def test_the_picture_says_what_the_samples_are_for(run: Run, tmp_path: Path) -> None:
+    table, samples, picture = (str(tmp_path / name) for name in ("in.csv", "s.parquet", "p.svg"))
+    pl.DataFrame({"who": range(30), "what": ["a", "b", "a"] * 10}).write_csv(table)
+    (tmp_path / "labels").write_text("a\nb\n")
+    chosen = ("--client", "who", "--value", "what", "--domain", str(tmp_path / "labels"), "--epsilon", "1")
+    for purpose, title in (("lunch $4 or $5", "lunch $4 or $5: 30 private"), ("", "The population behind 30 private")):
+        done = run("sample", table, *chosen, "--purpose", purpose, "-o", samples, "--force")
+        assert done.exit_code == 0, done.output
+        assert run("estimate", samples, "--plot", picture).exit_code == 0
+        assert title in (tmp_path / "p.svg").read_text(encoding="utf-8")
+
+
 def test_a_continuous_column_gives_a_histogram_and_moments(run: Run, files: Path) -> None:
     agreement, samples = str(files / "delay.json"), str(files / "delay.parquet")
     run("agree", agreement, "--bounds", "-60", "180", "--cells", "24", "--epsilon", "4", "--mechanism", "linear")

@@ -8,9 +8,11 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-from discreet import DiscreetError, plots, research
+import discreet as dc
+from discreet import DiscreetError, audit, estimation, plots, research
+from discreet.audit import TestedEvent
 from discreet.plots.labels import divergence_label
-from discreet.plots.style import figure, save, styled
+from discreet.plots.style import figure, legible, save, styled
 
 
 def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
@@ -58,3 +60,22 @@ discreet.plots.save
 assert "matplotlib" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", ["東京", "العربية", "हिन्दी", "🦊", "a$b", "$\\bad{$", "x_{1}^2$"])
+def test_labels_in_any_script_are_written_or_numbered(name: str, tmp_path: Path) -> None:
+    """Warnings are errors here: a letter that no font has would be one, and so would formulas that are none."""
+    names = ["plain", name]
+    sampler = dc.LinearSampler(dc.Simplex(names), epsilon=1.0)
+    found = estimation.population(sampler, counts=[60, 40])
+    event = TestedEvent(f"sample = {name!r}", 0, 1, 60, 40, 100, 0.1)
+    checked = audit.BlackBoxAudit(1.0, 0.0, 0.99, tuple(names), (event,))
+    for drawn in (
+        plots.output(sampler, [0.6, 0.4], released=name),
+        plots.population(found, title="plain"),
+        plots.audit(checked) if legible(name, 1) == name else figure(4.0, 3.0),
+    ):
+        drawn.savefig(tmp_path / "picture.png")
+        labels = [label.get_text() for axes in drawn.axes[:1] for label in axes.get_yticklabels()]
+        if "plain" in labels:
+            assert set(labels) == {"plain", legible(name, 1)}

@@ -92,7 +92,7 @@ def estimate(
     if synthetic is not None:  # whole or not at all, so first
         _write_synthetic(found, tallied.domain, source, synthetic, rows, sample)
     if plot is not None:
-        _draw(found, known, plot, top)
+        _draw(found, agreed, known, plot, top)
     if json:
         write_json(record)
         return
@@ -369,7 +369,10 @@ def _record(
     return record
 
 
-def _draw(found: "Population", known: Any, path: Path, top: int) -> None:
+def _draw(found: "Population", agreed: Agreement, known: Any, path: Path, top: int) -> None:
     from discreet import plots
+    from discreet.plots.labels import short
 
-    plots.save(plots.population(found, truth=known, most=top), path)
+    of = f"{found.clients:,} private samples at ε = {agreed.epsilon:g}"
+    title = f"{short(agreed.purpose, 60)}: {of}" if agreed.purpose else f"The population behind {of}"
+    plots.save(plots.population(found, truth=known, most=top, title=title), path)

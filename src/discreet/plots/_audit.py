@@ -43,7 +43,7 @@ def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     names = [f"input {_spelled(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[COLOURS["mollifier"], COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
-    axes.set_xticks([0, 1], [short(name, 24) for name in names])
+    axes.set_xticks([0, 1], [short(name, 24) for name in names], parse_math=False)
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylabel("how often")
 

@@ -12,7 +12,7 @@ from discreet.mechanisms import LinearSampler, MollifierSampler
 from discreet.mechanisms.sampler import Sampler, check_sampler
 from discreet.plots._densities import density_figure
 from discreet.plots.labels import short
-from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, styled
+from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
 
 Floats = NDArray[np.float64]
 _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -107,7 +107,7 @@ class _Client:
 def _draw(axes: Axes, client: _Client, most: int) -> None:
     shown = client.shown(most)
     rest = np.setdiff1d(np.arange(len(client.held)), shown)
-    names = [short(client.names[place]) for place in shown]
+    names = [legible(short(client.names[place]), int(place)) for place in shown]
     held, drawn_from, floor, ceiling = (
         np.append(each[shown], each[rest].mean()) if rest.size else each[shown]
         for each in (client.held, client.drawn_from, client.floor, client.ceiling)
@@ -149,7 +149,8 @@ def _draw(axes: Axes, client: _Client, most: int) -> None:
         )
     axes.grid(False)
     axes.spines["left"].set_visible(False)
-    _say(axes, "held", (held[0], 0), (8, 0), COLOURS["held"], level="center")
+    side, away = ("left", 8) if held[0] >= drawn_from[0] else ("right", -8)
+    _say(axes, "held", (held[0], 0), (away, 0), COLOURS["held"], side=side, level="center")
     _say(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
     if np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
         span = f"{100 * floor[0]:.2g} % to {100 * ceiling[0]:.2g} %, a factor of e$^{{{client.epsilon:g}}}$"

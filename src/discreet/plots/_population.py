@@ -13,7 +13,7 @@ from discreet.families import ContinuousFamily
 from discreet.families.laws import as_laws
 from discreet.labelled import LawLike
 from discreet.plots.labels import short
-from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, styled
+from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,9 @@ def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_yticks(rows, [short(shares.names[place]) for place in shown], color=INK, parse_math=False)
+    axes.set_yticks(
+        rows, [legible(short(shares.names[place]), int(place)) for place in shown], color=INK, parse_math=False
+    )
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     more = f"; {len(shares.names) - len(shown):,} more outcomes not shown" if len(shares.names) > len(shown) else ""

@@ -4,6 +4,7 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from discreet.files import check_target, written
 
 try:
     import matplotlib
+    from matplotlib import font_manager
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -32,6 +34,7 @@ __all__ = [
     "canvas",
     "check_picture",
     "figure",
+    "legible",
     "panel_title",
     "save",
     "styled",
@@ -48,8 +51,13 @@ COLOURS = {  # Okabe and Ito's palette
 }
 FORMATS = (".png", ".svg", ".pdf")
 
+_SCRIPTS = (  # fonts for what the usual one lacks, wherever they are installed
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "IPAexGothic", "PingFang SC", "Hiragino Sans",
+    "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
+    "Arial Unicode MS", "Unifont",
+)  # fmt: skip
+
 _STYLE: Any = {
-    "font.family": "sans-serif",
     "font.size": 10.0,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -84,8 +92,28 @@ _STYLE: Any = {
 @contextmanager
 def styled() -> Iterator[None]:
     """The library's look inside, the caller's own settings again outside."""
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context({**_STYLE, "font.family": ["sans-serif", *_fallbacks()]}):
         yield
+
+
+@cache
+def _fallbacks() -> list[str]:
+    installed = set(font_manager.get_font_names())
+    return [name for name in _SCRIPTS if name in installed]
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    """Every character that one of the fonts has."""
+    paths = [
+        font_manager.findfont(font_manager.FontProperties(family=[family])) for family in ("sans-serif", *_fallbacks())
+    ]
+    return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
+
+
+def legible(name: str, number: int) -> str:
+    """The name of an outcome, or its number where no font that is installed can write the name."""
+    return name if all(ord(letter) in _glyphs() for letter in name) else f"outcome {number}"
 
 
 def figure(width: float, height: float) -> Figure:
@@ -120,7 +148,7 @@ def canvas(
     if ax is None:
         drawn = figure(*size)
         if title:
-            drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold")
+            drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", parse_math=False)
         return drawn, list(drawn.subplots(rows, columns, squeeze=False, sharex=share).ravel())
     own = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
     if not all(isinstance(one, Axes) for one in own):
@@ -135,7 +163,7 @@ def canvas(
 
 def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
     """A title in ink and, under it, what the panel shows in grey."""
-    axes.set_title(title, fontweight="bold", pad=24.0 if subtitle else 10.0)
+    axes.set_title(title, fontweight="bold", pad=24.0 if subtitle else 10.0, parse_math=False)
     if subtitle:
         axes.annotate(
             subtitle,
@@ -145,6 +173,7 @@ def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
             textcoords="offset points",
             color=QUIET,
             fontsize=9,
+            parse_math=False,
         )
 
 
