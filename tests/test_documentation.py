@@ -187,3 +187,10 @@ def test_the_glossary_explains_our_own_words() -> None:
 def test_the_readme_says_what_it_is_then_how_to_install_it_then_the_two_commands() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[:2] == ["Install", "Two commands"]
+
+
+def test_nothing_is_said_to_be_on_an_index() -> None:
+    """We are on none: what `pip install discreet` would bring is somebody else's."""
+    texts = [*PAGES, *(ROOT / "src").rglob("*.py"), ROOT / "CONTRIBUTING.md"]
+    named = [path.name for path in texts if re.search(r"pip install ['\"]?discreet", path.read_text(encoding="utf-8"))]
+    assert named == []

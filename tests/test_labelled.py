@@ -161,3 +161,13 @@ def test_booleans_are_not_mistaken_for_numbers() -> None:
     for record in (True, np.True_):
         with pytest.raises(dc.DiscreetError, match=r"for booleans take Simplex\(\[False, True\]\)"):
             dc.Simplex(2).law(records=[record])
+
+
+@pytest.mark.parametrize(
+    "column", [np.array, pd.Series, pl.Series, pa.array, lambda values: pa.chunked_array([values])]
+)
+def test_labels_and_records_may_be_columns(column: Any) -> None:
+    family = dc.Simplex(column(["red", "green"]))
+    assert repr(family) == "Simplex(['red', 'green'])"
+    assert family == dc.Simplex(["red", "green"])
+    assert family.law(records=column(["green", "green", "red", "green"])).tolist() == [0.25, 0.75]
