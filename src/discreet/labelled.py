@@ -126,12 +126,14 @@ def _stacked(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
 
 def _numbers(values: Any, name: str) -> NDArray[Any]:
     """Values as an array of numbers: a column that may hold nothing is one of objects, though it holds numbers alone."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError):
-        raise DiscreetError(f"{name} is not an array of numbers") from None
-    if array.dtype.kind == "O" and all(isinstance(one, numbers.Real) for one in array.flat):
-        array = array.astype(np.float64)
+        if array.dtype.kind == "O" and all(isinstance(one, numbers.Real) for one in array.flat):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise DiscreetError(f"{name} is not an array of numbers that a float can hold") from None
     if array.dtype.kind not in "fiub":
         raise DiscreetError(f"{name} is not an array of numbers; fill or drop what is missing")
     return array
