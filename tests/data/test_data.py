@@ -40,5 +40,5 @@ def test_logbooks_count_each_aircraft_by_itself() -> None:
 
 def test_without_pyarrow_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'discreet\[cli\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[cli\]'"):
         flights()
