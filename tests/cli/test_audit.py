@@ -88,3 +88,9 @@ def test_certify_refuses_unknown_mechanisms(refusal: Refusal, tmp_path: Path) ->
     assert "nowhere" in refusal(
         "certify", "--outcomes", "3", "--epsilon", "1", "-o", str(tmp_path / "nowhere" / "c.json")
     )
+
+
+def test_certify_takes_its_terms_once(refusal: Callable[..., str], tmp_path: Path) -> None:
+    out = ("-o", str(tmp_path / "c.json"))
+    assert "--outcomes K and --epsilon E, or --agreement FILE" in refusal("certify", "--epsilon", "1", *out)
+    assert "--agreement says it all" in refusal("certify", "--agreement", "a.json", "--epsilon", "1", *out)

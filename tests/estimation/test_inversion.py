@@ -125,3 +125,20 @@ def test_where_the_identity_is_private_nothing_is_left_open() -> None:
 def test_an_epsilon_from_which_nothing_is_learnt_is_refused() -> None:
     with pytest.raises(dc.DiscreetError, match="epsilon = 1e-200"):
         inversion_of(dc.LinearSampler(dc.Simplex(3), epsilon=1e-200))
+
+
+@given(st.integers(2, 12), st.sampled_from([0.1, 1.0, 3.0]), st.integers(0, 2**32 - 1))
+@settings(max_examples=200, deadline=None)
+def test_everybody_lies_between_the_lines_of_a_band_that_serves_everybody(k: int, epsilon: float, seed: int) -> None:
+    """Clients far outside a designed band too: point masses, those of its rarest outcome among them."""
+    rng = np.random.default_rng(seed)
+    weights = np.exp(-8.0 * rng.random(k))
+    family = Band(weights, lower=0.0, upper=1.0 + float(rng.exponential()), everybody=True)
+    sampler = dc.OptimalSampler(family, epsilon=epsilon)
+    lines, mu = inversion_of(sampler), np.broadcast_to(family.reference, k)
+    clients = np.vstack([np.eye(k), rng.dirichlet(np.full(k, 0.2), 20)])
+    q = sampler.output(clients)
+    assert (lines.low(mu, q) <= clients).all()
+    assert (clients <= lines.high(mu, q) * (1 + 1e-12)).all()
+    assert (lines.least(mu, q.mean(axis=0)) <= clients.mean(axis=0) + 1e-12).all()
+    assert (clients.mean(axis=0) <= lines.most(mu, q.mean(axis=0)) + 1e-12).all()

@@ -21,6 +21,7 @@ COMMANDS = {  # in the order of the work: the module that a command is in, and w
     "demo": ("demo", "The main job on bundled real data, with pictures."),
     "plan": ("plan", "Choose epsilon and mechanism before anything is collected."),
     "agree": ("agree", "Write what client and curator agree on."),
+    "design": ("design", "The best sampler for clients like public examples."),
     "secret": ("secret", "Make the secret that lets a release be repeated."),
     "sample": ("sample", "One private sample for each client of a table."),
     "estimate": ("estimate", "The population behind such samples, with intervals."),

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from discreet.agreement import MECHANISMS, Agreement
 from discreet.audit import BlackBoxAudit, audited, certificate
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.mechanisms.sampler import Sampler
 
 REFUTED = 1
-_MECHANISMS = {"optimal": OptimalSampler, "linear": LinearSampler, "mollifier": MollifierSampler}
 _BAR = 40
 
 
@@ -58,38 +58,65 @@ def audit(
 
 
 def certify(
-    outcomes: Annotated[int, typer.Option(metavar="K", help="Number of outcomes.")],
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget.")],
     out: Annotated[
         Path,
         typer.Option(
             "--out", "-o", metavar="FILE", help="The certificate, a JSON file; it replaces nothing but another one."
         ),
     ],
-    mechanism: Annotated[str, typer.Option(metavar="NAME", help="optimal, linear or mollifier.")] = "optimal",
+    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
+    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget.")] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: what was agreed on."),
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear or mollifier.")
+    ] = None,
     lower: Annotated[float, typer.Option(metavar="C1", help="Laws are at least this multiple of uniform.")] = 0.0,
     upper: Annotated[
         float | None, typer.Option(metavar="C2", help="Laws are at most this multiple of uniform. [default: no bound]")
     ] = None,
 ) -> None:
     """Write the exact privacy of a sampler as integers that a short script re-verifies: discreet/audit/verify.py."""
-    if mechanism not in _MECHANISMS:
-        raise DiscreetError(f"--mechanism {mechanism!r} is not one of {', '.join(_MECHANISMS)}")
-    family: Simplex | Band = Simplex(outcomes)
-    if lower or upper is not None:
-        family = Band(np.ones(outcomes), lower=lower, upper=float(outcomes) if upper is None else upper)
-    found = certificate(_MECHANISMS[mechanism](family, epsilon=epsilon))
+    found = certificate(_certified(outcomes, epsilon, agreement, mechanism, lower, upper))
     found.write(out)
     low, high = found.realised
     assert found.possible is not None
     say(
         f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
         f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
-        f"Claimed:                              {epsilon:g} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+        f"Claimed:                              {found.epsilon:g} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
         f"Certificate: {plain(out)}",
     )
     if not found.holds:
         raise typer.Exit(REFUTED)
+
+
+def _certified(
+    outcomes: int | None,
+    epsilon: float | None,
+    agreement: Path | None,
+    mechanism: str | None,
+    lower: float,
+    upper: float | None,
+) -> Sampler:
+    """The sampler that options state, or an agreement."""
+    if agreement is not None:
+        if lower or any(given is not None for given in (outcomes, epsilon, mechanism, upper)):
+            raise DiscreetError(
+                "--agreement says it all; leave out --outcomes, --epsilon, --mechanism, --lower and --upper"
+            )
+        return Agreement.read(agreement).sampler()
+    if outcomes is None or epsilon is None:
+        raise DiscreetError("certify needs --outcomes K and --epsilon E, or --agreement FILE")
+    name = "optimal" if mechanism is None else mechanism
+    if name not in MECHANISMS:
+        raise DiscreetError(f"--mechanism {name!r} is not one of {', '.join(MECHANISMS)}")
+    family: Simplex | Band = Simplex(outcomes)
+    if lower or upper is not None:
+        family = Band(np.ones(outcomes), lower=lower, upper=float(outcomes) if upper is None else upper)
+    return MECHANISMS[name](family, epsilon=epsilon)
 
 
 def _loaded(name: str) -> Callable[[Any, int], Any]:

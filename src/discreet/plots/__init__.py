@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.plots._audit import audit
+    from discreet.plots._frontier import frontier
     from discreet.plots._output import output
     from discreet.plots._plan import plan
     from discreet.plots._population import population
     from discreet.plots._tradeoff import tradeoff
     from discreet.plots.style import save
 
-__all__ = ["audit", "output", "plan", "population", "save", "tradeoff"]
+__all__ = ["audit", "frontier", "output", "plan", "population", "save", "tradeoff"]
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,207 @@
+"""`discreet design`: from public examples to an agreement on the best sampler for clients like them."""
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.agreement import Agreement
+from discreet.cli.epsilons import AllowLarge, refuse_large
+from discreet.cli.options import domain_of
+from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
+from discreet.errors import PROBABILITY
+from discreet.files import check_apart, check_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from discreet.design import Design
+    from discreet.estimation.contest import Contestant
+
+FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
+
+
+def design(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT those to protect."),
+    ],
+    client: Annotated[str, typer.Option(metavar="COLUMN", help="Who: texts or integers.")],
+    value: Annotated[str, typer.Option(metavar="COLUMN", help="What: labels, integers or numbers, or lists of them.")],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The agreement on the designed sampler, a new file.")
+    ],
+    domain: Annotated[Path | None, typer.Option(metavar="FILE", help="The public labels, one on each line.")] = None,
+    domain_size: Annotated[
+        int | None, typer.Option(metavar="K", help="Instead: values are the numbers 0 to K - 1.")
+    ] = None,
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LO HI", help="Instead: values are numbers in [LO, HI], cut into --cells."),
+    ] = None,
+    cells: Annotated[int | None, typer.Option(metavar="N", help="Number of equal cells between --bounds.")] = None,
+    other: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="What values outside the domain become. Default: an error.")
+    ] = None,
+    nulls: Annotated[str, typer.Option(metavar="error|drop|other", help="Null values.")] = "error",
+    count: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="How often each row counts: whole numbers.")
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Or how much: any numbers of at least 0.")
+    ] = None,
+    keep: Annotated[
+        float, typer.Option(metavar="T", help="Share of the best worst case that must remain, 0 to 1; 1 is Q* itself.")
+    ] = 0.01,
+    divergence: Annotated[
+        str, typer.Option(metavar="NAME", help="What to make small on average: kl, tv, hellinger or chi2.")
+    ] = "kl",
+    rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw mean against worst case as --keep moves: .png, .svg, .pdf."),
+    ] = None,
+    allow_large_epsilon: AllowLarge = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """The best private sampler for clients like the given ones, as an agreement that `discreet sample --agreement` releases under.
+
+    No epsilon-LDP sampler whatever has a smaller mean over the examples than the floor that is printed. THE EXAMPLES MUST BE PUBLIC, or
+    their clients must have spent a budget on it: a design fitted on the clients that it then serves breaks their guarantee.
+    """
+    from discreet.engines.inputs import file_source
+    from discreet.engines.jobs import Request
+    from discreet.engines.public import example_counts
+    from discreet.estimation.contest import contest
+
+    refuse_large(epsilon, allowed=allow_large_epsilon)
+    PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
+    check_target(output, what="agreement")
+    if plot is not None:
+        from discreet.plots.style import check_picture
+
+        check_picture(plot)
+        check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
+    given = domain_of(domain, domain_size, bounds, cells, other, needed=True)
+    request = Request.of(
+        client=client, value=value, domain=given, epsilon=epsilon, count=count, weight=weight, nulls=nulls,
+        rounds=rounds, purpose=purpose, show_values=True,
+    )  # fmt: skip
+    with _progress(quiet=quiet) as told:
+        told("reading the examples")
+        counts, fitted = example_counts(file_source(source), request)
+        told(f"designing for {counted(counts.shape[0], 'example')} on {counted(counts.shape[1], 'outcome')}")
+        found = _designed(fitted.family, counts, epsilon, divergence, keep)
+        told("comparing")
+        rows = contest(found, counts)
+        agreement = Agreement.of(found.sampler, interval=fitted.interval, rounds=rounds, purpose=purpose)
+        frontier = [] if plot is None else _frontier(fitted.family, counts, epsilon, divergence, found, told)
+    agreement.write(output)
+    if plot is not None:
+        _draw(frontier, rows, plot)
+    if json:
+        write_json(_record(found, rows, frontier, agreement))
+        return
+    say(
+        *_report(found, rows),
+        f"Agreement {agreement.id[:12]}: {plain(output)}" + (f"; picture: {plain(plot)}" if plot else ""),
+    )
+
+
+def _designed(family: Any, counts: Any, epsilon: float, divergence: str, keep: float) -> "Design":
+    from discreet.design import design as best
+
+    return best(family, epsilon=epsilon, clients=counts, divergence=divergence, keep=keep)
+
+
+def _frontier(
+    family: Any, counts: Any, epsilon: float, divergence: str, found: "Design", told: "Callable[[str], None]"
+) -> list["Design"]:
+    """The same at other shares of the best worst case."""
+    designs = [found]
+    for keep in FRONTIER:
+        if keep != found.keep:
+            told(f"designing with --keep {keep:g}")
+            designs.append(_designed(family, counts, epsilon, divergence, keep))
+    return sorted(designs, key=lambda one: -one.keep)
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator["Callable[[str], None]"]:
+    """A function that says what is being done, on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from discreet.cli.printing import Terminal
+
+    with Terminal(stderr=True).status("") as status:
+        yield lambda what: status.update(plain(what))
+
+
+def _report(found: "Design", rows: list["Contestant"]) -> list[Any]:
+    name = found.divergence.name
+    made = table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
+    for row in rows:
+        parts = [number(part) for part in (row.mean, row.median, row.largest, row.worst)]
+        made.add_row(row.name, *parts, end_section=row is rows[-1])
+    made.add_row("no sampler is below", number(_down(found.bound)), "", "", "")
+    return [
+        f"[bold]{counted(found.examples, 'example')}, {counted(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
+        f"keeping {found.keep:g} of the best worst case.",
+        "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. A design that was "
+        "fitted on the clients whom it then serves breaks their guarantee, however small epsilon is.",
+        made,
+        "Mean, median and largest are over the examples; the last column is over everybody there could be. The last line is proved: no "
+        f"epsilon-LDP sampler that keeps as much has a smaller mean {name} over these examples.",
+    ]
+
+
+def _down(bound: float) -> float:
+    """A floor as it may be printed: four digits, rounded down."""
+    unit = 10.0 ** (4 if bound >= 0.01 else 8)
+    return max(0.0, math.floor(bound * unit) / unit)
+
+
+def _record(
+    found: "Design", rows: list["Contestant"], frontier: list["Design"], agreement: Agreement
+) -> dict[str, Any]:
+    def numbers(row: "Contestant") -> dict[str, Any]:
+        return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(row).items()}
+
+    return {
+        "agreement": agreement.id,
+        "epsilon": found.epsilon,
+        "divergence": found.divergence.name,
+        "keep": found.keep,
+        "examples": found.examples,
+        "outcomes": found.family.size,
+        "mean": found.value,
+        "floor": found.bound,
+        "worst": json_number(float(found.worst(found.divergence))),
+        "samplers": [numbers(row) for row in rows],
+        "frontier": [
+            {
+                "keep": one.keep,
+                "mean": one.value,
+                "floor": one.bound,
+                "worst": json_number(float(one.worst(one.divergence))),
+            }
+            for one in frontier
+        ],
+    }
+
+
+def _draw(frontier: list["Design"], rows: list["Contestant"], path: Path) -> None:
+    from discreet.plots import frontier as picture
+    from discreet.plots import save
+
+    others = {row.name: (row.worst, row.mean) for row in rows if row.name in ("optimal", "linear", "mollifier")}
+    save(picture(frontier, others=others), path)

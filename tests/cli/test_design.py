@@ -1,0 +1,188 @@
+"""`discreet design`: from a table of public records to an agreement that every other command takes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet as dc
+from discreet.agreement import Agreement
+
+Run = Callable[..., Any]
+
+LABELS = [f"place {number}" for number in range(12)]
+BASE = (
+    "design",
+    "examples.csv",
+    "--client",
+    "who",
+    "--value",
+    "where",
+    "--domain",
+    "places.txt",
+    "--epsilon",
+    "2",
+    "-q",
+)
+
+
+@pytest.fixture
+def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Records of 60 clients on 12 outcomes, one of which nobody has, in CSV; and how often each client has each."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    shares = rng.dirichlet(np.geomspace(2.0, 0.02, 11), 60)
+    counts = np.array([[*rng.multinomial(8, share), 0] for share in shares])
+    who, where = np.nonzero(counts)
+    frame = pl.DataFrame(
+        {
+            "who": [f"c{one}" for one in who],
+            "where": [LABELS[x] for x in where],
+            "n": counts[who, where],
+            "w": counts[who, where] / 4,
+        }
+    )
+    frame.write_csv("examples.csv")
+    frame.write_parquet("examples.parquet")
+    Path("places.txt").write_text("\n".join(LABELS) + "\n")
+    return counts
+
+
+def test_the_agreement_is_on_the_design_of_the_library(counts: Any, run: Run) -> None:
+    """From every way to write the same records; and the table holds what the library says."""
+    law = dc.Simplex(LABELS).law(counts=counts)
+    expected = dc.design(dc.Simplex(LABELS), epsilon=2.0, clients=law, keep=0.3)
+    found = run(*BASE, "--count", "n", "--keep", "0.3", "-o", "d.json", "--json")
+    assert found.exit_code == 0, found.output
+    record = json.loads(found.stdout)
+    agreement = Agreement.read("d.json")
+    assert record["agreement"] == agreement.id
+    assert agreement.family.everybody
+    assert (record["examples"], record["outcomes"]) == (60, 12)
+    assert record["mean"] == pytest.approx(expected.value, rel=1e-3)
+    assert record["floor"] <= record["mean"] * (1 + 1e-12)
+    rows = {row["name"]: row for row in record["samplers"]}
+    assert list(rows) == ["optimal", "linear", "mollifier", "best uniform", "designed"]
+    kl = dc.divergence("kl")
+    for name, kind in (
+        ("optimal", dc.OptimalSampler),
+        ("linear", dc.LinearSampler),
+        ("mollifier", dc.MollifierSampler),
+    ):
+        sampler = kind(dc.Simplex(12), epsilon=2.0)
+        each = np.asarray(kl(law, sampler.output(law)))
+        assert rows[name]["mean"] == pytest.approx(each.mean())
+        assert rows[name]["median"] == pytest.approx(np.median(each))
+        assert rows[name]["largest"] == pytest.approx(each.max())
+        assert rows[name]["worst"] == pytest.approx(float(sampler.risk("kl")))
+    spreads = [dc.OptimalSampler(dc.Simplex(12).spread(s), epsilon=2.0) for s in np.linspace(1.0, 11.9, 60)]
+    tried = min(float(np.mean(kl(law, sampler.output(law)))) for sampler in spreads)
+    assert rows["best uniform"]["mean"] <= tried * (1 + 1e-6)
+    assert rows["designed"]["mean"] == pytest.approx(record["mean"], rel=1e-6)
+    assert rows["designed"]["mean"] <= rows["best uniform"]["mean"]
+    other = run("design", "examples.parquet", *BASE[2:], "--weight", "w", "--keep", "0.3", "-o", "w.json", "--json")
+    assert json.loads(other.stdout)["mean"] == pytest.approx(record["mean"], rel=1e-9)
+
+
+def test_the_other_commands_take_it(counts: Any, run: Run) -> None:
+    made = run(*BASE, "--count", "n", "-o", "d.json", "--plot", "f.png", "--purpose", "trips")
+    assert made.exit_code == 0, made.output
+    assert "must be public" in made.stdout
+    assert "no sampler is below" in made.stdout
+    assert Path("f.png").stat().st_size > 1000
+    agreement = Agreement.read("d.json")
+    released = run(
+        "sample",
+        "examples.csv",
+        "--client",
+        "who",
+        "--value",
+        "where",
+        "--agreement",
+        "d.json",
+        "-q",
+        "-o",
+        "out.parquet",
+    )
+    assert released.exit_code == 0, released.output
+    samples = pl.read_parquet("out.parquet")
+    assert set(samples["agreement"]) == {agreement.id}
+    assert samples.height == 60
+    assert set(samples["sample"]) <= set(LABELS)
+    estimated = run("estimate", "out.parquet")
+    assert estimated.exit_code == 0, estimated.output
+    assert "biased towards its reference" in " ".join(estimated.stdout.split())
+    certified = run("certify", "--agreement", "d.json", "-o", "c.json")
+    assert certified.exit_code == 0, certified.output
+    assert "(holds)" in certified.stdout
+    checked = run("agree", "--check", "d.json")
+    assert "epsilon = 2, optimal on 12 outcomes" in checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--keep", "1.5"), "keep = 1.5"),
+        (("--keep", "nan"), "keep = nan"),
+        (("--epsilon", "0"), "epsilon = 0"),
+        (("--epsilon", "95"), "--allow-large-epsilon"),
+        (("--divergence", "cosine"), "cosine"),
+        (("--count", "nothing"), "column 'nothing' is not in"),
+        (("--count", "n", "--weight", "w"), "not both"),
+        (("--domain", "few.txt"), "values outside the domain"),
+        (("--domain-size", "12"), "give the public domain once"),
+        (("--plot", "f.txt"), "does not end in"),
+        (("--plot", "d.json"), "does not end in"),
+        (("-o", "places.txt"), "exists already"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(
+    counts: Any, refusal: Callable[..., str], arguments: tuple[str, ...], says: str
+) -> None:
+    Path("few.txt").write_text("\n".join(LABELS[:2]) + "\n")
+    assert says in refusal(*BASE, "-o", "d.json", *arguments)
+    assert not Path("d.json").exists()
+
+
+def test_examples_that_are_none_are_refused_by_name(counts: Any, refusal: Callable[..., str]) -> None:
+    for rows, says in (
+        ({"who": [None, "a"], "where": LABELS[:2]}, "holds nulls"),
+        ({"who": ["a"], "where": [None]}, "holds nulls"),
+        ({"who": ["a"], "where": LABELS[:1], "n": [-1]}, "not at least 0"),
+        ({"who": ["a"], "where": LABELS[:1], "n": [0]}, "no records in the domain"),
+    ):
+        frame = pl.DataFrame(rows, schema_overrides={"who": pl.String, "where": pl.String})
+        frame.write_parquet("bad.parquet")
+        more = ("--count", "n") if "n" in rows else ()
+        assert says in refusal("design", "bad.parquet", *BASE[2:], "-o", "d.json", *more)
+    assert not Path("d.json").exists()
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_one_example_and_many_that_are_alike(counts: Any, run: Run, rows: int) -> None:
+    pl.DataFrame({"who": range(rows), "where": [LABELS[3]] * rows}).write_parquet("alike.parquet")
+    found = run("design", "alike.parquet", *BASE[2:], "-o", "d.json", "--json")
+    assert found.exit_code == 0, found.output
+    record = json.loads(found.stdout)
+    assert record["examples"] == rows
+    assert record["mean"] <= record["samplers"][0]["mean"]
+    assert Agreement.read("d.json").sampler().lattice.largest_ratio <= dc.numerics.exp_lower(2.0)
+
+
+def test_few_examples_on_many_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tmp_path)
+    size = 100_000
+    pl.DataFrame({"who": [n % 10 for n in range(50)], "where": [(n * 997) % size for n in range(50)]}).write_parquet(
+        "e.parquet"
+    )
+    columns = ("--client", "who", "--value", "where")
+    made = run("design", "e.parquet", *columns, "--domain-size", str(size), "--epsilon", "2", "-o", "d.json", "-q")
+    assert made.exit_code == 0, made.output
+    assert Path("d.json.weights").stat().st_size == 8 * size
+    released = run("sample", "e.parquet", *columns, "--agreement", "d.json", "-o", "o.parquet", "-q")
+    assert released.exit_code == 0, released.output
+    assert pl.read_parquet("o.parquet").height == 10
