@@ -99,19 +99,24 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view)
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Whether values are lists, laid out end to end. (Views are not read: Arrow's cast of them reads past its own buffer.)"""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
 def is_readable(kind: pa.DataType) -> bool:
     """Whether an engine reads such columns: numbers, texts, dictionaries of texts, and lists of these."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
-    if _is_list(kind):
-        return not _is_list(kind.value_type) and is_readable(kind.value_type)
+    if is_list(kind):
+        return not is_list(kind.value_type) and is_readable(kind.value_type)
     return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind))
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.large_string()
-    if _is_list(kind):
+    if is_list(kind):
         return pa.large_list(_plain_type(kind.value_type))
     return pa.float32() if kind == pa.float16() else kind
 
@@ -119,7 +124,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 def _polars_type(kind: pa.DataType) -> Any:
     if is_text(kind) or (pa.types.is_dictionary(kind) and is_readable(kind)):
         return pl.String()
-    if _is_list(kind):
+    if is_list(kind):
         return pl.List(_polars_type(kind.value_type)) if is_readable(kind) else pl.Unknown()
     if kind in _NUMBERS:
         return _NUMBERS[kind]
@@ -131,16 +136,12 @@ def _polars_type(kind: pa.DataType) -> Any:
 
 def _unpacked_bytes(column: pa.Array) -> int:
     """How many bytes of text the dictionary of a column stands for."""
-    while _is_list(column.type):
+    while is_list(column.type):
         column = column.flatten()
     if not pa.types.is_dictionary(column.type):
         return 0
     lengths = pc.binary_length(column.dictionary.cast(pa.large_string()))
     return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _damaged(where: str, what: str) -> DiscreetError:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.arrow import checked, is_text, names_of, plain
+from discreet.engines.arrow import checked, is_list, is_text, names_of, plain
 from discreet.engines.buffers import as_array, as_column, column_of
 from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
@@ -66,6 +66,10 @@ class Kernel:
         self._key: RunKey = job.key
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not isinstance(batch, pa.RecordBatch):  # not shown: it may hold what clients hold
+            raise DiscreetError(
+                f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
+            )
         names = names_of(batch.schema, "the batch")
         for name in ("client", "outcomes"):
             if name not in names:
@@ -213,10 +217,13 @@ def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """(ends from 0 on, values) of a column of lists."""
+    refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
+    if not is_list(column.type):
+        raise refusal
     try:
         lists = column.cast(pa.large_list(inner))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}") from None
+        raise refusal from None
     ends = as_array(lists.offsets)
     values = lists.values.slice(ends[0], ends[-1] - ends[0])
     if values.null_count:
