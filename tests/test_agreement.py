@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import math
+import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -227,6 +228,10 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(DiscreetError, match="exists already and holds no agreement"):
         agreed.write(tmp_path / "c.json")
     assert (tmp_path / "c.json").read_text() == "something else"
+    os.mkfifo(tmp_path / "pipe")
+    for never_ends in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(DiscreetError, match="exists already and holds no agreement"):
+            agreed.write(never_ends)
     with pytest.raises(DiscreetError, match="No such file or directory"):
         agreed.write(tmp_path / "nowhere" / "a.json")
     (tmp_path / "b.json").write_bytes(b"\xff\xfe")

@@ -176,6 +176,8 @@ class Agreement:
         if not os.path.lexists(path):
             return
         try:
+            if not os.path.isfile(path):  # a pipe would be waited for, and a device may never end
+                raise DiscreetError("not a plain file")
             found = Agreement.read(path).id
         except DiscreetError:
             raise DiscreetError(f"{path} exists already and holds no agreement; choose another name") from None

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from discreet import DiscreetError
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
+from discreet.ledger.book import Book
 from discreet.ledger.population import Round, Settled, runs_in, spent_by_clients
 from discreet.ledger.rounds import Rounds
 from discreet.ledger.segments import Names
@@ -186,6 +187,47 @@ def test_a_ledger_and_a_secret_belong_together(tmp_path: Path, ledger: Populatio
     for nothing in (None, 5):
         with pytest.raises(DiscreetError, match="discreet secret FILE"):
             PopulationLedger(ledger.folder, nothing)  # type: ignore[arg-type]
+
+
+def test_a_creation_that_was_cut_short_is_done_again(tmp_path: Path, secret: Secret) -> None:
+    for number, left in enumerate(([], ["book"], ["book", "book-journal"])):
+        folder = tmp_path / str(number)
+        folder.mkdir(mode=0o700)
+        for name in left:
+            (folder / name).touch(mode=0o600)
+        write_secret(tmp_path / f"secret {number}")
+        assert PopulationLedger.create(folder, budget=1.0, secret=tmp_path / f"secret {number}").budget.epsilon == 1.0
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (other / "notes").touch()
+    with pytest.raises(LedgerError, match="exists already"):
+        PopulationLedger.create(other, budget=1.0, secret=secret)
+
+
+def test_whoever_comes_second_to_make_a_ledger_leaves_the_first_one_s_alone(
+    tmp_path: Path, secret: Secret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have found an empty folder; by the time the second makes its book, the first has made one and charged to it."""
+    folder, create = tmp_path / "ledger", Book.create
+
+    def meanwhile(book: Book, terms: dict[str, Any]) -> None:
+        monkeypatch.setattr(Book, "create", create)
+        settle(PopulationLedger.create(folder, budget=1.0, secret=secret), [1, 2], 10, asked())
+        create(book, terms)
+
+    monkeypatch.setattr(Book, "create", meanwhile)
+    with pytest.raises(LedgerError, match="exists already"):
+        PopulationLedger.create(folder, budget=1.0, secret=secret)
+    assert settle(PopulationLedger(folder, secret), [1, 2], 50, asked()) == {1: 11, 2: 12}
+
+
+def test_a_folder_of_somebody_else_s_stays(tmp_path: Path, secret: Secret) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o755)
+    with pytest.raises(LedgerError, match="has mode 0755"):
+        PopulationLedger.create(folder, budget=1.0, secret=secret)
+    assert folder.is_dir()
 
 
 def flips(ledger: PopulationLedger, number: int) -> Iterator[None]:

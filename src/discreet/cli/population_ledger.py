@@ -1,6 +1,5 @@
 """The ledger of a population on the command line: made or opened for `discreet sample`, summed up by `discreet ledger show`."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,13 @@ def ledger_of(
             raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
         return None
     from discreet.ledger import PopulationLedger
+    from discreet.ledger.population import is_made
 
     if secret is None:
         raise DiscreetError(
             "--ledger needs --secret FILE, under which it knows its clients; make one with: discreet secret FILE"
         )
-    if os.path.lexists(folder) or budget is None:
+    if budget is None or is_made(folder):
         found = PopulationLedger(folder, secret)
         if budget is not None and budget != found.budget.epsilon:
             raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")

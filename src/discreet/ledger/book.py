@@ -72,13 +72,18 @@ class Book:
             os.fchmod(handle, 0o600)  # whatever the umask; its journals take the same mode
             os.close(handle)
         with self._opened() as database, self._transaction(database):
-            if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if not _is_blank(database):
                 raise LedgerError(
                     f"{self.path} exists already, and replacing it would forget what was spent; use another name"
                 )
             for statement in _SCHEMA:
                 database.execute(statement)
             _append(database, [], {"format": self.kind, **terms})
+
+    def is_blank(self) -> bool:
+        """Whether the file holds nothing: its creation was cut short, and may be tried again."""
+        with self._opened() as database:
+            return _is_blank(database)
 
     def lines(self) -> list[Any]:
         """All lines, verified; the first says what the file is."""
@@ -159,6 +164,10 @@ class Pen:
     def add(self, line: Any) -> None:
         """One more line, durable when the transaction ends."""
         _append(self._database, self.lines, line)
+
+
+def _is_blank(database: sqlite3.Connection) -> bool:
+    return not database.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
 def _append(database: sqlite3.Connection, lines: list[Any], line: Any) -> None:

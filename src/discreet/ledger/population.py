@@ -127,18 +127,20 @@ class PopulationLedger:
             path.mkdir(mode=0o700)
             path.chmod(0o700)  # whatever the umask
         except FileExistsError:
-            if not path.is_dir() or any(path.iterdir()):
+            if is_made(path):
                 raise LedgerError(
                     f"{path} exists already, and replacing it would forget what was spent; use another name"
                 ) from None
         except (OSError, ValueError) as error:
             raise LedgerError(f"ledger {path} cannot be made: {reason(error)}") from None
+        book = _book(path)
+        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _check_word(secret, name)})
         try:
-            _book(path).create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _check_word(secret, name)})
             return cls(path, secret)
         except LedgerError:
-            (path / _BOOK).unlink(missing_ok=True)  # nothing has been charged to it
-            path.rmdir()
+            if len(book.lines()) == 1:  # its own: nothing has been charged to it
+                book.path.unlink()
+                path.rmdir()
             raise
 
     @property
@@ -266,6 +268,15 @@ def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.floa
 def read_segment(folder: Path, run: Run) -> Segment:
     """The charges of a run."""
     return Segment.read(folder / run.file, clients=run.clients, cells=run.cells, digest=run.digest)
+
+
+def is_made(folder: str | Path) -> bool:
+    """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
+    path = Path(folder)
+    if not path.is_dir():
+        return os.path.lexists(path)
+    entries = {entry.name for entry in path.iterdir()}
+    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _book(path).is_blank())
 
 
 def is_population_ledger(path: str | Path) -> bool:
