@@ -34,7 +34,9 @@ from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
-_LARGEST_EXPONENT = 708.0  # past it 1/e^epsilon is below the smallest normal float, which then bounds every ratio
+_LARGEST_EXPONENT = (
+    554.0  # past it the floor stays e^-554 of the ceiling: of the same shape, where the smallest floats would not be
+)
 
 
 def implementation(entries: int) -> ModuleType:
@@ -71,8 +73,7 @@ class Box:
         with np.errstate(invalid="ignore", over="ignore"):  # B may be infinite, but not times nothing
             upper = np.minimum(np.where(np.asarray(reference) > 0.0, constants.B * np.asarray(reference), 0.0), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
-        if epsilon < _LARGEST_EXPONENT:
-            lower = np.maximum(lower, np.nextafter(upper / _exp_below(epsilon), 1.0))
+        lower = np.maximum(lower, np.nextafter(upper / _exp_below(min(epsilon, _LARGEST_EXPONENT)), 1.0))
         lower = np.minimum(lower, upper)
         if upper.ndim == 0:
             return cls(size, float(lower), float(upper))

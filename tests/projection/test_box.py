@@ -1,0 +1,21 @@
+"""The box in floats, where floats end."""
+
+import numpy as np
+import pytest
+
+from discreet import Band, OptimalSampler
+from discreet.kernels.choice import Code, only
+from discreet.release import constant_time
+
+
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+@pytest.mark.parametrize("epsilon", [100.0, 554.0, 700.0, 740.0, 1000.0])
+@pytest.mark.parametrize("law", [[0.0, 1.0, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]])
+def test_a_client_on_a_small_set_has_a_law_however_large_epsilon_is(epsilon: float, law: list[float]) -> None:
+    """Floors that stop at the smallest float would not have the shape of the ceilings, and no multiple of them would fill up to one."""
+    sampler = OptimalSampler(Band([1e-5, 1e-10, 1e-16], lower=0, upper=2.0), epsilon=epsilon)
+    with only(Code.NUMPY):
+        assert float(sampler.output(law).sum()) == pytest.approx(1.0, abs=1e-12)
+    drawn = sampler.weights(law)
+    excess, fill = constant_time.parts(sampler.lattice, np.array(law), None)
+    assert np.abs(drawn - (np.asarray(sampler.lattice.lower) + excess + fill)).sum() < 2.0**62 * 1e-12
