@@ -15,6 +15,7 @@ from discreet.release import TOTAL, outcomes, weights
 from tests.exact import exact_slope
 from tests.projection.boxes import problems
 
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
 Floats = NDArray[np.float64]
 TOLERANCE = Fraction(1, 10**13)
 
