@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection import Affine
-from discreet.release.lattice import Integers, Lattice
+from discreet.release.lattice import TOTAL, Integers, Lattice
+from discreet.release.randomness import BITS
 
+LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
 OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
 HALF = 31  # bits: sums of room are kept in two halves
 LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
@@ -27,21 +29,24 @@ class Plan(NamedTuple):
 
 
 class ReferencePlan(NamedTuple):
-    """The same over a reference that is not uniform: bounds of every outcome, and running sums from 0 on of all that is searched.
+    """The same over a reference that is not uniform: what is looked up of an outcome, and running sums from 0 on of all that is searched.
 
-    `edges` are those of L, `portions` of S (`discreet.release.portions`), `room` those of U - L in units of 2^31 and `rest_of_room` of
-    what that leaves, since they can exceed 64 bits.
+    `held` holds L, U, S and the sum of S before it for each outcome, side by side, so that one look-up brings them all. `edges` are sums of
+    L, `portions` of S (`discreet.release.portions`), `room` of U - L in units of 2^31 and `rest_of_room` of what that leaves, since they
+    can exceed 64 bits. The guides say where to search: `guide[i]` is the last place whose sum is at most i 2^shift.
     """
 
     size: int
     floors: NDArray[np.float64]
     ceilings: NDArray[np.float64]
-    lower: Integers
-    upper: Integers
+    held: Integers
     edges: Integers
     portions: Integers
     room: Integers
     rest_of_room: Integers
+    shift: int
+    edge_guide: Integers
+    portion_guide: Integers
 
 
 def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
@@ -56,8 +61,16 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
     assert mixing is None, "no table is released by the linear mechanism over a reference that is not uniform"
     room = np.asarray(lattice.upper) - lattice.lower
     sums = [_sums(each) for each in (lattice.lower, lattice.portions, room >> HALF, room & ((1 << HALF) - 1))]
-    bounds = (_frozen(np.asarray(each)) for each in (box.lower, box.ceiling, lattice.lower, lattice.upper))
-    return ReferencePlan(box.size, *bounds, *sums)
+    held = np.column_stack([lattice.lower, np.asarray(lattice.upper), lattice.portions, sums[1][:-1]])
+    floats = (_frozen(np.asarray(each)) for each in (box.lower, box.ceiling))
+    shift = max(0, BITS - box.size.bit_length())
+    guides = [_guide(each, shift) for each in sums[:2]]
+    return ReferencePlan(box.size, *floats, _frozen(held), *sums, shift, *guides)
+
+
+def _guide(sums: Integers, shift: int) -> Integers:
+    steps = np.arange((TOTAL >> shift) + 2) << shift
+    return _frozen(np.searchsorted(sums[:-1], steps, side="right") - 1)
 
 
 def _sums(values: Integers) -> Integers:

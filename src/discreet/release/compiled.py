@@ -150,24 +150,28 @@ def _above_shared_over(
     return general if isinstance(lower, types.Array) else uniform
 
 
-def _solved(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
+def _solved(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
     """(slope, lift) of one row of which `look` says how much is held."""
     raise TypeError("_solved is called from compiled code")
 
 
 @overload(_solved)
-def _solved_over(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
-    def uniform(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
+def _solved_over(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
+    def uniform(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
         return solve(p, held, floors, ceilings)
 
-    def general(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, shared: Any) -> Any:
+    def general(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
         mass, low, high = np.empty(held), np.empty(held), np.empty(held)
-        filled, unheld = 0, np.int64(shared)
+        filled, unheld, room = 0, np.int64(shared), np.int64(_WHOLE - shared)
         for place in range(p.size):
             if p[place] > NEGLIGIBLE and filled < held:
+                if room >= 0:  # once below it stays so
+                    room -= upper[place] - lower[place]
                 mass[filled], low[filled], high[filled] = p[place], floors[place], ceilings[place]
                 filled += 1
                 unheld -= lower[place]
+        if room >= 0:  # all that is held fits at its ceiling: no slope serves
+            return np.inf, 0.0
         return solve_held(mass, np.float64(unheld) / _TOTAL, low, high)
 
     return general if isinstance(lower, types.Array) else uniform
@@ -196,7 +200,7 @@ def _draw(
             return row
         if uniform[row] >= shared:
             if projecting:
-                slope[row], lift[row] = _solved(p, held, floors, ceilings, lower, shared)
+                slope[row], lift[row] = _solved(p, held, floors, ceilings, lower, upper, shared)
             out[row] = _above_shared(
                 p, slope[row], lift[row], floors, lower, upper, shared, sizes, uniform[row] - shared
             )

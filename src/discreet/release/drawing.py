@@ -12,6 +12,7 @@ from discreet.projection import vectorised as projection
 from discreet.projection.box import Affine, numpy_seconds
 from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.release.lattice import TOTAL, Integers, Lattice
+from discreet.release.portions import all_fit
 
 
 def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers) -> Integers:
@@ -65,10 +66,16 @@ def _numpy_draw(
 
 def _solved(lattice: Lattice, laws: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(slope, lift) for each row. Over a reference that is not uniform what is not held is summed in integers: one number, however
-    it is added up."""
+    it is added up; and where all that is held fits at its ceiling no slope serves, which integers decide too."""
     box = lattice.box
-    if isinstance(box.lower, float):
+    if isinstance(lattice.lower, int):
         return projection.solved(laws, box.lower, box.ceiling)
-    held = np.where(laws > NEGLIGIBLE, lattice.lower, 0).sum(axis=1)
-    unheld = (lattice.shared - held).astype(np.float64) / TOTAL
-    return projection.solved_from_held(laws, box.lower, np.asarray(box.ceiling), unheld)
+    held = laws > NEGLIGIBLE
+    unheld = (lattice.shared - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
+    slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
+    rows = ~all_fit(np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared)
+    if rows.any():
+        slope[rows], lift[rows] = projection.solved_from_held(
+            laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
+        )
+    return slope, lift

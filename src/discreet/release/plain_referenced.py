@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection.vectorised import scaled, solve_listed
-from discreet.release.clients import HALF, ReferencePlan
+from discreet.release.clients import HALF, LOWER, SIZE, UPPER, ReferencePlan
 from discreet.release.lattice import TOTAL
+from discreet.release.portions import all_fit
 
 
 def excesses(
@@ -14,9 +15,13 @@ def excesses(
     """What each client's outcomes get above L, from lists that are padded with zeros."""
     present = np.arange(masses.shape[1]) < lengths[:, None]
     low, high = (np.where(present, bound[outcomes], 0.0) for bound in (plan.floors, plan.ceilings))
-    lower, upper = plan.lower[outcomes], plan.upper[outcomes]
-    unheld = int(plan.edges[-1]) - np.where(present, lower, 0).sum(axis=1)
-    slope, _ = solve_listed(masses, lengths, low, high, unheld.astype(np.float64) / TOTAL)
+    lower, upper = plan.held[outcomes, LOWER], plan.held[outcomes, UPPER]
+    shared = int(plan.edges[-1])
+    unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
+    slope = np.full(len(masses), np.inf)
+    rows = ~all_fit(np.where(present, upper - lower, 0), TOTAL - shared)
+    if rows.any():
+        slope[rows], _ = solve_listed(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
     with np.errstate(over="ignore"):
         value = scaled(masses, slope[:, None] * TOTAL)
     return np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64)).astype(np.int64) - lower
@@ -31,14 +36,14 @@ def outcome(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) 
             return place
         rest -= excess
     before = 0  # S of held outcomes so far
-    whole = int(plan.portions[-1]) - sum(int(plan.portions[place + 1] - plan.portions[place]) for place in held)
+    whole = int(plan.portions[-1]) - sum(plan.held[held, SIZE].tolist())
     limit = min(TOTAL - shared - sum(own), whole * (TOTAL - shared) // TOTAL)
     if rest < limit:
         wanted = rest * whole // limit
         for place in held:
             if wanted < plan.portions[place]:
                 break
-            wanted += int(plan.portions[place + 1] - plan.portions[place])
+            wanted += int(plan.held[place, SIZE])
         return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
     rest -= limit
 
@@ -62,10 +67,10 @@ def outcome(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) 
             return low
         rest -= gap
         if place < plan.size:
-            left = int(plan.upper[place] - plan.lower[place]) - excess
+            left = int(plan.held[place, UPPER] - plan.held[place, LOWER]) - excess
             if rest < left:
                 return place
             rest -= left
-            before += int(plan.portions[place + 1] - plan.portions[place])
+            before += int(plan.held[place, SIZE])
         first = place + 1
     return -1  # unreachable: the lattice was built with sum U >= 2^62

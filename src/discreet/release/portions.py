@@ -30,6 +30,8 @@ from discreet.release.randomness import BITS
 
 TOTAL = 1 << BITS
 Integers = NDArray[np.int64]
+_HALF = 31
+_MASK = (1 << _HALF) - 1
 
 
 def sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers, shared: int) -> Integers:
@@ -42,9 +44,17 @@ def sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers, shared:
     return np.minimum(fine, floor_product(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL))
 
 
+def all_fit(spans: Integers, available: int) -> NDArray[np.bool_]:
+    """Whether the sum of each row, however large, is at most `available`: then a client's outcomes are all at their ceilings."""
+    low = (spans & _MASK).sum(axis=-1)
+    high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
+    most = available >> _HALF
+    return np.asarray((high < most) | ((high == most) & ((low & _MASK) <= (available & _MASK))))
+
+
 def exact_sum(values: Integers) -> int:
     """The sum, however large."""
-    return (int((values >> 31).sum()) << 31) + int((values & 0x7FFFFFFF).sum())
+    return (int((values >> _HALF).sum()) << _HALF) + int((values & _MASK).sum())
 
 
 def portioned(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:

@@ -12,10 +12,10 @@ import numpy as np
 
 from discreet.kernels import kernel
 from discreet.projection.compiled import solve_held
-from discreet.release.clients import HALF
+from discreet.release.clients import BEFORE, HALF, LOWER, SIZE, UPPER
 from discreet.release.compiled import _excess
 from discreet.release.lattice import TOTAL
-from discreet.release.wide import quotient
+from discreet.release.wide import quotient, share_of_total
 
 _TOTAL = TOTAL
 _UNITS = float(TOTAL)
@@ -36,6 +36,13 @@ def last_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
 
 
 @kernel()
+def shared_outcome(plan: Any, uniform: Any) -> Any:
+    """The outcome that an integer of the shared part falls on."""
+    step = uniform >> plan.shift
+    return last_not_above(plan.edges, uniform, plan.edge_guide[step], plan.edge_guide[step + 1] + 1)
+
+
+@kernel()
 def _room(plan: Any, first: Any, last: Any) -> Any:
     """The room of outcomes first..last - 1, or 2^63 - 1 where it is so large that it does not matter."""
     high = plan.room[last] - plan.room[first]
@@ -47,14 +54,13 @@ def _room(plan: Any, first: Any, last: Any) -> Any:
 @kernel()
 def _among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
     """The unheld outcome in whose part of the running sum of S, without what is held, `wanted` lies."""
-    first: Any = 0
     for place in range(outcomes.size):
         held = np.int64(outcomes[place])
-        if wanted < plan.portions[held]:
-            return last_not_above(plan.portions, wanted, first, held)
-        wanted += plan.portions[held + 1] - plan.portions[held]
-        first = held + 1
-    return last_not_above(plan.portions, wanted, first, plan.size)
+        if wanted < plan.held[held, BEFORE]:
+            break
+        wanted += plan.held[held, SIZE]
+    step = wanted >> plan.shift
+    return last_not_above(plan.portions, wanted, plan.portion_guide[step], plan.portion_guide[step + 1] + 1)
 
 
 @kernel()
@@ -79,13 +85,26 @@ def _filled(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: An
             return low
         rest -= gap
         if place < outcomes.size:
-            left = plan.upper[held] - plan.lower[held] - own[place]
+            left = plan.held[held, UPPER] - plan.held[held, LOWER] - own[place]
             if rest < left:
                 return held
             rest -= left
-            before += plan.portions[held + 1] - plan.portions[held]
+            before += plan.held[held, SIZE]
             given, first = end, held + 1
     return np.int64(-1)  # unreachable: the lattice was built with sum U >= 2^62
+
+
+@kernel()
+def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, unheld: Any) -> None:
+    """Fill `own` with the excess of every held outcome."""
+    low, high = np.empty(outcomes.size), np.empty(outcomes.size)
+    for place in range(outcomes.size):
+        low[place], high[place] = plan.floors[outcomes[place]], plan.ceilings[outcomes[place]]
+    steep = solve_held(masses, unheld, low, high)[0] * _UNITS
+    for place in range(outcomes.size):
+        held = outcomes[place]
+        one, other = plan.held[held, LOWER : LOWER + 1], plan.held[held, UPPER : UPPER + 1]
+        own[place] = _excess(masses[place : place + 1], 0, steep, 0.0, low[place : place + 1], one, other)
 
 
 @kernel()
@@ -93,27 +112,25 @@ def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, unif
     """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
     shared = plan.edges[plan.size]
     if uniform < shared:
-        return last_not_above(plan.edges, uniform, 0, plan.size)
+        return shared_outcome(plan, uniform)
     rest = uniform - shared
     available = _TOTAL - shared
     whole = plan.portions[plan.size]
-    if outcomes.size:
-        low, high = np.empty(outcomes.size), np.empty(outcomes.size)
-        unheld = shared
-        for place in range(outcomes.size):
-            held = outcomes[place]
-            low[place], high[place] = plan.floors[held], plan.ceilings[held]
-            unheld -= plan.lower[held]
-            whole -= plan.portions[held + 1] - plan.portions[held]
-        steep = solve_held(masses, np.float64(unheld) / _UNITS, low, high)[0] * _UNITS
-        for place in range(outcomes.size):
-            held = outcomes[place]
-            one, other = plan.lower[held : held + 1], plan.upper[held : held + 1]
-            own[place] = _excess(masses[place : place + 1], 0, steep, 0.0, low[place : place + 1], one, other)
-            if rest < own[place]:
-                return np.int64(held)
-            rest -= own[place]
-    limit = min(available - (uniform - shared - rest), quotient(whole, available, _TOTAL))
+    room, unheld = available, shared
+    for place in range(outcomes.size):
+        held = np.int64(outcomes[place])
+        own[place] = plan.held[held, UPPER] - plan.held[held, LOWER]
+        if room >= 0:  # once below it stays so
+            room -= own[place]
+        unheld -= plan.held[held, LOWER]
+        whole -= plan.held[held, SIZE]
+    if room < 0:  # else all that is held fits at its ceiling, and no slope serves
+        _excesses(plan, outcomes, masses, own, np.float64(unheld) / _UNITS)
+    for place in range(outcomes.size):
+        if rest < own[place]:
+            return np.int64(outcomes[place])
+        rest -= own[place]
+    limit = min(available - (uniform - shared - rest), share_of_total(whole, available))
     if rest < limit:
         return _among_portions(plan, outcomes, quotient(rest, whole, limit))
     return _filled(plan, outcomes, own, whole, limit, rest - limit)

@@ -25,7 +25,7 @@ from discreet.release.compiled import _excess
 from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL
 from discreet.release.randomness import BITS
-from discreet.release.referenced import last_not_above, outcome_over_reference
+from discreet.release.referenced import outcome_over_reference, shared_outcome
 
 __all__ = ["Clients", "Plan", "ReferencePlan", "draw", "outcome", "plan_of", "state_of"]
 
@@ -117,7 +117,7 @@ def _common_of_kind(plan: Any, uniform: Any) -> Any:
     def over_reference(plan: Any, uniform: Any) -> Any:
         if uniform >= plan.edges[plan.size]:
             return np.int64(-1)
-        return np.int64(last_not_above(plan.edges, uniform, 0, plan.size))
+        return np.int64(shared_outcome(plan, uniform))
 
     return over_uniform if plan.instance_class is Plan else over_reference
 

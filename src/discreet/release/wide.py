@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from discreet.kernels import kernel
+from discreet.release.randomness import BITS
 
 _HALF = np.uint64(32)
 _MASK = np.uint64(0xFFFFFFFF)
@@ -26,16 +27,29 @@ def _digit(high: Any, low: Any, upper: Any, lower: Any) -> Any:
 
 
 @kernel()
-def quotient(a: Any, b: Any, c: Any) -> Any:
-    """floor(a b / c) for 0 <= a, b, c < 2^63, where it is below 2^63; 0 where c is."""
-    if c <= 0:
-        return np.int64(0)
-    one, other, divisor = np.uint64(a), np.uint64(b), np.uint64(c)
+def _product(one: Any, other: Any) -> Any:
+    """The upper and lower 64 bits of a product."""
     bottom = (one & _MASK) * (other & _MASK)
     cross = (one >> _HALF) * (other & _MASK) + (bottom >> _HALF)
     middle = (one & _MASK) * (other >> _HALF) + (cross & _MASK)
     high = (one >> _HALF) * (other >> _HALF) + (cross >> _HALF) + (middle >> _HALF)
-    low = (middle << _HALF) | (bottom & _MASK)
+    return high, (middle << _HALF) | (bottom & _MASK)
+
+
+@kernel()
+def share_of_total(a: Any, b: Any) -> Any:
+    """floor(a b / 2^62) for 0 <= a, b <= 2^62."""
+    high, low = _product(np.uint64(a), np.uint64(b))
+    return np.int64((high << np.uint64(64 - BITS)) | (low >> np.uint64(BITS)))
+
+
+@kernel()
+def quotient(a: Any, b: Any, c: Any) -> Any:
+    """floor(a b / c) for 0 <= a, b, c < 2^63, where it is below 2^63; 0 where c is."""
+    if c <= 0:
+        return np.int64(0)
+    divisor = np.uint64(c)
+    high, low = _product(np.uint64(a), np.uint64(b))
     if high == np.uint64(0):
         return np.int64(low // divisor)
     shift = np.uint64(0)
