@@ -97,7 +97,8 @@ def whole_command(console: Console, rows: int = 5_000_000) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     source = tabled(rows)
     commands = {}
-    for name, family in {"uniform": Simplex(OUTCOMES), "designed": reference(OUTCOMES)}.items():
+    families: dict[str, Simplex | dc.Band] = {"uniform": Simplex(OUTCOMES), "designed": reference(OUTCOMES)}
+    for name, family in families.items():
         path = FOLDER / f"{name}.json"
         path.unlink(missing_ok=True)
         dc.Agreement.of(dc.OptimalSampler(family, epsilon=2.0)).write(path)

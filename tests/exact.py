@@ -1,7 +1,7 @@
 """Independent references in exact arithmetic: the scale r of a projection, the weights of a release, ratios of integers."""
 
 from fractions import Fraction
-from math import floor, inf
+from math import ceil, floor, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,17 +63,32 @@ def spelled_out(
     for x in range(k):
         intervals.append((place, place + lower[x], x))
         place += lower[x]
+    shared, uniform = place, isinstance(lattice.lower, int)
+    portioning = not uniform and (slope * TOTAL == inf or lift == 0.0)
+    lift = 0.0 if portioning else lift
     excess = []
     for x in range(k):
-        value = (float(p[x]) * (slope * TOTAL) if slope < inf or p[x] > NEGLIGIBLE else 0.0) + lift * floors[x] * TOTAL
+        counts = p[x] > NEGLIGIBLE or (uniform and slope < inf)
+        value = (float(p[x]) * (slope * TOTAL) if counts else 0.0) + lift * floors[x] * TOTAL
         wanted = min(max(floor(min(value, float(TOTAL))), lower[x]), upper[x]) - lower[x]
         excess.append(min(wanted, TOTAL - place))
         intervals.append((place, place + excess[x], x))
         place += excess[x]
+    portion = [0] * k
+    if portioning:
+        sizes = [0 if p[x] > NEGLIGIBLE else int(lattice.portions[x]) for x in range(k)]
+        whole, before = sum(sizes), 0
+        many = min(TOTAL - place, whole * (TOTAL - shared) // TOTAL)
+        for x in range(k):
+            after = before + sizes[x]
+            portion[x] = ceil(Fraction(after * many, whole or 1)) - ceil(Fraction(before * many, whole or 1))
+            assert portion[x] <= upper[x] - lower[x] - excess[x]
+            intervals.append((place, place + portion[x], x))
+            before, place = after, place + portion[x]
     fill = []
     for x in range(k):
-        fill.append(min(upper[x] - lower[x] - excess[x], TOTAL - place))
+        fill.append(min(upper[x] - lower[x] - excess[x] - portion[x], TOTAL - place))
         intervals.append((place, place + fill[x], x))
         place += fill[x]
     assert place == TOTAL
-    return [low + e + f for low, e, f in zip(lower, excess, fill, strict=True)], intervals
+    return [sum(parts) for parts in zip(lower, excess, portion, fill, strict=True)], intervals

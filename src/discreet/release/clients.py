@@ -60,12 +60,21 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
         )
     assert mixing is None, "no table is released by the linear mechanism over a reference that is not uniform"
     room = np.asarray(lattice.upper) - lattice.lower
-    sums = [_sums(each) for each in (lattice.lower, lattice.portions, room >> HALF, room & ((1 << HALF) - 1))]
-    held = np.column_stack([lattice.lower, np.asarray(lattice.upper), lattice.portions, sums[1][:-1]])
-    floats = (_frozen(np.asarray(each)) for each in (box.lower, box.ceiling))
+    edges, portions = _sums(lattice.lower), _sums(lattice.portions)
     shift = max(0, BITS - box.size.bit_length())
-    guides = [_guide(each, shift) for each in sums[:2]]
-    return ReferencePlan(box.size, *floats, _frozen(held), *sums, shift, *guides)
+    return ReferencePlan(
+        size=box.size,
+        floors=_frozen(np.asarray(box.lower)),
+        ceilings=_frozen(np.asarray(box.ceiling)),
+        held=_frozen(np.column_stack([lattice.lower, np.asarray(lattice.upper), lattice.portions, portions[:-1]])),
+        edges=edges,
+        portions=portions,
+        room=_sums(room >> HALF),
+        rest_of_room=_sums(room & ((1 << HALF) - 1)),
+        shift=shift,
+        edge_guide=_guide(edges, shift),
+        portion_guide=_guide(portions, shift),
+    )
 
 
 def _guide(sums: Integers, shift: int) -> Integers:

@@ -24,7 +24,8 @@ def excesses(
         slope[rows], _ = solve_listed(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
     with np.errstate(over="ignore"):
         value = scaled(masses, slope[:, None] * TOTAL)
-    return np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64)).astype(np.int64) - lower
+    inside = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
+    return np.asarray(inside.astype(np.int64) - lower)
 
 
 def outcome(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
