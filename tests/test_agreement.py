@@ -29,8 +29,6 @@ from discreet.agreement import Agreement, FamilyTerms
 from discreet.mechanisms.sampler import Sampler
 from tests.strategies import bands, epsilons, sizes
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 GOLDEN = Path(__file__).parent / "agreements"
 SKEWED = Band([1, 2, 3, 4.5], lower=0.25, upper=1.75)
 COLOURS = Simplex(["red", "grün", "蓝", 4])

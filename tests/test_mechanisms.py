@@ -26,8 +26,6 @@ from discreet.mechanisms.sampler import Sampler
 from discreet.release import drawing
 from discreet.release.randomness import SystemEntropy
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 SAMPLERS = [OptimalSampler, LinearSampler, MollifierSampler]
 P = np.array([0.5, 0.3, 0.15, 0.05, 0.0])
 

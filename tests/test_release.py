@@ -15,8 +15,6 @@ from discreet.projection import Box
 from discreet.release import TOTAL, Lattice, compiled
 from tests.exact import assert_private
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 GARBAGE = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -1.0, 1e308, -1e308]))
 
 

@@ -25,8 +25,6 @@ from discreet import (
 from discreet.divergences import BUILT_IN
 from tests.strategies import bands, epsilons, members, sizes
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 FINITE_AT_ZERO = [name for name in BUILT_IN if np.isfinite(divergence(name).at_zero)]
 
 

@@ -28,8 +28,6 @@ from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.strategies import bands, epsilons, laws, sizes
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 ROUNDING = 1e-9
 
 

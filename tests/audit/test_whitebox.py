@@ -26,8 +26,6 @@ from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import log_bracket
 from tests.strategies import bands, epsilons, sizes
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 
 @given(st.fractions(1, 10**9))
 @settings(max_examples=200)

@@ -14,8 +14,6 @@ from discreet.errors import DiscreetError, ImpossibleError
 from tests.design.mechanisms import clients
 from tests.exact import assert_private
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 
 def some(**changes: Any) -> Design:
     settings: dict[str, Any] = {"epsilon": 1.0, "clients": clients(20, 6, 1)}
@@ -86,7 +84,6 @@ def test_one_example_or_many_alike_cost_nothing(divergence: str, copies: int) ->
     assert found.bound <= found.value
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
 @pytest.mark.parametrize("over", ["mean", "worst"])
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-12, 1e-4, 15.0, 40.0, 1000.0])
 def test_budgets_at_both_ends_are_served_as_they_are_said_to_be(epsilon: float, over: str) -> None:
@@ -98,7 +95,6 @@ def test_budgets_at_both_ends_are_served_as_they_are_said_to_be(epsilon: float, 
     assert found.value - found.bound <= max(1e-4 * found.value, 1e-7)
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 15.0, 40.0])
 def test_no_budget_does_better_with_the_optimal_sampler(epsilon: float) -> None:
     found = some(epsilon=epsilon, keep=0.01)

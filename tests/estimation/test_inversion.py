@@ -12,8 +12,6 @@ from discreet.estimation import inversion_of
 from discreet.families import Band
 from tests.strategies import laws
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 ROUNDING = 1e-9
 EPSILONS = st.floats(0.01, 8.0)
 

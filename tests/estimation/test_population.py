@@ -246,7 +246,6 @@ def test_the_interval_of_an_indicator_is_that_of_the_share(
     assert asked.high == pytest.approx(found.law.high[place], abs=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler])
 @pytest.mark.parametrize("epsilon", [1e-90, 1e-9, 50.0, 700.0, 1000.0])
 @pytest.mark.parametrize("counts", [[7], [1, 0], [10**14, 0, 10**13], [10**12] * 40])

@@ -12,8 +12,6 @@ from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, composed
 from discreet.ledger import Budget, Spent
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 
 def test_basic_sums_are_exact() -> None:
     """Ten times 0.1 is 1, though the float is more than a tenth; floats would say 0.9999999999999999, their rationals more than 1."""

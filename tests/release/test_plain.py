@@ -14,8 +14,6 @@ from discreet.release import plain, sparse
 from discreet.release.clients import Clients, plan_of
 from discreet.release.keyed import DIGEST_WORDS, Question, Secret
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 KEY = Secret(bytes(range(32))).run_key("ab" * 32, 3, Question(value="v"))
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
 

@@ -6,7 +6,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -20,8 +19,6 @@ from discreet.release.clients import Clients, ReferencePlan, plan_of
 from discreet.release.keyed import DIGEST_WORDS, Question, Secret
 from discreet.release.portions import fraction_of, portioned
 from discreet.release.wide import quotient
-
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
 NONE = np.empty(0, dtype=np.int64)

@@ -28,8 +28,6 @@ from discreet.release.keyed import (
 )
 from tests.strategies import epsilons
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
 

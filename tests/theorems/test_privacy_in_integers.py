@@ -14,8 +14,6 @@ from discreet.release import TOTAL, drawing
 from tests.exact import assert_private, spelled_out
 from tests.strategies import bands, epsilons, laws, members, sizes
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 SAMPLERS = [OptimalSampler, LinearSampler, MollifierSampler]
 HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 

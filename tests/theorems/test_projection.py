@@ -25,8 +25,6 @@ from discreet.projection.breakpoints import NEGLIGIBLE
 from tests.exact import exact_slope
 from tests.strategies import bands, epsilons, laws, members, sizes
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
-
 EVERY_DIVERGENCE = [*BUILT_IN, "alpha:0.5", "alpha:-1", "alpha:3", "hockey_stick:1.5", "hockey_stick:0.5"]
 
 

@@ -15,7 +15,6 @@ def test_generated_bands(seed: int) -> None:
         assert complaint(case) is None, case
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
 @pytest.mark.parametrize("case", [
     Case([1.0] * 3, 0.0, 1e10, 1.0),  # the empty set has mass alpha, up to 1e-10
     Case([4.0, 3.0, 2.0, 1.0], 0.0, 1e9, 1.0),
