@@ -137,6 +137,29 @@ def test_the_kernel_names_what_is_no_batch() -> None:
             Kernel(job())(given)
 
 
+def test_a_list_of_clients_is_checked_as_tables_are() -> None:
+    table = pa.table({"client": ["anna"], "value": [1]})
+    ends = pa.py_buffer(offsets(0, 4_000_000, 8))
+    outside = pa.Array.from_buffers(pa.string(), 2, [None, ends, pa.py_buffer(b"annabert")])
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 900_000]), pa.array(["anna", "bert"]), safe=False)
+    for damaged in (outside, pa.chunked_array([outside]), coded):
+        with pytest.raises(DiscreetError, match="clients: column 'client' is damaged"):
+            sample(table, clients=damaged, **TERMS)
+    for wrong in ("anna", b"anna", {"anna": 1}):  # of which each letter, or key, would be a client
+        with pytest.raises(DiscreetError, match=f"clients is a {type(wrong).__name__}; pass a list"):
+            sample(table, clients=wrong, **TERMS)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array(["anna"]))
+    with pytest.raises(DiscreetError, match="the list holds run_end_encoded"):
+        sample(table, clients=runs, **TERMS)
+    listed = pa.chunked_array([["anna"], ["bert"]]).dictionary_encode()
+    assert sorted(sample(table, clients=listed, **TERMS)["client"].to_pylist()) == ["anna", "bert"]
+
+
+def test_what_becomes_of_clients_over_budget_is_checked_first() -> None:
+    with pytest.raises(DiscreetError, match="over_budget = 'skip' is not one of refuse, drop"):
+        sample(pa.table({"client": ["anna"], "value": [1]}), over_budget="skip", **TERMS)
+
+
 @pytest.mark.parametrize("words", [pa.string(), pa.large_string(), pa.string_view()])
 def test_a_null_in_a_dictionary_is_nobody(words: pa.DataType) -> None:
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["anna", None], words))

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.agreement import Agreement
+from discreet.engines.arrow import checked, is_text, plain
 from discreet.engines.buffers import as_array, as_column
 from discreet.engines.formats import STANDARD
 from discreet.engines.inputs import client_list, reads, source_of, standard_input
@@ -26,6 +27,7 @@ from discreet.engines.telling import Progress, Silent, Summary
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
 from discreet.ledger import PopulationLedger
+from discreet.ledger.population import check_over_budget
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import InputDigest, Secret
 
@@ -48,7 +50,7 @@ class LocalRelease:
         source: Source,
         request: Request,
         *,
-        clients: pa.Array | Path | None = None,
+        clients: Any = None,
         drop_client: bool = False,
         memory: int | None = None,
         folder: Path | None = None,
@@ -56,6 +58,7 @@ class LocalRelease:
         over_budget: str = "refuse",
         progress: Progress | None = None,
     ) -> None:
+        check_over_budget(over_budget)
         if ledger is not None:
             request = _with_secret_of(request, ledger)
         elif request.secret is not None:
@@ -68,7 +71,7 @@ class LocalRelease:
         self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
         if isinstance(clients, Path):
             clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
-        self._clients: pa.Array | None = clients
+        self._clients: pa.Array | None = None if clients is None else _client_array(clients)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._frames = source.frames(self.job.prepared, self.job.columns.names, room=room)
@@ -255,7 +258,7 @@ def sample(
     `domain`: a list of labels, a number of outcomes, or `Cells(low, high, number)`; it is public, never inferred.
     `other`: the outcome that values outside the domain become (without it they are an error).
     `nulls`: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
-    `clients`: all clients there are; those without records release from the reference. Without it they are absent.
+    `clients`: all clients there are (a list, or the Path of a file); those without records release from the reference. Without it they are absent.
     `secret`: the path of a file that `discreet secret` made (or `read_secret(path)`); then calling again with the same data returns
     the same samples, and a round that was released on other data is refused. (A `Secret` that is in no file is remembered by this
     process alone.) Without one every call is a new release, and spends epsilon again. `round` 1 to `rounds` tells repeated releases
@@ -274,7 +277,7 @@ def sample(
     release = LocalRelease(
         source_of(table),
         request,
-        clients=None if clients is None else _client_array(clients),
+        clients=clients,
         drop_client=drop_client,
         memory=memory,
         ledger=ledger,
@@ -358,15 +361,32 @@ def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
 
 
 def _client_array(clients: Any) -> pa.Array:
+    """All clients as 64-bit integers or as texts; what comes as Arrow is checked in full before it is read."""
+    if isinstance(clients, (str, bytes, Mapping)):  # each letter would be a client
+        raise DiscreetError(
+            f"clients is a {type(clients).__name__}; pass a list of texts or of integers, or the Path of a file that lists them"
+        )
     try:
-        column = clients.to_arrow() if isinstance(clients, pl.Series) else pa.array(clients)
-    except (TypeError, ValueError, OverflowError):
+        column = clients.to_arrow() if isinstance(clients, pl.Series) else clients
+        if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+            column = pa.array(column)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        batches = [pa.RecordBatch.from_arrays([chunk], names=["client"]) for chunk in chunks]
+        found = [plain(checked(batch, "clients").column(0)) for batch in batches] or [pa.array([], column.type)]
+        kinds = {pa.int64(): pa.types.is_integer, pa.large_string(): is_text}
+        kind = next((kind for kind, fits in kinds.items() if fits(found[0].type)), found[0].type)
+        whole = pa.concat_arrays([part.cast(kind) for part in found])
+    except DiscreetError:
+        raise
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
         raise DiscreetError(
             "clients is not a list of texts or of integers of 64 bits; list every client once"
         ) from None
-    if column.null_count:
-        raise DiscreetError(f"clients holds {column.null_count} nulls; nobody is called null, leave them out")
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if whole.null_count:
+        raise DiscreetError(f"clients holds {whole.null_count} nulls; nobody is called null, leave them out")
+    if kind not in kinds and kind != pa.null():
+        raise DiscreetError(f"the list holds {kind} values; clients are texts or integers")
+    return whole
 
 
 def _share_of_memory() -> int:

@@ -170,8 +170,7 @@ class PopulationLedger:
 
         `over_budget`: "refuse" the run where a client cannot pay, or "drop" such clients.
         """
-        if over_budget not in OVER_BUDGET:
-            raise DiscreetError(f"over_budget = {over_budget!r} is not one of {', '.join(OVER_BUDGET)}")
+        check_over_budget(over_budget)
         order = np.argsort(names.first, kind="stable")
         names = names.taken(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
@@ -244,6 +243,12 @@ class PopulationLedger:
     def _key(self, about: bytes) -> RunKey:
         content = bytes.fromhex(self.id) + about
         return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
+
+
+def check_over_budget(word: str) -> None:
+    """Refuse a word for what becomes of clients that cannot pay other than the two there are."""
+    if word not in OVER_BUDGET:
+        raise DiscreetError(f"over_budget = {word!r} is not one of {', '.join(OVER_BUDGET)}")
 
 
 def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
