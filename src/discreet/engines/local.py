@@ -258,7 +258,7 @@ def sample(
     `domain`: a list of labels, a number of outcomes, or `Cells(low, high, number)`; it is public, never inferred.
     `other`: the outcome that values outside the domain become (without it they are an error).
     `nulls`: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
-    `clients`: all clients there are (a list, or the Path of a file); those without records release from the reference. Without it they are absent.
+    `clients`: all there are, as a list or the Path of a file; those without records release from the reference. Without it they are absent.
     `secret`: the path of a file that `discreet secret` made (or `read_secret(path)`); then calling again with the same data returns
     the same samples, and a round that was released on other data is refused. (A `Secret` that is in no file is remembered by this
     process alone.) Without one every call is a new release, and spends epsilon again. `round` 1 to `rounds` tells repeated releases
