@@ -108,3 +108,9 @@ def test_mistakes_name_the_argument() -> None:
         shuffled_delta(profile, clients=0, epsilon=0.1)
     with pytest.raises(DiscreetError, match="delta = 0 is not in"):
         shuffled_epsilon(profile, clients=10, delta=0.0)
+
+
+def test_a_box_that_is_the_whole_family_hides_nothing_because_there_is_nothing() -> None:
+    profile = BoxProfile(epsilon=1.0, alpha=1.0)
+    assert shuffled_delta(profile, clients=100, epsilon=0.0) <= 1e-300
+    assert shuffled_epsilon(profile, clients=100, delta=1e-6) == 0.0

@@ -79,6 +79,20 @@ def _tradeoff(c: Chooser) -> Any:
     return dc.divergence(name)(c.law(4), c.law(4))
 
 
+def _designs(c: Chooser) -> Any:
+    family = c.among([dc.Simplex(2), dc.Simplex(5), c.family(), 4])
+    size = getattr(family, "size", 4)
+    clients: Any = [c.law(size) for _ in range(1 + c.below(4))]
+    if c.below(3) == 0:
+        clients = np.eye(size)[: 1 + c.below(size)]
+    found = dc.design(
+        family, epsilon=c.among([0.5, 2.0, c.number()]), clients=clients, divergence=c.among(["kl", "tv", *WORDS]),
+        keep=c.among([0.0, 0.5, 1.0, c.number()]), over=c.among(["mean", "worst", "x"]),
+    )  # fmt: skip
+    assert found.bound <= found.value
+    return [found.value, found.bound, found.worst("tv"), found.sampler.weights(np.full(size, 1.0 / size))]
+
+
 def _accounting(c: Chooser) -> Any:
     profile = c.profile()
     what = c.below(8)
@@ -193,6 +207,7 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "families": _families,
     "samplers": _samplers,
     "tradeoff": _tradeoff,
+    "designs": _designs,
     "accounting": _accounting,
     "auditing": _auditing,
     "agreements": _agreements,
@@ -212,6 +227,7 @@ SLOW = (
     "commands",
     "continuous families",
     "continuous samplers",
+    "designs",
     "ledgers",
     "population ledgers",
     "table files",

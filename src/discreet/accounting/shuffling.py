@@ -62,7 +62,7 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
     others = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
     local = profile.delta(beta)
-    if local == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
+    if local == 0.0 or profile.lower_mass == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
         return local
     clones = scipy.stats.binom(others, math.exp(-profile.epsilon))
     low, high = _spread(others, clones.mean(), clones.var())
