@@ -174,3 +174,22 @@ def test_labels_and_records_may_be_columns(column: Any) -> None:
     assert repr(family) == "Simplex(['red', 'green'])"
     assert family == dc.Simplex(["red", "green"])
     assert family.law(records=column(["green", "green", "red", "green"])).tolist() == [0.25, 0.75]
+
+
+def test_a_damaged_column_of_pyarrow_is_refused_before_it_is_read() -> None:
+    ends = pa.py_buffer(np.array([0, 4_000_000, 1], dtype="<i4").tobytes())
+    outside = pa.Array.from_buffers(pa.string(), 2, [None, ends, pa.py_buffer(b"ab")])
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 900_000]), pa.array(["a", "b"]), safe=False)
+    family = dc.Simplex(["a", "b"])
+    sampler = dc.LinearSampler(family, epsilon=1.0)
+    for damaged in (outside, coded, pa.chunked_array([outside])):
+        for read in (
+            lambda column: family.law(records=column),
+            lambda column: dc.Simplex(column),
+            lambda column: sampler.randomised_response(column),
+            lambda column: dc.estimation.population(sampler, samples=column),
+            lambda column: dc.estimation.population(sampler, samples=["a", "b"], clients=column),
+        ):
+            with pytest.raises(dc.DiscreetError, match="a column of pyarrow is damaged"):
+                read(damaged)
+    assert family.law(records=pa.array(["a", "b"])).tolist() == [0.5, 0.5]

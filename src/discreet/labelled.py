@@ -57,6 +57,23 @@ def carries_labels(values: Any) -> bool:
     return names is not None and not _is_default(names)
 
 
+def unboxed(column: Any) -> Any:
+    """A column of pyarrow, which holds boxes around values, as a list of them; others as they are.
+
+    It is checked in full first: its offsets and indices are claims by whoever wrote it, and may point anywhere in this process.
+    """
+    if not hasattr(column, "to_pylist"):
+        return column
+    try:
+        if hasattr(column, "validate"):
+            column.validate(full=True)
+        return column.to_pylist()
+    except (ValueError, LookupError):  # as Arrow's own errors are
+        raise DiscreetError(
+            "a column of pyarrow is damaged: it points outside of its own values, or holds text that is not UTF-8; write it again"
+        ) from None
+
+
 def is_frame(values: Any) -> bool:
     """Whether going through the values gives names of columns instead of values."""
     return isinstance(values, Mapping) or (_attribute(values, "columns") is not None and hasattr(values, "__array__"))

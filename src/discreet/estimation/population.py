@@ -27,7 +27,7 @@ from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.families.laws import as_floats
-from discreet.labelled import LawLike
+from discreet.labelled import LawLike, unboxed
 from discreet.mechanisms.sampler import Sampler
 from discreet.quadrature import Panels
 from discreet.showing import shown_shortly
@@ -308,7 +308,8 @@ def population(
 
 def _listed(column: Any) -> Any:
     """A column of pyarrow, of polars and pandas or of numpy as a plain list; others as they are."""
-    for plain in ("to_pylist", "to_list", "tolist"):
+    column = unboxed(column)
+    for plain in ("to_list", "tolist"):
         if hasattr(column, plain):
             return getattr(column, plain)()
     return column

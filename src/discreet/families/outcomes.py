@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
-from discreet.labelled import in_order, is_frame
+from discreet.labelled import in_order, is_frame, unboxed
 from discreet.showing import shortly
 
 LARGEST_DOMAIN = 2**40  # so that every outcome can have its share of 2^62
@@ -29,7 +29,7 @@ class Outcomes:
             what = "has no order" if isinstance(outcomes, (set, frozenset)) else "is more than a list of labels"
             raise DiscreetError(f"{argument} = a {type(outcomes).__name__} {what}; pass a list, each outcome once")
         if isinstance(outcomes, Iterable):
-            self.labels: tuple[Any, ...] | None = tuple(map(_plain, _listed(outcomes)))
+            self.labels: tuple[Any, ...] | None = tuple(map(_plain, list(unboxed(outcomes))))
             self.size = len(self.labels)
             if self.size == 0:
                 raise DiscreetError(f"{argument} is empty; a law needs at least one outcome")
@@ -54,7 +54,7 @@ class Outcomes:
                 f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
             )
         try:
-            records = _listed(records)
+            records = list(unboxed(records))
             found = [] if self.labels is None else [self.index.get(record, -1) for record in records]
         except TypeError:
             raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
@@ -97,12 +97,6 @@ class Outcomes:
         for number, label in enumerate(labels):
             boxed[number] = label
         return boxed
-
-
-def _listed(values: Iterable[Any]) -> list[Any]:
-    """The values themselves: a column of pyarrow holds boxes around them."""
-    unboxed = getattr(values, "to_pylist", None)
-    return list(unboxed() if callable(unboxed) else values)
 
 
 def _plain(label: Any) -> Any:
