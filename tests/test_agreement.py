@@ -350,6 +350,16 @@ def test_weights_that_were_changed_are_refused() -> None:
         Agreement.from_json(json.dumps(document)).sampler()
 
 
+def test_a_file_whose_weights_are_not_those_of_its_id_is_not_read() -> None:
+    agreed = Agreement.of(OptimalSampler(Band([3, 2, 1], lower=0.2, upper=1.4), epsilon=1.0))
+    forged = json.loads(agreed.text)
+    forged["family"]["reference"] = [1.0, 0.5, 0.25]
+    with pytest.raises(DiscreetError, match="are not those whose digest is"):
+        Agreement.from_json(json.dumps(forged))
+    del forged["family"]["reference"]
+    assert Agreement.from_json(json.dumps(forged)) == agreed
+
+
 def test_many_weights_are_kept_in_a_file_beside_the_agreement(tmp_path: Path) -> None:
     size = family_terms.LISTED + 1
     family = Band(1.0 + np.arange(size), lower=0.0, upper=3.0, everybody=True)

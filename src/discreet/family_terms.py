@@ -132,7 +132,8 @@ class FamilyTerms:
         content = path.read_bytes()
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{path} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
-        return replace(self, reference=_checked_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), path))
+        weights = _checked_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), path)
+        return replace(self, reference=weights)._with_true_weights()
 
     def family(self) -> FiniteFamily:
         """The family itself, where the terms hold all of it: labels and weights that are listed, or none and a uniform reference."""
@@ -148,6 +149,12 @@ class FamilyTerms:
             "the agreement holds a digest of its weights; pass the family it was made with, or keep the file of weights that was "
             f"written with the agreement beside it, called as it is with {BESIDE} at the end"
         )
+
+    def _with_true_weights(self) -> "FamilyTerms":
+        """The terms, refused where the weights that they list are not those of the digest: the id would speak for others."""
+        if self.reference is not None:
+            self._band(self.reference)
+        return self
 
     def _band(self, weights: NDArray[np.float64]) -> Band:
         assert self.lower is not None
@@ -250,7 +257,7 @@ def family_terms(fields: dict[str, Any]) -> FamilyTerms:
         fields.get("everybody"),
         names,
         _reference(fields.get("reference"), size),
-    )
+    )._with_true_weights()
 
 
 def _reference(listed: Any, size: int) -> NDArray[np.float64] | None:
