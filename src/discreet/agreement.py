@@ -166,7 +166,7 @@ class Agreement:
         weights = self.family.beside
         if weights is not None:
             check_target(path, what="agreement")
-            with written(_beside(path), what="file of weights") as file:
+            with written(weights_beside(path), what="file of weights") as file:
                 file.write(weights)
         with written(path, what="agreement") as file:
             file.write(self.text.encode() + b"\n")
@@ -191,7 +191,7 @@ class Agreement:
         """The agreement in a file, with the weights in the file beside it where there is one."""
         try:
             found = cls.from_json(Path(path).read_text(encoding="utf-8"))
-            return replace(found, family=found.family.with_beside(_beside(path)))
+            return replace(found, family=found.family.with_beside(weights_beside(path)))
         except UnicodeDecodeError:
             raise DiscreetError(f"{path} is not a text in UTF-8, so not an agreement") from None
         except DiscreetError:
@@ -224,7 +224,8 @@ class Agreement:
         )
 
 
-def _beside(path: str | Path) -> Path:
+def weights_beside(path: str | Path) -> Path:
+    """Where the weights lie that are too many for an agreement's own file."""
     return Path(f"{path}{BESIDE}")
 
 

@@ -300,3 +300,10 @@ def test_an_output_is_new_unless_forced_and_never_takes_the_place_of_what_is_rea
     Path("first.parquet").chmod(0o640)
     assert run(*command, "first.parquet").exit_code == 0
     assert stat.S_IMODE(Path("first.parquet").stat().st_mode) == 0o640
+
+
+def test_the_weights_beside_an_agreement_are_never_replaced(folder: Path, refusal: Callable[..., str]) -> None:
+    Path("a.json.weights").write_bytes(b"weights")
+    onto = [*BASE[:-1], "a.json.weights", "--format", "csv"]
+    assert "would replace the weights of the agreement" in refusal(*onto, "--agreement", "a.json")
+    assert Path("a.json.weights").read_bytes() == b"weights"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, weights_beside
 from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.options import domain_of
 from discreet.cli.population_ledger import ledger_of
@@ -193,7 +193,10 @@ def sample(
             summary = _local(
                 source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, write_agreement,
                 ledger=books, over_budget=over_budget,
-                force=force, keep={"secret": secret, "list of outcomes": domain, "agreement that is read": agreement}, quiet=quiet,
+                force=force, keep={
+                    "secret": secret, "list of outcomes": domain, "agreement that is read": agreement,
+                    "weights of the agreement that is read": None if agreement is None else weights_beside(agreement),
+                }, quiet=quiet,
             )  # fmt: skip
         case "spark":
             from discreet.engines.spark import sample_files

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, weights_beside
 from discreet.engines.arrow import checked, is_text, plain
 from discreet.engines.buffers import as_array, as_column
 from discreet.engines.formats import STANDARD
@@ -317,6 +317,8 @@ def sample_file(
             kept["record of the secret's rounds"] = request.secret.state
         if ledger is not None and ledger.folder.resolve() in Path(output).resolve().parents:
             raise DiscreetError(f"output {output} would lie in the ledger; name another file")
+        if agreement_file is not None:
+            kept["weights of the agreement"] = weights_beside(agreement_file)
         check_apart(output, {**kept, **(keep or {})})
         check_target(output, replace=replace, fix=EXISTS)
 
