@@ -95,3 +95,24 @@ def test_commands_that_only_compute_do_not(told: Callable[..., tuple[int, str]])
         code, said = told(*command)
         assert code == 0, said
         assert "Warning" not in said
+
+
+@pytest.mark.parametrize("epsilon", ["nan", "inf", "-1", "0"])
+def test_what_is_no_epsilon_is_refused_as_such(told: Callable[..., tuple[int, str]], epsilon: str) -> None:
+    code, said = told(
+        "sample",
+        "in.csv",
+        "--client",
+        "who",
+        "--value",
+        "what",
+        "--domain-size",
+        "3",
+        "--epsilon",
+        epsilon,
+        "-o",
+        "out.csv",
+    )
+    assert code == 2
+    assert "is not in (0, inf)" in said
+    assert "--allow-large-epsilon" not in said

@@ -112,7 +112,7 @@ LARGE_EPSILON = 10.0  # where odds shift by a factor of 22,000
 
 def large_epsilon(epsilon: float) -> str | None:
     """What to say to somebody who is about to release at that epsilon; None where it is not too large to be meant."""
-    if epsilon <= LARGE_EPSILON:
+    if not LARGE_EPSILON < epsilon < math.inf:  # what is no epsilon is refused as such
         return None
     return (
         f"epsilon = {epsilon:g} hides next to nothing: at {LARGE_EPSILON:g} a sample may shift the odds between two accounts of a "

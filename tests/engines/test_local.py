@@ -612,3 +612,10 @@ def test_a_secret_may_be_named_by_its_file(tmp_path: Path) -> None:
         released(table, secret=bytes(32))
     with pytest.raises(DiscreetError, match="cannot be read"):
         released(table, secret=str(tmp_path / "none"))
+
+
+def test_labels_in_a_damaged_column_are_refused() -> None:
+    offsets = pa.py_buffer(np.array([0, 4_000_000, 2], dtype=np.int32).tobytes())
+    damaged = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
+    with pytest.raises(DiscreetError, match="damaged"):
+        released(rows(), domain=damaged)

@@ -20,6 +20,7 @@ from discreet.engines.formats import READ
 from discreet.engines.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
 from discreet.errors import DiscreetError, Range, check_count
 from discreet.families import Simplex
+from discreet.labelled import unboxed
 from discreet.showing import shown_shortly
 
 LARGEST_DOMAIN = int(FIRST_MARK)
@@ -233,7 +234,7 @@ def as_domain(domain: Any, other: Any = None) -> Domain:
         case int() | np.integer():
             return Numbers(int(domain), other)
     try:
-        labels = tuple(label.item() if isinstance(label, np.generic) else label for label in domain)
+        labels = tuple(label.item() if isinstance(label, np.generic) else label for label in unboxed(domain))
     except TypeError:
         raise DiscreetError(
             f"domain = {domain!r} is not a number of outcomes, a list of labels or Cells(low, high, number)"
