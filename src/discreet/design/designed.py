@@ -106,7 +106,7 @@ def design(
             released with at least `keep` times the chance that Q* of the simplex gives it, whoever the client is. 1 is Q* itself; 0.01 by
             default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
         over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
-            the exact minimax where no formula is known. The latter keeps nothing for others.
+            the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
 
     Returns:
         A `Design`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
