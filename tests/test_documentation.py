@@ -15,7 +15,7 @@ import discreet
 from discreet.cli.app import COMMANDS, app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHOWN = re.compile(r"^(?P<indent>\s*)(?P<expression>\S.*?)\s+# -> (?P<shown>.+)$")
 
 
@@ -82,7 +82,7 @@ def prints_what_is_shown(command: str, lines: list[str]) -> None:
 
 
 def test_every_command_shows_its_help() -> None:
-    page = found_blocks(ROOT / "docs" / "cli.md", "console")
+    page = found_blocks(ROOT / "docs" / "reference" / "cli.md", "console")
     shown = {command for _, block in page for command, _ in commands(block) if command.endswith("--help")}
     names = _registered()
     assert shown == {"discreet --help", *(f"discreet {name} --help" for name in names)}
@@ -99,13 +99,15 @@ def _registered() -> list[str]:
 
 
 def test_the_api_page_documents_exactly_the_public_names() -> None:
-    documented = re.findall(r"^### `(\w+)`$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    documented = re.findall(
+        r"^### `(\w+)`$", (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(documented) == len(set(documented))
     assert set(documented) == set(discreet.__all__)
 
 
 def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\) \| (.+) \|$", page, re.MULTILINE)
     assert sorted(name for name, _, _ in lines) == sorted(discreet.__all__)
     assert all(anchor == name.lower() and 10 < len(text) <= 100 for name, anchor, text in lines)
@@ -113,13 +115,13 @@ def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
 
 @pytest.mark.parametrize("package", ["engines", "estimation", "accounting", "audit", "ledger", "plots", "research"])
 def test_the_api_page_lists_exactly_the_names_of_each_package(package: str) -> None:
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith(f"| `discreet.{package}`")]
     assert set(re.findall(r"`(\w+)`", row)) == set(importlib.import_module(f"discreet.{package}").__all__)
 
 
 def test_the_theorem_table_names_things_that_exist() -> None:
-    page = (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "theorems.md").read_text(encoding="utf-8")
     rows = [
         line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ") and "lives in" not in line
     ]
@@ -147,14 +149,42 @@ def _resolve(path: str) -> object:
     raise AssertionError(path)
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
+@pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([\w-]+))?\)", page.read_text(encoding="utf-8")):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not anchor or anchor in _anchors(linked), (target, anchor)
+
+
+def _anchors(page: Path) -> set[str]:
+    """What a page's headings can be linked by."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_of_one_kind_and_the_index_lists_it() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        kind, *name = page.relative_to(ROOT / "docs").parts
+        if kind != "README.md":
+            assert kind in ("tutorials", "how-to", "explanation", "reference")
+            assert len(name) == 1
+            assert f"| [{page.name}]({kind}/{page.name}) |" in index
+
+
+def test_every_benchmark_is_on_the_page_of_benchmarks() -> None:
+    page = (ROOT / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
+    names = [
+        path.stem for path in (ROOT / "benchmarks").glob("*.py") if "\ndef run(" in path.read_text(encoding="utf-8")
+    ]
+    assert len(names) >= 8
+    for name in names:
+        assert f"`python -m benchmarks {name}`" in page, name
 
 
 def test_the_threat_model_cites_tests_that_exist() -> None:
-    page = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "threat-model.md").read_text(encoding="utf-8")
     rows = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ")][1:]
     assert len(rows) >= 15
     for threat, _, cited in rows:
@@ -164,7 +194,10 @@ def test_the_threat_model_cites_tests_that_exist() -> None:
             assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (threat, path, name)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/mechanisms.md", "docs/guarantee.md", "docs/walkthrough.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/explanation/mechanisms.md", "docs/explanation/guarantee.md", "docs/tutorials/walkthrough.md"],
+)
 def test_distributions_are_introduced_before_laws(page: str) -> None:
     """Readers know distributions; our short name for them comes second. Outputs of commands and code are not prose."""
     prose = re.sub(r"```.*?```|`[^`]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -174,13 +207,13 @@ def test_distributions_are_introduced_before_laws(page: str) -> None:
 
 
 def test_the_glossary_explains_our_own_words() -> None:
-    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
     explained = {word for line in page.splitlines() for word in re.findall(r"\*\*([\w ]+)\*\*", line)}
     assert {
         "law", "client", "curator", "box", "floor", "lattice", "held", "released", "how", "agreement", "round", "question", "family",
         "ledger", "secret", "tight", "risk", "reference", "domain",
     } <= explained  # fmt: skip
-    for linking in ("README.md", "docs/index.md"):
+    for linking in ("README.md", "docs/README.md"):
         assert "glossary.md)" in (ROOT / linking).read_text(encoding="utf-8")
 
 

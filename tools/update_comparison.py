@@ -1,4 +1,4 @@
-"""Rewrite the numbers and pictures of docs/comparison.md from the records of a full run.
+"""Rewrite the numbers and pictures of docs/explanation/comparison.md from the records of a full run.
 
 discreet reproduce population --out out/paper && python tools/update_comparison.py out/paper
 """
@@ -16,7 +16,7 @@ from discreet.research.reports.contests import by_set
 from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE = DOCS / "comparison.md"
+PAGE = DOCS / "explanation" / "comparison.md"
 SHOWN = ("population", "population-destinations", "population-lectures")
 BLOCK = re.compile(r"(<!-- records: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Rewrite the help texts shown in docs/cli.md with what the commands print: `python tools/update_help.py`."""
+"""Rewrite the help texts shown in docs/reference/cli.md with what the commands print: `python tools/update_help.py`."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from discreet.cli.app import app
 
-PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 BLOCK = re.compile(r"(```console\n\$ discreet([^\n]*?) --help\n)(.*?)(```)", re.DOTALL)
 
 

@@ -136,8 +136,8 @@ def test_sets_that_are_missing_are_added_when_they_come(tmp_path: Path, monkeypa
 
 
 def test_the_documentation_shows_what_is_computed() -> None:
-    """The exact part of docs/comparison.md, for the bundled sets."""
-    page = (Path(__file__).parents[3] / "docs" / "comparison.md").read_text(encoding="utf-8")
+    """The exact part of docs/explanation/comparison.md, for the bundled sets."""
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "comparison.md").read_text(encoding="utf-8")
     budgets = PopulationComparison().epsilons
     for declared in CLIENT_SETS[:2]:
         clients = Clients(declared)
