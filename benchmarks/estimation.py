@@ -17,11 +17,11 @@ from benchmarks.engine_parts.data import FOLDER
 from benchmarks.engine_parts.processes import alternated, discreet, plain_counts
 from benchmarks.engines import shown_table
 from discreet.agreement import Agreement
-from discreet.engines.inputs import file_source
-from discreet.engines.tallies import agreed_outcomes, tally
 from discreet.estimation import population
+from discreet.estimation.tallies import agreed_outcomes, tally
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
+from discreet.tables.inputs import file_source
 
 OUTCOMES = 1000
 TIMES = 5

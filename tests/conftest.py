@@ -1,11 +1,16 @@
 """Settings of all tests: no deadline for a single example, since these machines are noisy and kernels load when first used.
 
 Each test stands for a process of its own: rounds that another one released under a secret in memory are forgotten before it.
+
+Small tables are released without compiled code; what it draws must be the same, so tests of releases run with either.
 """
+
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from discreet.kernels import Code, only
 from discreet.ledger.rounds import forget_held
 
 settings.register_profile("discreet", deadline=None)
@@ -15,3 +20,9 @@ settings.load_profile("discreet")
 @pytest.fixture(autouse=True)
 def _forget_rounds() -> None:
     forget_held()
+
+
+@pytest.fixture(params=Code, ids=lambda code: code.value)
+def either_code(request: pytest.FixtureRequest) -> Iterator[None]:
+    with only(request.param):
+        yield

@@ -24,9 +24,8 @@ LAYERS = [
     {"design"},
     {"family_terms"},
     {"agreement", "audit", "accounting", "data"},
-    {"ledger"},
-    {"estimation"},
-    {"engines"},
+    {"ledger", "tables"},
+    {"estimation", "engines"},
     {"plots"},
     {"research"},
     {"cli"},
@@ -79,7 +78,7 @@ def test_every_public_module_resolves_when_it_is_first_used() -> None:
 import pkgutil, types
 import discreet as dc
 names = {found.name for found in pkgutil.iter_modules(dc.__path__) if not found.name.startswith("_")}
-assert {"ledger", "accounting", "audit", "data", "engines", "estimation", "plots", "numerics", "cli"} <= names
+assert {"ledger", "accounting", "audit", "data", "tables", "engines", "estimation", "plots", "numerics", "cli"} <= names
 for name in sorted(names - set(dc.__all__)):
     assert isinstance(getattr(dc, name), types.ModuleType), name
 assert names <= set(dir(dc)) and set(dc.__all__) <= set(dir(dc))

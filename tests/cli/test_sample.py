@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.release.keyed import read_secret
-from tests.engines.tables import rows
+from tests.engines.small_tables import rows
 
 Run = Callable[..., Any]
 

@@ -14,7 +14,7 @@ from discreet.engines.jobs import Job
 from discreet.engines.kernel import clients_of
 from discreet.errors import DiscreetError
 from discreet.release.keyed import InputDigest
-from tests.engines.tables import SECRET, expected, rows
+from tests.engines.small_tables import SECRET, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
 

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.engines import Cells, local, read_secret, sample, sample_file, write_secret
 from discreet.engines import parts as parts_module
-from discreet.engines.inputs import source_of
 from discreet.engines.jobs import Request
 from discreet.engines.local import LocalRelease
 from discreet.engines.parts import Parts
-from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
 from discreet.ledger.rounds import forget_held
-from tests.engines.tables import SECRET, by_client, expected, rows
+from discreet.tables.inputs import source_of
+from discreet.tables.sources import METADATA
+from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
 

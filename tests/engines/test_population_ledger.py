@@ -13,7 +13,7 @@ from discreet.engines import Cells, Request, Secret, read_secret, sample, sample
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
 from discreet.ledger.population import runs_in
-from tests.engines.tables import by_client, rows
+from tests.engines.small_tables import by_client, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 0.5, "rounds": 9}
 

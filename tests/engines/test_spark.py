@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.engines import Cells, read_secret, sample
-from discreet.engines.inputs import file_source
 from discreet.errors import DiscreetError
 from discreet.ledger.rounds import forget_held
-from tests.engines.tables import SECRET, by_client, rows
+from discreet.tables.inputs import file_source
+from tests.engines.small_tables import SECRET, by_client, rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark's own sockets, closed when its process ends

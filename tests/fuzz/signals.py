@@ -16,7 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.engines import Request, local, scratch, sources
+from discreet.engines import Request, local
+from discreet.tables import scratch, sources
 
 KINDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV)
 ROWS, CLIENTS = 60_000, 500

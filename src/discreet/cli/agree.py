@@ -97,7 +97,7 @@ def _whole(
     outcomes: int | None, domain: Path | None, bounds: tuple[float, float] | None, cells: int | None
 ) -> tuple[Simplex, tuple[float, float] | None]:
     """Every law on the outcomes that options state, and the interval they are cells of, if they are."""
-    from discreet.engines.domains import Cells, read_labels
+    from discreet.tables.domains import Cells, read_labels
 
     if [outcomes is not None, domain is not None, bounds is not None].count(True) != 1:
         raise DiscreetError(

@@ -77,10 +77,10 @@ def design(
     No epsilon-LDP sampler whatever has a smaller mean over the examples than the floor that is printed. THE EXAMPLES MUST BE PUBLIC, or
     their clients must have spent a budget on it: a design fitted on the clients that it then serves breaks their guarantee.
     """
-    from discreet.engines.inputs import file_source
     from discreet.engines.jobs import Request
     from discreet.engines.public import example_counts
     from discreet.estimation.contest import contest
+    from discreet.tables.inputs import file_source
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
     PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")

@@ -11,15 +11,15 @@ from rich.table import Table
 
 from discreet.agreement import Agreement
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
-from discreet.engines.formats import STANDARD
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart
+from discreet.tables.formats import STANDARD
 
 if TYPE_CHECKING:
-    from discreet.engines.domains import Domain
-    from discreet.engines.sources import Source
     from discreet.estimation import Estimate, Population
     from discreet.estimation.fidelity import Fidelity
+    from discreet.tables.domains import Domain
+    from discreet.tables.sources import Source
 
 
 def estimate(
@@ -68,10 +68,10 @@ def estimate(
     Linear mechanism: unbiased, with intervals that hold the noise alone. Optimal and mollifier: the average client cannot be told
     exactly from their samples, so an interval also holds everything that the samples leave open.
     """
-    from discreet.engines.domains import Cells, read_labels
-    from discreet.engines.inputs import file_source, standard_input
-    from discreet.engines.tallies import agreed_outcomes, tally
     from discreet.estimation import population
+    from discreet.estimation.tallies import agreed_outcomes, tally
+    from discreet.tables.domains import Cells, read_labels
+    from discreet.tables.inputs import file_source, standard_input
 
     check_count("top", top)
     _check_options(rows, synthetic, truth, value, client)
@@ -167,8 +167,8 @@ def _check_written(
     source: str, agreement: Path | None, plot: Path | None, synthetic: str | None, rows: int | None, truth: str | None
 ) -> None:
     """What cannot be written, or would replace what is read, before anything is."""
-    from discreet.engines.inputs import reads
-    from discreet.engines.outputs import format_of
+    from discreet.tables.inputs import reads
+    from discreet.tables.outputs import format_of
 
     if plot is not None:
         from discreet.plots.style import check_picture
@@ -192,8 +192,8 @@ def _check_written(
 
 
 def _truth(truth: str | None, domain: "Domain", value: str | None, client: str | None) -> Any:
-    from discreet.engines.inputs import file_source
-    from discreet.engines.tallies import average_law
+    from discreet.estimation.tallies import average_law
+    from discreet.tables.inputs import file_source
 
     if truth is None:
         return None
@@ -204,8 +204,8 @@ def _truth(truth: str | None, domain: "Domain", value: str | None, client: str |
 def _write_synthetic(
     found: "Population", domain: "Domain", source: str, output: str, rows: int | None, sample: str
 ) -> None:
-    from discreet.engines.inputs import file_source
-    from discreet.engines.synthetic import write_rows, write_weighted
+    from discreet.estimation.synthetic import write_rows, write_weighted
+    from discreet.tables.inputs import file_source
 
     if rows is None:
         write_weighted(found, file_source(source), domain, output, sample=sample)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
-    from discreet.engines.domains import Domain
+    from discreet.tables.domains import Domain
 
 
 def domain_of(
@@ -20,7 +20,7 @@ def domain_of(
     needed: bool,
 ) -> "Domain | None":
     """The domain that options state; None where none does and an agreement will."""
-    from discreet.engines.domains import Cells, Labels, Numbers, read_labels
+    from discreet.tables.domains import Cells, Labels, Numbers, read_labels
 
     given = [file is not None, size is not None, bounds is not None].count(True)
     if given > 1 or (given == 0 and needed):

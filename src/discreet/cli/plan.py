@@ -115,7 +115,7 @@ def _family(outcomes: int | None, domain: Path | None) -> Simplex:
     if domain is None:
         assert outcomes is not None
         return Simplex(outcomes)
-    from discreet.engines.domains import read_labels
+    from discreet.tables.domains import read_labels
 
     return Simplex(read_labels(domain))
 
@@ -161,9 +161,9 @@ def _example(example: str | None, client: str | None, value: str | None, family:
         return None
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
-    from discreet.engines.domains import Labels, Numbers
-    from discreet.engines.inputs import file_source
-    from discreet.engines.tallies import client_laws
+    from discreet.estimation.tallies import client_laws
+    from discreet.tables.domains import Labels, Numbers
+    from discreet.tables.inputs import file_source
 
     domain = Numbers(family.size) if family.labels is None else Labels(family.labels)
     return client_laws(file_source(example), domain, value=value, client=client)

@@ -19,9 +19,9 @@ from discreet.release.keyed import read_secret
 
 if TYPE_CHECKING:
     from discreet.engines.jobs import Request
-    from discreet.engines.sources import Source
     from discreet.engines.telling import Progress, Summary
     from discreet.ledger import PopulationLedger
+    from discreet.tables.sources import Source
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 

@@ -10,11 +10,11 @@ from discreet.errors import need_extra
 from discreet.release.keyed import Secret, read_secret, write_secret
 
 if TYPE_CHECKING:
-    from discreet.engines.domains import Cells, Labels, Numbers
     from discreet.engines.jobs import Request
     from discreet.engines.kernel import Kernel
     from discreet.engines.local import sample, sample_file
     from discreet.engines.telling import Summary
+    from discreet.tables.domains import Cells, Labels, Numbers
 
 __all__ = [
     "Cells",
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Cells": "domains",
-    "Labels": "domains",
-    "Numbers": "domains",
-    "Request": "jobs",
-    "Kernel": "kernel",
-    "Summary": "telling",
-    "sample": "local",
-    "sample_file": "local",
+    "Cells": "discreet.tables.domains",
+    "Labels": "discreet.tables.domains",
+    "Numbers": "discreet.tables.domains",
+    "Request": "discreet.engines.jobs",
+    "Kernel": "discreet.engines.kernel",
+    "Summary": "discreet.engines.telling",
+    "sample": "discreet.engines.local",
+    "sample_file": "discreet.engines.local",
 }
 
 
@@ -47,6 +47,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(import_module(_HOMES[name]), name)
     except ImportError as missing:
         need_extra("cli", missing)

@@ -1,7 +1,7 @@
 """A release before it meets an engine: which columns, which domain, which mechanism, under which agreement, with which key."""
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,18 @@ import numpy as np
 import polars as pl
 
 from discreet.agreement import MECHANISMS, Agreement
-from discreet.engines.domains import Cells, Domain, Labels, Numbers, as_domain
-from discreet.engines.marks import OUTSIDE, UNREADABLE, Tally
-from discreet.engines.terms import agreed, agreed_domain, agreed_family
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.families import Simplex
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
+from discreet.tables.domains import Cells, Domain, Labels, Numbers, as_domain
+from discreet.tables.marks import OUTSIDE, UNREADABLE, Tally
+from discreet.tables.sources import FEW, few
+from discreet.tables.terms import agreed, agreed_domain, agreed_family
 from discreet.tradeoff import large_epsilon
 
 NULLS = ("error", "drop", "other")
 ENGINE_MECHANISMS = ("optimal", "linear", "mollifier")
-FEW = 3  # examples in a message
 _UNREAD = "\0unread"  # a column of ours: no header can hold it
 
 
@@ -318,8 +318,3 @@ class Job:
             return ""
         near = difflib.get_close_matches(found[0], [str(label) for label in self.domain.labels], n=1, cutoff=0.75)
         return f" (did you mean {near[0]!r}?)" if near else ""
-
-
-def few(items: Sequence[Any]) -> str:
-    """The first few items, for a message."""
-    return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.arrow import checked, is_list, is_text, names_of, plain
-from discreet.engines.buffers import as_array, as_column, column_of
-from discreet.engines.domains import Domain
 from discreet.engines.jobs import Job
 from discreet.errors import DiscreetError
 from discreet.kernels import compiled_for
 from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, plan_of
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
+from discreet.tables.arrow import checked, is_list, is_text, names_of, plain
+from discreet.tables.buffers import as_array, as_column, column_of
+from discreet.tables.domains import Domain
 
 _WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_A_ROW, _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-7, 2e-6, 1e-5  # roughly, without compiled code
@@ -130,9 +130,11 @@ class Kernel:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
 
 
-def tables_for(rows: int) -> ModuleType:
-    """The functions that bring so many rows together: `tables`, or `plain_tables`, which do the same."""
-    return import_module("discreet.engines." + ("tables" if compiled_for(_SECONDS_A_ROW * rows) else "plain_tables"))
+def grouping_for(rows: int) -> ModuleType:
+    """The functions that bring so many rows together: `grouping`, or `plain_grouping`, which do the same."""
+    return import_module(
+        "discreet.engines." + ("grouping" if compiled_for(_SECONDS_A_ROW * rows) else "plain_grouping")
+    )
 
 
 def _drawing(clients: Clients) -> ModuleType:
@@ -175,13 +177,13 @@ def _of_integers(kind: pa.DataType) -> bool:
 
 def refuse_twice(clients: Clients) -> None:
     """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
-    seed, tables = np.uint64(secrets.randbits(64)), tables_for(len(clients))
+    seed, code = np.uint64(secrets.randbits(64)), grouping_for(len(clients))
     if clients.integers.size:
-        if not tables.integers_increase(clients.integers):
-            numbers = tables.numbered_integers(clients.integers, seed, len(clients))[1]
+        if not code.integers_increase(clients.integers):
+            numbers = code.numbered_integers(clients.integers, seed, len(clients))[1]
             _refuse_repeated(numbers)
-    elif not tables.texts_increase(clients.text_ends, clients.text):
-        numbers = tables.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
+    elif not code.texts_increase(clients.text_ends, clients.text):
+        numbers = code.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
         _refuse_repeated(numbers)
 
 

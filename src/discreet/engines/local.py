@@ -15,14 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.agreement import Agreement, weights_beside
-from discreet.engines.arrow import checked, is_text, plain
-from discreet.engines.buffers import as_array, as_column
-from discreet.engines.formats import STANDARD
-from discreet.engines.inputs import client_list, reads, source_of, standard_input
 from discreet.engines.jobs import Job, Request
-from discreet.engines.marks import LISTED, Tally
-from discreet.engines.outputs import EXISTS, format_of, writer_to
-from discreet.engines.sources import METADATA, Source
 from discreet.engines.telling import Progress, Silent, Summary
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
@@ -30,6 +23,13 @@ from discreet.ledger import PopulationLedger
 from discreet.ledger.population import check_over_budget
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import InputDigest, Secret
+from discreet.tables.arrow import checked, is_text, plain
+from discreet.tables.buffers import as_array, as_column
+from discreet.tables.formats import STANDARD
+from discreet.tables.inputs import client_list, reads, source_of, standard_input
+from discreet.tables.marks import LISTED, Tally
+from discreet.tables.outputs import EXISTS, format_of, writer_to
+from discreet.tables.sources import METADATA, Source
 
 if TYPE_CHECKING:
     from discreet.engines.kernel import Drawn
@@ -75,10 +75,10 @@ class LocalRelease:
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._frames = source.frames(self.job.prepared, self.job.columns.names, room=room)
-        from discreet.engines.kernel import Kernel, tables_for
+        from discreet.engines.kernel import Kernel, grouping_for
 
         if source.rows is not None:
-            tables_for(source.rows)
+            grouping_for(source.rows)
         self.kernel = Kernel(self.job)
         self._settling: Settling | None = None
         if ledger is not None:

@@ -16,13 +16,13 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.buffers import as_column
 from discreet.engines.jobs import Job
-from discreet.engines.kernel import client_arrays, counts_and_weights, frozen, tables_for
-from discreet.engines.marks import MISSING, Tally, resolved
-from discreet.engines.scratch import Block, Scratch
+from discreet.engines.kernel import client_arrays, counts_and_weights, frozen, grouping_for
 from discreet.errors import DiscreetError
 from discreet.release.clients import Clients
+from discreet.tables.buffers import as_column
+from discreet.tables.marks import MISSING, Tally, resolved
+from discreet.tables.scratch import Block, Scratch
 
 _BITS = 7
 _DEEPEST = 4  # splits of splits: past that a single client is larger than memory
@@ -41,8 +41,8 @@ class Group(NamedTuple):
 
     def without_marks(self) -> "Group":
         """The group as the kernel takes it when there is a list of clients; refused if it holds others."""
-        tables = tables_for(self.clients.outcomes.size)
-        ends, outcomes, counts, weights, listed = tables.without_marks(*self.clients[3:])
+        code = grouping_for(self.clients.outcomes.size)
+        ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
         if not listed.all():
             raise DiscreetError(
                 f"clients with records are not on the list ({int((~listed).sum()):,} of {listed.size:,} looked at); add them, or filter "
@@ -187,23 +187,23 @@ class Parts:
     ) -> None:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         integers, text_ends, text = map(frozen, client_arrays(clients))
-        tables = tables_for(len(clients))
+        code = grouping_for(len(clients))
         if text_ends.size:
-            parts = tables.parts_of_texts(text_ends, text, _BITS, self._seed)
+            parts = code.parts_of_texts(text_ends, text, _BITS, self._seed)
         else:
-            parts = tables.parts_of_integers(integers, _BITS, self._seed)
+            parts = code.parts_of_integers(integers, _BITS, self._seed)
         outcomes = outcomes.copy()  # compiled code may write to it
-        starts = tables.part_starts(parts, 1 << _BITS, outcomes, MISSING, MISSING, np.zeros(2, dtype=np.int64))
+        starts = code.part_starts(parts, 1 << _BITS, outcomes, MISSING, MISSING, np.zeros(2, dtype=np.int64))
         if text_ends.size:
-            text_ends, text = tables.texts_in_order(parts, starts, text_ends, text)
+            text_ends, text = code.texts_in_order(parts, starts, text_ends, text)
         else:
-            integers = tables.in_order(parts, starts, integers)
+            integers = code.in_order(parts, starts, integers)
         records = Records(
             integers,
             text_ends,
             text,
-            tables.in_order(parts, starts, frozen(outcomes)),
-            np.empty(0) if counts is None else tables.in_order(parts, starts, frozen(counts)),
+            code.in_order(parts, starts, frozen(outcomes)),
+            np.empty(0) if counts is None else code.in_order(parts, starts, frozen(counts)),
         )
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
@@ -333,16 +333,16 @@ def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.
     """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
     integers, text_ends, text, outcomes, counts = map(frozen, records)
     names: Any
-    tables = tables_for(outcomes.size)
+    code = grouping_for(outcomes.size)
     if text_ends.size:
-        first_rows, numbers = tables.numbered_texts(text_ends, text, seed, hint)
+        first_rows, numbers = code.numbered_texts(text_ends, text, seed, hint)
         names = records.names.take(as_column(first_rows))
     else:
-        known, numbers = tables.numbered_integers(integers, seed, hint)
+        known, numbers = code.numbered_integers(integers, seed, hint)
         names = as_column(known)
-    ends, gathered = tables.lists(numbers, len(names), outcomes, lengths)
+    ends, gathered = code.lists(numbers, len(names), outcomes, lengths)
     if counts.size:
-        _, counts = tables.lists(numbers, len(names), counts, lengths)
+        _, counts = code.lists(numbers, len(names), counts, lengths)
     return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, *counts_and_weights(counts)))))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.engines.domains import Domain
 from discreet.engines.jobs import Request
-from discreet.engines.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally, resolved
-from discreet.engines.sources import Source
 from discreet.errors import DiscreetError
+from discreet.tables.domains import Domain
+from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally, resolved
+from discreet.tables.sources import Source
 
 
 def example_counts(source: Source, request: Request) -> tuple[Any, Domain]:

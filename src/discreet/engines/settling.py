@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from discreet.engines.buffers import as_column
-from discreet.engines.domains import Cells
 from discreet.engines.jobs import Job
 from discreet.engines.kernel import Drawn, Kernel
 from discreet.ledger.population import PopulationLedger, Round, Settled
@@ -21,6 +19,8 @@ from discreet.ledger.segments import Names
 from discreet.mechanisms import OptimalSampler
 from discreet.release.clients import Clients
 from discreet.release.keyed import RunKey
+from discreet.tables.buffers import as_column
+from discreet.tables.domains import Cells
 
 if TYPE_CHECKING:
     from discreet.engines.parts import Group

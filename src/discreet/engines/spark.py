@@ -31,18 +31,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.engines.arrow import checked
-from discreet.engines.inputs import AGREEMENT_FILE, client_list
 from discreet.engines.jobs import Job, Request
 from discreet.engines.kernel import Kernel, client_arrays
-from discreet.engines.marks import LISTED
-from discreet.engines.outputs import format_of
 from discreet.engines.parts import Group, Parts, Records, grouped
-from discreet.engines.sources import METADATA
 from discreet.engines.telling import Summary
 from discreet.errors import DiscreetError, need_extra
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, Secret
+from discreet.tables.arrow import checked
+from discreet.tables.inputs import AGREEMENT_FILE, client_list
+from discreet.tables.marks import LISTED
+from discreet.tables.outputs import format_of
+from discreet.tables.sources import METADATA
 
 try:
     from pyspark.errors import PySparkException

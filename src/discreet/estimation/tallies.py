@@ -14,14 +14,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.engines.domains import Cells, Domain, Labels, Numbers
-from discreet.engines.jobs import FEW, few
-from discreet.engines.marks import FIRST_MARK
-from discreet.engines.sources import Source
-from discreet.engines.terms import agreed_domain, agreed_family
 from discreet.errors import DiscreetError
 from discreet.estimation.population import LARGEST
 from discreet.mechanisms.sampler import Sampler
+from discreet.tables.domains import Cells, Domain, Labels, Numbers
+from discreet.tables.marks import FIRST_MARK
+from discreet.tables.sources import FEW, Source, few
+from discreet.tables.terms import agreed_domain, agreed_family
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"

@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import polars as pl
 import pyarrow as pa
 
-from discreet.engines import parquet
-from discreet.engines.arrow import checked, pieces, schema_of
-from discreet.engines.ipc import arrow_errors
 from discreet.errors import DiscreetError
+from discreet.tables import _parquet as parquet
+from discreet.tables._ipc import arrow_errors
+from discreet.tables.arrow import checked, pieces, schema_of
 
 METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
+FEW = 3  # examples in a message
 ROOM = 1 << 26  # bytes that polars may unpack at a time
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _BATCH = 1 << 19  # rows
@@ -155,6 +156,11 @@ class Batches:
         with reader_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
         return found.select(column).unique(maintain_order=True).head(number).to_series().to_list()
+
+
+def few(items: Sequence[Any]) -> str:
+    """The first few items, for a message."""
+    return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
 
 
 def _pieces(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:

@@ -17,15 +17,15 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from discreet.engines import ipc
-from discreet.engines.arrow import refuse_repeated
-from discreet.engines.domains import is_whole, read_lines
-from discreet.engines.formats import READ
-from discreet.engines.ipc import arrow_errors
-from discreet.engines.scratch import nameless_file, path_of
-from discreet.engines.sources import Batches, Parquet, Scanned, Source, carried, reader_errors
 from discreet.errors import DiscreetError
 from discreet.forks import refuse_after_fork
+from discreet.tables import _ipc as ipc
+from discreet.tables._ipc import arrow_errors
+from discreet.tables.arrow import refuse_repeated
+from discreet.tables.domains import is_whole, read_lines
+from discreet.tables.formats import READ
+from discreet.tables.scratch import nameless_file, path_of
+from discreet.tables.sources import Batches, Parquet, Scanned, Source, carried, reader_errors
 
 AGREEMENT_FILE = "_agreement.json"  # where a folder of samples holds their agreement, if its files cannot
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}

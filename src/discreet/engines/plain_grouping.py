@@ -1,4 +1,4 @@
-"""The functions of `discreet.engines.tables` in numpy and Arrow: the same results, for tables so small that loading compiled code
+"""The functions of `discreet.engines.grouping` in numpy and Arrow: the same results, for tables so small that loading compiled code
 would take longer than they do."""
 
 from typing import Any
@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from discreet.engines.buffers import as_array, as_column
-from discreet.engines.marks import LISTED, MISSING, OUTSIDE
+from discreet.tables.buffers import as_array, as_column
+from discreet.tables.marks import LISTED, MISSING, OUTSIDE
 
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]

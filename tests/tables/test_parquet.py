@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.engines import sample
-from discreet.engines.inputs import file_source
-from discreet.engines.parquet import File
 from discreet.errors import DiscreetError
-from tests.engines.tables import SECRET, rows
+from discreet.tables._parquet import File
+from discreet.tables.inputs import file_source
+from tests.engines.small_tables import SECRET, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from discreet.engines import Kernel, Request, ipc, sample, sample_file
-from discreet.engines.arrow import checked, pieces, schema_of
-from discreet.engines.inputs import client_list, file_source
+from discreet.engines import Kernel, Request, sample, sample_file
 from discreet.errors import DiscreetError
-from tests.engines.tables import SECRET
+from discreet.tables import _ipc as ipc
+from discreet.tables.arrow import checked, pieces, schema_of
+from discreet.tables.inputs import client_list, file_source
+from tests.engines.small_tables import SECRET
 from tests.engines.test_kernel import job
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from discreet.engines.formats import STANDARD, WRITTEN
 from discreet.errors import DiscreetError
 from discreet.files import written
+from discreet.tables.formats import STANDARD, WRITTEN
 
 FORMATS = ("parquet", "csv", "arrow")
 EXISTS = "name another file, or replace it: replace=True (--force)"

@@ -1,7 +1,7 @@
 """What a value may be. The domain is public and explicit: inferring labels, bounds or bins from the data would leak them.
 
 Each domain turns a column of values into outcome numbers, and outcome numbers into the samples that are published. A value
-that is not in it becomes a mark (`discreet.engines.marks`); what happens to those is the user's to say.
+that is not in it becomes a mark (`discreet.tables.marks`); what happens to those is the user's to say.
 """
 
 import math
@@ -15,13 +15,13 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.buffers import as_column, column_of
-from discreet.engines.formats import READ
-from discreet.engines.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
 from discreet.errors import DiscreetError, Range, check_count
 from discreet.families import Simplex
 from discreet.labelled import unboxed
 from discreet.showing import shown_shortly
+from discreet.tables.buffers import as_column, column_of
+from discreet.tables.formats import READ
+from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
 
 LARGEST_DOMAIN = int(FIRST_MARK)
 NEAREST = "nearest"

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines import sample, tallies
-from discreet.engines.domains import Cells, Labels, Numbers
-from discreet.engines.inputs import file_source, source_of
-from discreet.engines.synthetic import write_rows, write_weighted
-from discreet.engines.tallies import agreed_outcomes, average_law, client_laws, tally
-from discreet.estimation import population
+from discreet.engines import sample
+from discreet.estimation import population, tallies
 from discreet.estimation.synthesis import unreached
+from discreet.estimation.synthetic import write_rows, write_weighted
+from discreet.estimation.tallies import agreed_outcomes, average_law, client_laws, tally
+from discreet.tables.domains import Cells, Labels, Numbers
+from discreet.tables.inputs import file_source, source_of
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})

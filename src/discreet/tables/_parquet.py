@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from discreet.engines import thrift
-from discreet.engines.arrow import refuse_repeated
-from discreet.engines.ipc import arrow_errors
 from discreet.errors import DiscreetError
+from discreet.tables import _thrift as thrift
+from discreet.tables._ipc import arrow_errors
+from discreet.tables.arrow import refuse_repeated
 
 _MARK = b"PAR1"
 _HEADER = 1 << 12  # bytes to look for a page's header in; statistics can make it longer

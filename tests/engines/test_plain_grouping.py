@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines import plain_tables, tables
-from discreet.engines.marks import LISTED, MISSING, OUTSIDE
+from discreet.engines import grouping, plain_grouping
+from discreet.tables.marks import LISTED, MISSING, OUTSIDE
 
 SEEDS = st.integers(0, 2**64 - 1).map(np.uint64)
 INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=40).map(
@@ -40,11 +40,11 @@ def same(one: Any, other: Any) -> None:
 @settings(max_examples=150, deadline=None)
 @given(INTEGERS, SEEDS)
 def test_integers(clients: Any, seed: Any) -> None:
-    same(tables.numbered_integers(clients, seed, 4), plain_tables.numbered_integers(clients, seed, 4))
-    same(tables.integers_increase(clients), plain_tables.integers_increase(clients))
-    same(tables.integers_increase(np.unique(clients)), plain_tables.integers_increase(np.unique(clients)))
+    same(grouping.numbered_integers(clients, seed, 4), plain_grouping.numbered_integers(clients, seed, 4))
+    same(grouping.integers_increase(clients), plain_grouping.integers_increase(clients))
+    same(grouping.integers_increase(np.unique(clients)), plain_grouping.integers_increase(np.unique(clients)))
     for bits in (1, 7):
-        same(tables.parts_of_integers(clients, bits, seed), plain_tables.parts_of_integers(clients, bits, seed))
+        same(grouping.parts_of_integers(clients, bits, seed), plain_grouping.parts_of_integers(clients, bits, seed))
 
 
 @settings(max_examples=150, deadline=None)
@@ -52,9 +52,9 @@ def test_integers(clients: Any, seed: Any) -> None:
 def test_texts(texts: list[str], seed: Any) -> None:
     for each in (texts, sorted(texts), sorted(set(texts), key=lambda text: text.encode("utf-8", "surrogatepass"))):
         ends, text = laid_out(each)
-        same(tables.numbered_texts(ends, text, seed, 4), plain_tables.numbered_texts(ends, text, seed, 4))
-        same(tables.texts_increase(ends, text), plain_tables.texts_increase(ends, text))
-        same(tables.parts_of_texts(ends, text, 7, seed), plain_tables.parts_of_texts(ends, text, 7, seed))
+        same(grouping.numbered_texts(ends, text, seed, 4), plain_grouping.numbered_texts(ends, text, seed, 4))
+        same(grouping.texts_increase(ends, text), plain_grouping.texts_increase(ends, text))
+        same(grouping.parts_of_texts(ends, text, 7, seed), plain_grouping.parts_of_texts(ends, text, 7, seed))
 
 
 @settings(max_examples=150, deadline=None)
@@ -66,7 +66,7 @@ def test_rows_in_order_of_part(texts: list[str], data: st.DataObject) -> None:
     outcomes = data.draw(st.lists(st.sampled_from(MARKS), min_size=number, max_size=number))
     missing_to, outside_to = (np.uint32(data.draw(st.sampled_from([int(MISSING), 5]))) for _ in range(2))
     found = []
-    for code in (tables, plain_tables):
+    for code in (grouping, plain_grouping):
         own_parts, own_outcomes = np.array(parts, dtype=np.uint16), np.array(outcomes, dtype=np.uint32)
         tally = np.array([3, 4])
         starts = code.part_starts(own_parts, 4, own_outcomes, missing_to, outside_to, tally)
@@ -88,20 +88,20 @@ def test_lists(data: st.DataObject, uneven: bool, kind: str) -> None:
     lengths = np.array([1 + number % 3 for number in numbers] if uneven else [], dtype=np.int64)
     size = int(lengths.sum()) if uneven and len(numbers) else len(numbers)
     values = np.array(data.draw(st.lists(st.sampled_from(MARKS), min_size=size, max_size=size)), dtype=np.uint32)
-    same(tables.lists(numbers, 6, values, lengths), plain_tables.lists(numbers, 6, values, lengths))
-    ends, gathered = tables.lists(numbers, 6, values, lengths)
+    same(grouping.lists(numbers, 6, values, lengths), plain_grouping.lists(numbers, 6, values, lengths))
+    ends, gathered = grouping.lists(numbers, 6, values, lengths)
     counts = np.arange(size if kind == "counts" else 0)
     weights = np.arange(size if kind == "weights" else 0) * 0.5
     same(
-        tables.without_marks(ends, gathered, counts, weights),
-        plain_tables.without_marks(ends, gathered, counts, weights),
+        grouping.without_marks(ends, gathered, counts, weights),
+        plain_grouping.without_marks(ends, gathered, counts, weights),
     )
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_next_to_nothing(rows: int) -> None:
     ends, text = laid_out(["x"] * rows)
-    for code in (tables, plain_tables):
+    for code in (grouping, plain_grouping):
         assert code.texts_increase(ends, text) == (rows < 2)
         assert code.integers_increase(np.arange(rows))
         assert code.texts_increase(np.empty(0, dtype=np.int64), text[:0])

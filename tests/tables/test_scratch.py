@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.engines.scratch import Scratch, nameless_file, path_of, sweep
 from discreet.errors import DiscreetError
+from discreet.tables.scratch import Scratch, nameless_file, path_of, sweep
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:

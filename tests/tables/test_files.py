@@ -17,11 +17,11 @@ import pytest
 from pyarrow import csv
 
 from discreet.engines import Request, sample_file
-from discreet.engines.inputs import client_list, file_source, standard_input
-from discreet.engines.outputs import format_of, writer_to
-from discreet.engines.sources import METADATA
 from discreet.errors import DiscreetError
-from tests.engines.tables import SECRET, by_client, expected, rows
+from discreet.tables.inputs import client_list, file_source, standard_input
+from discreet.tables.outputs import format_of, writer_to
+from discreet.tables.sources import METADATA
+from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
 
@@ -210,7 +210,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
     target.write_bytes(b"old")
     program = f"""
         import time, pyarrow as pa
-        from discreet.engines import outputs
+        from discreet.tables import outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
         with outputs.writer_to({str(target)!r}, batch.schema, {kind!r}) as writer:
@@ -239,7 +239,8 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
     program = f"""
         import sys, time
         from pathlib import Path
-        from discreet.engines import Request, inputs, local, parts
+        from discreet.engines import Request, local, parts
+        from discreet.tables import inputs
         inputs._BATCH = 5000
         local._LEAST_MEMORY = 1
         spill = parts.Parts._spill

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines.marks import LISTED, MISSING, OUTSIDE
 from discreet.kernels import kernel
+from discreet.tables.marks import LISTED, MISSING, OUTSIDE
 
 _ONE = np.uint64(1)
 

@@ -4,12 +4,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from discreet.engines.domains import Cells, Domain
-from discreet.engines.outputs import format_of, writer_to
-from discreet.engines.sources import Source
 from discreet.errors import DiscreetError
 from discreet.estimation.population import Population
 from discreet.estimation.synthesis import outcome_weights, synthetic_counts
+from discreet.tables.domains import Cells, Domain
+from discreet.tables.outputs import format_of, writer_to
+from discreet.tables.sources import Source
 
 _ROWS = 1 << 20
 

@@ -23,7 +23,7 @@ _ALWAYS, _RATIO = 1 << 27, 32  # a message may unpack to this many bytes, or to 
 
 
 class Stream:
-    """The schema and the batches of an Arrow stream, as they come; none of it is checked yet (see `discreet.engines.arrow`)."""
+    """The schema and the batches of an Arrow stream, as they come; none of it is checked yet (see `discreet.tables.arrow`)."""
 
     def __init__(self, name: str, file: Any) -> None:
         self.name = name

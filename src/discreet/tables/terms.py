@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.agreement import Agreement, FamilyTerms
-from discreet.engines.domains import Cells, Domain, Labels, Numbers, as_domain, is_whole
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
+from discreet.tables.domains import Cells, Domain, Labels, Numbers, as_domain, is_whole
 
 
 def agreed(name: str, given: Any, agreement: Agreement) -> Any:
