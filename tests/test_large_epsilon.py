@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet.accounting import BoxProfile, composed
+from discreet.accounting import BoxProfile, compose
 from discreet.cli.app import app
 from discreet.ledger import Ledger
 
@@ -40,7 +40,7 @@ def test_what_only_computes_does_not_mind() -> None:
         warnings.simplefilter("error")
         dc.minimax_risk(FAMILY, epsilon=95.0, divergence="kl")
         dc.epsilon_for(FAMILY, divergence="tv", risk=1e-9)
-        composed([(BoxProfile(epsilon=20.0, alpha=0.1), 3)]).epsilon(1e-6)
+        compose([(BoxProfile(epsilon=20.0, alpha=0.1), 3)]).epsilon(1e-6)
 
 
 def _table() -> Any:

@@ -42,7 +42,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "outlook": lambda: estimation.outlook(LINEAR, mechanism="linear", clients=1000),
     "certificate": lambda: audit.certificate(dc.OptimalSampler(dc.Simplex(20), epsilon=1.0), epsilon=1.0),
     "profile": lambda: accounting.profile_of(LINEAR),
-    "privacy loss": lambda: accounting.composed([(accounting.profile_of(LINEAR), 50)]),
+    "privacy loss": lambda: accounting.compose([(accounting.profile_of(LINEAR), 50)]),
     "design": lambda: dc.design(dc.Simplex(9), epsilon=1.0, clients=np.full((3, 9), 1 / 9)),
     "boosted": lambda: dc.research.BoostedSampler(LINE, epsilon=1.0),
     "family": lambda: LINE,

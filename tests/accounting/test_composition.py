@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import DiscreetError, OptimalSampler, Simplex
-from discreet.accounting import BoxProfile, composed, epsilon_from_renyi, epsilon_per_sample, profile_of
+from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, profile_of
 from discreet.accounting.composition import MOST_SAMPLES
 from discreet.release import TOTAL
 
@@ -31,7 +31,7 @@ def product_delta(first: list[float], second: list[float], n: int, epsilon: floa
 def test_composition_is_what_two_clients_really_lose(n: int, epsilon: float) -> None:
     sampler = OptimalSampler(Simplex(4), epsilon=0.6)
     first, second = sampler.weights(np.eye(4)[:2]) / TOTAL
-    loss = composed([(profile_of(sampler), n)])
+    loss = compose([(profile_of(sampler), n)])
     assert loss.attained
     assert loss.delta(epsilon) == pytest.approx(
         product_delta(list(first), list(second), n, epsilon), rel=1e-8, abs=1e-15
@@ -42,7 +42,7 @@ def test_the_known_figures() -> None:
     """64 samples at 0.5 and delta = 1e-6, where basic composition says 32."""
     for alpha, expected in [(0.1, 10.99), (0.01, 3.86)]:
         profile = BoxProfile(epsilon=0.5, alpha=alpha)
-        loss = composed([(profile, 64)])
+        loss = compose([(profile, 64)])
         assert loss.largest == 32.0
         assert round(loss.epsilon(1e-6), 2) == expected
         assert loss.epsilon(1e-6) < epsilon_from_renyi(profile, samples=64, delta=1e-6) < 32.0
@@ -53,7 +53,7 @@ def test_the_known_figures() -> None:
 def test_epsilon_is_the_smallest_at_its_delta(epsilon: float, alpha: float, n: int, exponent: float) -> None:
     delta = 10.0**exponent
     profile = BoxProfile(epsilon=epsilon, alpha=alpha)
-    loss = composed([(profile, n)])
+    loss = compose([(profile, n)])
     found = loss.epsilon(delta)
     assert 0.0 <= found <= loss.largest == pytest.approx(n * epsilon)
     assert loss.delta(found) <= delta
@@ -74,17 +74,17 @@ def test_different_boxes_add_up() -> None:
         )
         terms.append(max(0.0, ours - math.exp(0.5) * theirs))
     direct = math.fsum(terms)
-    assert composed([(first, 2), (second, 1)]).delta(0.5) == pytest.approx(direct, rel=1e-8)
-    assert composed([(first, 1), (second, 1), (first, 1)]).delta(0.5) == pytest.approx(direct, rel=1e-8)
-    assert composed([]).epsilon(1e-6) == 0.0
+    assert compose([(first, 2), (second, 1)]).delta(0.5) == pytest.approx(direct, rel=1e-8)
+    assert compose([(first, 1), (second, 1), (first, 1)]).delta(0.5) == pytest.approx(direct, rel=1e-8)
+    assert compose([]).epsilon(1e-6) == 0.0
 
 
 def test_rounding_to_a_grid_only_rounds_up() -> None:
     """2,000 releases of one box, counted as two boxes that are nearly it: a little more than the exact value, never less."""
     one = BoxProfile(epsilon=0.1, alpha=0.1)
     other = BoxProfile(epsilon=0.1 * (1 + 1e-12), alpha=0.1)
-    exact = composed([(one, 4_000)]).epsilon(1e-6)
-    rough = composed([(one, 2_000), (other, 2_000)])
+    exact = compose([(one, 4_000)]).epsilon(1e-6)
+    rough = compose([(one, 2_000), (other, 2_000)])
     assert not rough.attained
     assert exact <= rough.epsilon(1e-6) <= 1.01 * exact
     assert rough.epsilon(0.0) == pytest.approx(400.0)
@@ -95,8 +95,8 @@ def test_rounding_to_a_grid_only_rounds_up() -> None:
 def test_a_split_keeps_the_total_and_wastes_nothing(alpha: float, n: int) -> None:
     share = epsilon_per_sample(alpha=alpha, samples=n, epsilon=2.0, delta=1e-6)
     assert share >= 2.0 / n
-    assert composed([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(1e-6) <= 2.0
-    assert composed([(BoxProfile(epsilon=share * 1.0001, alpha=alpha), n)]).epsilon(1e-6) > 2.0
+    assert compose([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(1e-6) <= 2.0
+    assert compose([(BoxProfile(epsilon=share * 1.0001, alpha=alpha), n)]).epsilon(1e-6) > 2.0
     pure = epsilon_per_sample(alpha=alpha, samples=n, epsilon=2.0, delta=0.0)
     assert pure * n <= 2.0
     assert pure == pytest.approx(2.0 / n)
@@ -105,10 +105,10 @@ def test_a_split_keeps_the_total_and_wastes_nothing(alpha: float, n: int) -> Non
 def test_mistakes_name_the_argument() -> None:
     profile = BoxProfile(epsilon=1.0, alpha=0.1)
     wrongs: list[tuple[Callable[[], object], str]] = [
-        (lambda: composed([(profile, 0)]), "samples = 0"),
-        (lambda: composed([(profile, MOST_SAMPLES + 1)]), "epsilon_from_renyi"),
-        (lambda: composed([(profile, 1)]).epsilon(math.nan), "delta = nan"),
-        (lambda: composed([(profile, 1)]).delta(-0.5), "epsilon = -0.5"),
+        (lambda: compose([(profile, 0)]), "samples = 0"),
+        (lambda: compose([(profile, MOST_SAMPLES + 1)]), "epsilon_from_renyi"),
+        (lambda: compose([(profile, 1)]).epsilon(math.nan), "delta = nan"),
+        (lambda: compose([(profile, 1)]).delta(-0.5), "epsilon = -0.5"),
         (lambda: epsilon_per_sample(alpha=2.0, samples=1, epsilon=1.0, delta=0.0), "alpha = 2"),
         (lambda: epsilon_per_sample(alpha=0.5, samples=1, epsilon=1.0, delta=2.0), "delta = 2"),
     ]

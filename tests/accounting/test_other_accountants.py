@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import LinearSampler, OptimalSampler, Simplex
-from discreet.accounting import BoxProfile, composed, profile_of
+from discreet.accounting import BoxProfile, compose, profile_of
 from discreet.release import TOTAL
 from tests.needed import needed_module
 
@@ -26,7 +26,7 @@ def test_privacy_loss_distribution_of_the_three_points(alpha: float, n: int) -> 
     lower = {0: upper[1], 1: upper[0], 2: upper[2]}
     theirs = distributions.from_two_probability_mass_functions(lower, upper, value_discretization_interval=GRID)
     theirs = theirs.self_compose(n)
-    ours, slack = composed([(profile, n)]), n * GRID
+    ours, slack = compose([(profile, n)]), n * GRID
     for epsilon in (0.1, 0.3, 2.0):
         found = theirs.get_delta_for_epsilon(epsilon)
         assert ours.delta(epsilon) * (1 - 1e-6) - 1e-12 <= found <= ours.delta(epsilon - slack) * (1 + 1e-6) + 1e-12
@@ -40,7 +40,7 @@ def test_randomised_response(k: int) -> None:
     sampler = LinearSampler(Simplex(k), epsilon=0.5)
     theirs = distributions.from_randomized_response(1 - sampler.constants.gamma, k, value_discretization_interval=1e-3)
     theirs = theirs.self_compose(32)
-    ours = composed([(profile_of(sampler), 32)])
+    ours = compose([(profile_of(sampler), 32)])
     assert ours.epsilon(1e-6) == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=1e-2)
     assert ours.epsilon(1e-6) <= theirs.get_epsilon_for_delta(1e-6) + 1e-9  # theirs rounds up by its grid
 
@@ -51,7 +51,7 @@ def test_the_integers_themselves() -> None:
     theirs = distributions.from_two_probability_mass_functions(
         dict(enumerate(np.log(second))), dict(enumerate(np.log(first))), value_discretization_interval=1e-3
     ).self_compose(8)
-    ours = composed([(profile_of(OptimalSampler(Simplex(5), epsilon=1.0)), 8)])
+    ours = compose([(profile_of(OptimalSampler(Simplex(5), epsilon=1.0)), 8)])
     assert ours.epsilon(1e-5) == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=2e-2)
 
 
@@ -77,7 +77,7 @@ def test_inside_opendps_odometer_budgets_add_up_as_ours_do() -> None:
     queryable = odometer(2)
     drawn = [queryable(private) for _ in range(5)]
     assert set(drawn) <= {0, 1, 2, 3}
-    assert queryable.privacy_loss(1) == pytest.approx(composed([(profile_of(sampler), 5)]).largest)
+    assert queryable.privacy_loss(1) == pytest.approx(compose([(profile_of(sampler), 5)]).largest)
 
 
 def test_opendps_filter_stops_where_the_budget_ends() -> None:

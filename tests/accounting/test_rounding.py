@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex
 from discreet.accounting import (
     BoxProfile,
-    composed,
+    compose,
     epsilon_from_renyi,
     epsilon_per_sample,
     profile_of,
@@ -58,12 +58,12 @@ def true_delta(epsilon: float, alpha: float, n: int, beta: float) -> Any:
 
 
 def test_a_hundred_times_a_tenth_is_more_than_ten() -> None:
-    loss = composed([(BoxProfile(epsilon=0.1, alpha=0.1), 100)])
+    loss = compose([(BoxProfile(epsilon=0.1, alpha=0.1), 100)])
     assert Fraction(loss.largest) >= 100 * Fraction(0.1) > 10
     with mpmath.workdps(120):
         truth = true_delta(0.1, 0.1, 100, 10.0)
         assert 0 < truth <= mpmath.mpf(loss.delta(10.0)) < 10 * truth
-    assert composed([(BoxProfile(epsilon=0.5, alpha=0.1), 64)]).largest == 32.0
+    assert compose([(BoxProfile(epsilon=0.5, alpha=0.1), 64)]).largest == 32.0
     assert loss.delta(loss.largest) == 0.0
 
 
@@ -75,7 +75,7 @@ def test_a_composed_delta_is_never_below_the_truth(epsilon: float, alpha: float,
     beta = max(
         0.0, data.draw(st.sampled_from([beta, math.nextafter(beta, 0.0), math.nextafter(beta, 1e9), 0.99 * beta]))
     )
-    found = composed([(BoxProfile(epsilon=epsilon, alpha=alpha), n)])
+    found = compose([(BoxProfile(epsilon=epsilon, alpha=alpha), n)])
     with mpmath.workdps(120):
         truth = true_delta(epsilon, alpha, n, beta)
         assert truth <= mpmath.mpf(found.delta(beta))
@@ -87,7 +87,7 @@ def test_a_composed_delta_is_never_below_the_truth(epsilon: float, alpha: float,
 
 @pytest.mark.parametrize(("first", "second"), [(0.1, 0.2), (0.1, 0.7), (1 / 3, 1e-3)])
 def test_different_boxes_are_rounded_up_too(first: float, second: float) -> None:
-    found = composed([(BoxProfile(epsilon=first, alpha=0.2), 3), (BoxProfile(epsilon=second, alpha=0.3), 2)])
+    found = compose([(BoxProfile(epsilon=first, alpha=0.2), 3), (BoxProfile(epsilon=second, alpha=0.3), 2)])
     assert Fraction(found.largest) >= 3 * Fraction(first) + 2 * Fraction(second)
     with mpmath.workdps(120):
         ours, theirs = losses(first, 0.2, 3), losses(second, 0.3, 2)
@@ -128,7 +128,7 @@ def test_a_renyi_divergence_is_never_below_the_truth(epsilon: float, alpha: floa
 def test_an_epsilon_by_renyi_is_one(epsilon: float, alpha: float, n: int, exponent: float) -> None:
     profile = BoxProfile(epsilon=epsilon, alpha=alpha)
     found = epsilon_from_renyi(profile, samples=n, delta=10.0**exponent)
-    assert composed([(profile, n)]).delta(found) <= 10.0**exponent
+    assert compose([(profile, n)]).delta(found) <= 10.0**exponent
 
 
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler, MollifierSampler])

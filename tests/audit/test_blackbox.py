@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, NotPrivateWarning, OptimalSampler, Simplex
-from discreet.audit import audited
+from discreet.audit import black_box_audit
 from discreet.mechanisms.sampler import Sampler
 
 Mechanism = Callable[[Any, int], Any]
@@ -34,13 +34,13 @@ HALVES = [[0.375, 0.375, 0.125, 0.125], [0.125, 0.125, 0.375, 0.375]]
 def test_a_million_draws_are_tight() -> None:
     """About 0.99 at 99 % (0.988 on average); counts that are exactly what is expected would give 0.9863."""
     sampler = OptimalSampler(Simplex(10), epsilon=1.0)
-    found = [audited(released(sampler, seed), POINTS, epsilon=1.0, draws=10**6) for seed in range(4)]
+    found = [black_box_audit(released(sampler, seed), POINTS, epsilon=1.0, draws=10**6) for seed in range(4)]
     assert not any(audit.refuted for audit in found)
     assert 0.983 < np.mean([audit.empirical_epsilon_lower_bound for audit in found]) < 0.995
 
 
 def test_our_own_mechanism_at_a_larger_epsilon() -> None:
-    found = audited(released(OptimalSampler(Simplex(10), epsilon=1.3), 1), POINTS, epsilon=1.0)
+    found = black_box_audit(released(OptimalSampler(Simplex(10), epsilon=1.3), 1), POINTS, epsilon=1.0)
     assert found.refuted
     assert 1.2 < found.empirical_epsilon_lower_bound < 1.3
     assert found.events[0].description in ("sample = 0", "sample = 1")
@@ -55,7 +55,7 @@ def test_one_wrong_atom() -> None:
         drawn = right(law, n)
         return np.where((drawn == 17) & (law[0] == 1.0) & (rng.random(n) < 0.9), 18, drawn)
 
-    found = audited(wrong, list(np.eye(50)[:3]), epsilon=1.0)
+    found = black_box_audit(wrong, list(np.eye(50)[:3]), epsilon=1.0)
     assert found.refuted
     assert "17" in found.events[0].description
 
@@ -66,14 +66,14 @@ def test_a_leak_through_the_length() -> None:
     def padded(secret: int, n: int) -> list[list[float]]:
         return [rng.random(3 if rng.random() < 0.5 + 0.2 * secret else 4).tolist() for _ in range(n)]
 
-    found = audited(padded, [0, 1], epsilon=0.2, draws=20_000)
+    found = black_box_audit(padded, [0, 1], epsilon=0.2, draws=20_000)
     assert found.refuted
     assert found.events[0].description.startswith("length")
 
     def text(secret: int, n: int) -> list[str]:
         return [f"{x:.17f}"[: 8 + secret] for x in rng.random(n)]
 
-    assert audited(text, [0, 1], epsilon=2.0, draws=2_000).refuted
+    assert black_box_audit(text, [0, 1], epsilon=2.0, draws=2_000).refuted
 
 
 def test_a_coordinate_left_bare_among_many() -> None:
@@ -85,7 +85,7 @@ def test_a_coordinate_left_bare_among_many() -> None:
         return flipped
 
     zeros = [0] * 40
-    found = audited(bits, [zeros, [*zeros[:-1], 1]], epsilon=1.0, draws=4_000)
+    found = black_box_audit(bits, [zeros, [*zeros[:-1], 1]], epsilon=1.0, draws=4_000)
     assert found.refuted
     assert "sample[39]" in found.events[0].description
 
@@ -99,7 +99,7 @@ def test_a_leak_in_two_coordinates_together() -> None:
         drawn[:, 3] = drawn[:, 11] ^ secret ^ (rng.random(n) < 0.1)
         return drawn
 
-    found = audited(bits, [0, 1], epsilon=1.0, draws=20_000)
+    found = black_box_audit(bits, [0, 1], epsilon=1.0, draws=20_000)
     assert found.refuted
     assert {"sample[3]", "sample[11]"} <= set(found.events[0].description.replace("=", " ").split())
 
@@ -113,8 +113,8 @@ def test_continuous_outputs(dimension: int) -> None:
         noise[:, 0] += centre
         return noise[:, 0] if dimension == 1 else noise
 
-    assert not audited(laplace, [0.0, 1.0], epsilon=1.0, draws=200_000).refuted
-    found = audited(laplace, [0.0, 1.0], epsilon=0.85, draws=200_000)
+    assert not black_box_audit(laplace, [0.0, 1.0], epsilon=1.0, draws=200_000).refuted
+    found = black_box_audit(laplace, [0.0, 1.0], epsilon=0.85, draws=200_000)
     assert found.refuted
     assert 0.9 < found.empirical_epsilon_lower_bound < 1.0
 
@@ -125,7 +125,7 @@ def test_a_record_published_verbatim_among_noise() -> None:
     def mostly_noise(record: float, n: int) -> Any:
         return np.where(rng.random(n) < 0.01, record, rng.normal(size=n))
 
-    found = audited(mostly_noise, [0.123456, 0.123457], epsilon=3.0, draws=100_000)
+    found = black_box_audit(mostly_noise, [0.123456, 0.123457], epsilon=3.0, draws=100_000)
     assert found.refuted
     assert "sample = 0.12345" in found.events[0].description
 
@@ -134,15 +134,15 @@ def test_nan_and_infinity_are_outputs_too() -> None:
     def strange(secret: int, n: int) -> Any:
         return np.full(n, [math.nan, math.inf][secret])
 
-    assert audited(strange, [0, 1], epsilon=1.0, draws=1_000).refuted
+    assert black_box_audit(strange, [0, 1], epsilon=1.0, draws=1_000).refuted
 
 
 def test_outputs_of_another_kind_are_compared_as_values() -> None:
     def shape_shifter(secret: int, n: int) -> Any:
         return np.zeros((n, 2 + secret))
 
-    assert audited(shape_shifter, [0, 1], epsilon=1.0, draws=1_000).refuted
-    assert audited(lambda secret, n: ["a", "b"][secret] * n, [0, 1], epsilon=1.0, draws=1_000).refuted
+    assert black_box_audit(shape_shifter, [0, 1], epsilon=1.0, draws=1_000).refuted
+    assert black_box_audit(lambda secret, n: ["a", "b"][secret] * n, [0, 1], epsilon=1.0, draws=1_000).refuted
 
 
 def test_delta_forgives_rare_events() -> None:
@@ -151,8 +151,8 @@ def test_delta_forgives_rare_events() -> None:
     def rarely_bare(secret: int, n: int) -> Any:
         return np.where(rng.random(n) < 0.01, secret, 2)
 
-    assert audited(rarely_bare, [0, 1], epsilon=0.5, draws=40_000).refuted
-    assert not audited(rarely_bare, [0, 1], epsilon=0.5, delta=0.01, draws=40_000).refuted
+    assert black_box_audit(rarely_bare, [0, 1], epsilon=0.5, draws=40_000).refuted
+    assert not black_box_audit(rarely_bare, [0, 1], epsilon=0.5, delta=0.01, draws=40_000).refuted
 
 
 @pytest.mark.parametrize(
@@ -168,23 +168,23 @@ def test_delta_forgives_rare_events() -> None:
 def test_the_innocent_are_left_alone(sampler: Sampler, laws: list[Any]) -> None:
     """50 audits of each of four right mechanisms, 200 in all, at 99 %."""
     mechanism = released(sampler, 10)
-    accused = sum(audited(mechanism, laws, epsilon=sampler.epsilon, draws=4_000).refuted for _ in range(50))
+    accused = sum(black_box_audit(mechanism, laws, epsilon=sampler.epsilon, draws=4_000).refuted for _ in range(50))
     assert accused == 0
 
 
 def test_mistakes_are_named() -> None:
     fair: Mechanism = lambda value, n: np.zeros(n)  # noqa: E731
     wrongs: list[tuple[Callable[[], object], str]] = [
-        (lambda: audited(fair, [0], epsilon=1.0), "1 inputs cannot be told apart"),
-        (lambda: audited(fair, [0, 1], epsilon=-1.0), "epsilon = -1"),
-        (lambda: audited(fair, [0, 1], epsilon=1.0, draws=10), "draws = 10"),
-        (lambda: audited(fair, [0, 1], epsilon=1.0, confidence=2.0), "confidence = 2"),
+        (lambda: black_box_audit(fair, [0], epsilon=1.0), "1 inputs cannot be told apart"),
+        (lambda: black_box_audit(fair, [0, 1], epsilon=-1.0), "epsilon = -1"),
+        (lambda: black_box_audit(fair, [0, 1], epsilon=1.0, draws=10), "draws = 10"),
+        (lambda: black_box_audit(fair, [0, 1], epsilon=1.0, confidence=2.0), "confidence = 2"),
         (
-            lambda: audited(lambda v, n: np.zeros(n + v), [0, 1], epsilon=1.0),
+            lambda: black_box_audit(lambda v, n: np.zeros(n + v), [0, 1], epsilon=1.0),
             "returned 50001 samples when asked for 50000",
         ),
-        (lambda: audited(lambda v, n: v, [0, 1], epsilon=1.0), "returned int, not samples"),
-        (lambda: audited(lambda v, n: [1 // v] * n, [0, 1], epsilon=1.0), "ZeroDivisionError"),
+        (lambda: black_box_audit(lambda v, n: v, [0, 1], epsilon=1.0), "returned int, not samples"),
+        (lambda: black_box_audit(lambda v, n: [1 // v] * n, [0, 1], epsilon=1.0), "ZeroDivisionError"),
     ]
     for wrong, says in wrongs:
         with pytest.raises(DiscreetError) as caught:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.audit import BlackBoxAudit, audited
+from discreet.audit import BlackBoxAudit, black_box_audit
 from tests.needed import cannot_run
 
 OPENDP = """
@@ -90,7 +90,7 @@ def test_opendp_left_the_last_bit_bare(throw_away: Path) -> None:
         return np.unpackbits(np.frombuffer(done.stdout, dtype=np.uint8)[:, None], axis=1)
 
     mechanism(0, 1)
-    found = audited(mechanism, [0b00000000, 0b10000000], epsilon=claims[0], draws=2_000)
+    found = black_box_audit(mechanism, [0b00000000, 0b10000000], epsilon=claims[0], draws=2_000)
     assert claims[0] == pytest.approx(0.811, abs=0.001)
     assert_caught(found, "sample[0]")
     assert found.empirical_epsilon_lower_bound > 4.0
@@ -104,7 +104,7 @@ def test_pure_ldp_loses_more_than_it_claims(throw_away: Path) -> None:
         done = run_there(PURE_LDP.format(folder=folder, value=value, count=n, seed=next(calls)), folder)
         return np.frombuffer(done.stdout, dtype=np.uint8).reshape(n, 4)
 
-    found = audited(mechanism, [0, 1], epsilon=0.5, draws=40_000)
+    found = black_box_audit(mechanism, [0, 1], epsilon=0.5, draws=40_000)
     assert_caught(found, "sample[0]", "sample[1]")
     assert 1.2 < found.empirical_epsilon_lower_bound < 1.38
 

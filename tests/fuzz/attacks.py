@@ -103,7 +103,7 @@ def _accounting(c: Chooser) -> Any:
     if what == 0:
         return [profile.delta(c.number()), accounting.renyi(profile, order=c.number())]
     if what == 1:
-        loss = accounting.composed([(profile, c.among([1, 5, 40, c.number()])), (c.profile(), 1 + c.below(3))])
+        loss = accounting.compose([(profile, c.among([1, 5, 40, c.number()])), (c.profile(), 1 + c.below(3))])
         return [loss.epsilon(c.among([0.0, 1e-6, c.number()])), loss.delta(c.number())]
     if what == 2:
         return accounting.epsilon_from_renyi(profile, samples=c.number(), delta=c.among([1e-6, c.number()]))
@@ -141,7 +141,9 @@ def _auditing(c: Chooser) -> Any:
     def mechanism(value: Any, n: int) -> list[Any]:
         return [outputs[place % len(outputs)] for place in range(n - value)]
 
-    return audit.audited(mechanism, [0, c.below(2)], epsilon=c.number(), draws=200).empirical_epsilon_lower_bound
+    return audit.black_box_audit(
+        mechanism, [0, c.below(2)], epsilon=c.number(), draws=200
+    ).empirical_epsilon_lower_bound
 
 
 def _forged(c: Chooser, record: Any) -> list[str]:

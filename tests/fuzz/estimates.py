@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet import estimation
 from discreet.estimation.outcomes import Outcomes
-from discreet.estimation.simulation import rehearsed
+from discreet.estimation.simulation import rehearsal
 from discreet.estimation.synthesis import outcome_weights, synthetic_counts
 from tests.fuzz.chooser import NUMBERS, Chooser
 
@@ -85,4 +85,4 @@ def plans(c: Chooser) -> Any:
         assert (lines.most(mu, q) >= p - room).all(), "a member lies below the upper line"
     if what == 5:
         return estimation.exact_variance(sampler, law, c.among([law, [0.0, 1.0], c.number()]))  # type: ignore[arg-type]
-    return rehearsed(sampler, law, clients=clients, repetitions=2, seed=c.among([0, c.number()]))
+    return rehearsal(sampler, law, clients=clients, repetitions=2, seed=c.among([0, c.number()]))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import DiscreetError, OptimalSampler, Simplex
-from discreet.accounting import BoxProfile, composed
+from discreet.accounting import BoxProfile, compose
 from discreet.ledger import Budget, Spent
 
 
@@ -53,12 +53,12 @@ def test_what_is_drawn_never_loses_more_than_what_is_counted(epsilon: float) -> 
 def test_at_delta_the_accountant_counts(epsilon: float, alpha: float, count: int, delta: float) -> None:
     profile = BoxProfile(epsilon=epsilon, alpha=alpha)
     spent = Budget(epsilon=2.0, delta=delta).spent([(profile, count)])
-    exact = composed([(profile, count)])
+    exact = compose([(profile, count)])
     assert spent.epsilon >= exact.epsilon(delta) * (1 - 1e-9)
     assert spent.epsilon <= exact.epsilon(delta / 2) + 1e-12
     other = BoxProfile(epsilon=epsilon * 1.001, alpha=alpha)
     mixed = Budget(epsilon=2.0, delta=delta).spent([(profile, count), (other, 1)])
-    assert mixed.accounted >= composed([(profile, count), (other, 1)]).epsilon(delta / 2) - 1e-9
+    assert mixed.accounted >= compose([(profile, count), (other, 1)]).epsilon(delta / 2) - 1e-9
 
 
 def test_many_small_releases_fit_where_the_sum_does_not() -> None:

@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 import discreet as dc
 from discreet import plots
-from discreet.audit import audited
+from discreet.audit import black_box_audit
 from discreet.plots.style import figure
 from tests.pictures import assert_picture
 
@@ -20,7 +20,7 @@ def labels(value: Any, count: int) -> Any:
     return np.where(kept, value, "b" if value == "a" else "a")
 
 
-FOUND = audited(labels, list(np.array(["a", "b"])), epsilon=1.0, draws=2_000)
+FOUND = black_box_audit(labels, list(np.array(["a", "b"])), epsilon=1.0, draws=2_000)
 
 
 def test_frequencies_and_bounds(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What many releases add up to: the exact profile of a box, its composition, Renyi curve, splitting and shuffling."""
 
-from discreet.accounting.composition import PrivacyLoss, composed
+from discreet.accounting.composition import PrivacyLoss, compose
 from discreet.accounting.profile import BoxProfile, profile_of
 from discreet.accounting.renyi import epsilon_from_renyi, renyi
 from discreet.accounting.shuffling import shuffled_delta, shuffled_epsilon
@@ -9,7 +9,7 @@ from discreet.accounting.splitting import epsilon_per_sample
 __all__ = [
     "BoxProfile",
     "PrivacyLoss",
-    "composed",
+    "compose",
     "epsilon_from_renyi",
     "epsilon_per_sample",
     "profile_of",

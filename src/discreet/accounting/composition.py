@@ -81,8 +81,8 @@ class PrivacyLoss:
         return min(1.0, value * ROUNDED_UP + _UNDERFLOW)
 
 
-def composed(releases: Sequence[tuple[BoxProfile, int]]) -> PrivacyLoss:
-    """The privacy loss of so many releases from each box: `composed([(profile, 64)]).epsilon(1e-6)`."""
+def compose(releases: Sequence[tuple[BoxProfile, int]]) -> PrivacyLoss:
+    """The privacy loss of so many releases from each box: `compose([(profile, 64)]).epsilon(1e-6)`."""
     counts: dict[BoxProfile, int] = {}
     for profile, count in _pairs(releases):
         check_profile(profile)

@@ -10,7 +10,7 @@ cancels). Renyi divergences add up over releases, and for every order > 1
     epsilon = D_order + log(1 - 1/order) - log(delta order)/(order - 1)
 
 holds with that delta (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition 12). It is never better than
-`discreet.accounting.composed`, which is exact, but it has no limit on the number of releases.
+`discreet.accounting.compose`, which is exact, but it has no limit on the number of releases.
 """
 
 import math

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import scipy  # its parts are imported when they are first used
 
-from discreet.accounting.composition import MOST_SAMPLES, composed
+from discreet.accounting.composition import MOST_SAMPLES, compose
 from discreet.accounting.profile import BoxProfile
 from discreet.errors import PROBABILITY, DiscreetError, check_count
 from discreet.tradeoff import check_epsilon
@@ -24,7 +24,7 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
     delta = PROBABILITY.check("delta", delta)
 
     def excess(share: float) -> float:
-        return composed([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(delta) - total
+        return compose([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(delta) - total
 
     share = total / n
     excess(share)  # validates alpha

@@ -1,6 +1,6 @@
 """Checks of the law that is really drawn: exact ones from integer weights, statistical ones from samples alone."""
 
-from discreet.audit.blackbox import BlackBoxAudit, TestedEvent, audited
+from discreet.audit.blackbox import BlackBoxAudit, TestedEvent, black_box_audit
 from discreet.audit.bounds import empirical_epsilon_lower_bound
 from discreet.audit.whitebox import Certificate, certificate, certificate_of
 
@@ -8,7 +8,7 @@ __all__ = [
     "BlackBoxAudit",
     "Certificate",
     "TestedEvent",
-    "audited",
+    "black_box_audit",
     "certificate",
     "certificate_of",
     "empirical_epsilon_lower_bound",

@@ -75,7 +75,7 @@ class _Candidate:
     promise: float
 
 
-def audited(
+def black_box_audit(
     mechanism: Mechanism,
     inputs: Sequence[Any],
     *,

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.accounting import BoxProfile, composed, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
+from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
 from discreet.cli.printing import number, say, table, write_json
 from discreet.errors import DiscreetError, check_count
 
@@ -72,7 +72,7 @@ def account(
 
 
 def _row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
-    loss = composed([(profile, samples)])
+    loss = compose([(profile, samples)])
     found = loss.epsilon(delta)
     by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
     return {

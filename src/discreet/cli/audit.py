@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from discreet.agreement import MECHANISMS, Agreement
-from discreet.audit import BlackBoxAudit, audited, certificate
+from discreet.audit import BlackBoxAudit, black_box_audit, certificate
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -46,7 +46,7 @@ def audit(
     MODULE is a module or a .py file. A claim that is not refuted is not proved: an event that nobody looked for may exist.
     """
     given = [_parsed(text) for text in inputs or ()]
-    found = audited(_loaded(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
+    found = black_box_audit(_loaded(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
     if plot is not None:
         _draw(found, mechanism, plot)
     if json:

@@ -172,10 +172,10 @@ def _example(example: str | None, client: str | None, value: str | None, family:
 def _rehearsals(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, confidence: float
 ) -> dict[tuple[float, str], "Rehearsal"]:
-    from discreet.estimation.simulation import rehearsed
+    from discreet.estimation.simulation import rehearsal
 
     return {
-        (budget, name): rehearsed(kind(family, epsilon=budget), laws, clients=clients, seed=seed, confidence=confidence)
+        (budget, name): rehearsal(kind(family, epsilon=budget), laws, clients=clients, seed=seed, confidence=confidence)
         for budget in budgets
         for name, kind in KINDS.items()
     }

@@ -33,7 +33,7 @@ class Rehearsal:
     width: float
 
 
-def rehearsed(
+def rehearsal(
     sampler: Sampler,
     laws: ArrayLike,
     *,

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.accounting import BoxProfile, composed, renyi
+from discreet.accounting import BoxProfile, compose, renyi
 from discreet.accounting.composition import MOST_SAMPLES
 from discreet.errors import Range
 from discreet.numerics import stated
@@ -71,7 +71,7 @@ class Budget:
         if self.delta > _NO_DELTA and releases:
             accounted = self._by_renyi(releases)
             if len(releases) == 1 and releases[0][1] <= MOST_SAMPLES:
-                accounted = min(accounted, composed(releases).epsilon(self.delta / 2.0))
+                accounted = min(accounted, compose(releases).epsilon(self.delta / 2.0))
         return Spent(basic, accounted)
 
     def allows(self, spent: Spent) -> bool:

@@ -14,7 +14,7 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
     """An audit in two panels: how often its leading event happened under two inputs, and what every event proves.
 
     Args:
-        found: What `discreet.audit.audited` returned.
+        found: What `discreet.audit.black_box_audit` returned.
         ax: Two axes to draw on; by default a new figure.
         title: Above a new figure; by default whether the claim is refuted.
 
@@ -24,7 +24,7 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
     Raises:
         DiscreetError: `found` is no audit or tested nothing, or `ax` does not hold two axes.
     """
-    check_kind("found", found, BlackBoxAudit, "pass what discreet.audit.audited(...) returns")
+    check_kind("found", found, BlackBoxAudit, "pass what discreet.audit.black_box_audit(...) returns")
     if not found.events:
         raise DiscreetError("found tested no event; there is nothing to draw")
     if title is None and ax is None:

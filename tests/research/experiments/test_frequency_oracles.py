@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.audit import audited
+from discreet.audit import black_box_audit
 from discreet.research.experiments.frequency_oracles import (
     FrequencyOracle,
     LocalHashing,
@@ -180,7 +180,7 @@ def test_another_library_reports_alike() -> None:
     for theirs, oracle in zip(
         drawn, (UnaryEncoding(5, epsilon=epsilon), SubsetSelection(5, epsilon=epsilon)), strict=True
     ):
-        assert not audited(served(theirs), [0, 1], epsilon=epsilon, draws=count).refuted
+        assert not black_box_audit(served(theirs), [0, 1], epsilon=epsilon, draws=count).refuted
         law = reports(oracle, 1)[1]
         for v, w in itertools.combinations_with_replacement(range(5), 2):
             chance = math.fsum(probability for bits, probability in law.items() if bits[v] and bits[w])
