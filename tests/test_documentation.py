@@ -204,6 +204,7 @@ def test_distributions_are_introduced_before_laws(page: str) -> None:
     law = re.search(r"\blaws?\b", prose)
     assert law is not None
     assert re.search(r"\bdistributions?\b", prose[: law.start()])
+    assert len(re.findall(r"\bdistributions?\b", prose)) > len(re.findall(r"\blaws?\b", prose))
 
 
 def test_the_glossary_explains_our_own_words() -> None:

@@ -15,7 +15,9 @@ def account(
     epsilon: Annotated[
         float | None, typer.Option(metavar="E", help="Budget of each sample.", show_default=False)
     ] = None,
-    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes, every law on them.")] = None,
+    outcomes: Annotated[
+        int | None, typer.Option(metavar="K", help="Number of outcomes, every distribution on them.")
+    ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(metavar="A", help="Instead: mass on which an extreme client sits; 1/K for K outcomes."),

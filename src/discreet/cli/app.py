@@ -91,7 +91,7 @@ def discreet(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Locally private sampling: release one sample that looks drawn from your law."""
+    """Locally private sampling: release one sample that looks drawn from your data."""
     if version:
         typer.echo(f"discreet {__version__}")
     elif context.invoked_subcommand is None:

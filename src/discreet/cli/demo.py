@@ -51,7 +51,7 @@ def demo(
         _held(run),
         _client(run),
         _guarantee(run),
-        "[bold]What it cost[/bold]: divergence from the law held to the law drawn from.",
+        "[bold]What it cost[/bold]: divergence from what is held to what is drawn from.",
         _costs(run),
         _verdict(run),
         f"Picture: [bold]{plain(picture)}[/bold]",
@@ -152,7 +152,7 @@ def _guarantee(run: FlightRelease) -> str:
         f"  at most  {exact.upper:>25,}\n"
         f"which is {_digits(exact.possible)} times as many; e^{known:g} is more:\n"
         f"         {_digits(exact.bound)} ({verdict}).\n"
-        f"Largest ratio between any two of these {clients:,} laws: {_digits(exact.observed)}.\n"
+        f"Largest ratio between any two of these {clients:,} clients: {_digits(exact.observed)}.\n"
         f"Seeing a destination shifts the odds between any two logs by e^{run.epsilon:g} at most.\n"
         f"{run.own:,} of the {clients:,} released destinations are ones the aircraft really flew to."
     )
@@ -184,7 +184,7 @@ def _verdict(run: FlightRelease) -> str:
     clients = len(run.released)
     lines = [
         "*: best of the three. Nobody can have a smaller worst case than the optimal one.",
-        "linear: the law held mixed with uniform; mollifier: the earlier baseline.",
+        "linear: what is held mixed with uniform; mollifier: the earlier baseline.",
     ]
     for name in MECHANISMS[1:]:
         better = {measure: run.better_off(name, measure) for measure in DIVERGENCES}

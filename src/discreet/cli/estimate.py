@@ -51,7 +51,7 @@ def estimate(
         typer.Option(metavar="OUT", help="Write the samples with weights that debias them (or --rows of them)."),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(metavar="N", help="Write instead so many rows drawn from the estimated law.")
+        int | None, typer.Option(metavar="N", help="Write instead so many rows drawn from the estimate.")
     ] = None,
     truth: Annotated[
         str | None, typer.Option(metavar="FILE", help="Raw records, where they may be known: how near is the estimate?")
@@ -63,7 +63,7 @@ def estimate(
     sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the samples.")] = "sample",
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
-    """The population's average law and statistics, from one private sample of each client.
+    """The population's shares and statistics, from one private sample of each client.
 
     Linear mechanism: unbiased, with intervals that hold the noise alone. Optimal and mollifier: the average client cannot be told
     exactly from their samples, so an interval also holds everything that the samples leave open.
@@ -271,7 +271,7 @@ def _statistics(statistics: list["Estimate"], found: "Population") -> Table:
 def _reading(found: "Population", agreed: Agreement) -> str:
     if found.exact:
         return (
-            "Shares are unbiased estimates of the average client's law, and may be negative; the nearest law is a law, and biased. "
+            "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
             "Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at 0 and 100 %."
         )
     if agreed.family.everybody:

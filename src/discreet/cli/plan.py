@@ -92,7 +92,7 @@ def plan(
     blocks: list[Any] = [
         f"[bold]{counted(clients, 'client')}, {counted(family.size, 'outcome')}[/bold]: one sample each.",
         _promises(rows, accuracy),
-        "TV and KL: divergence of a client's law from what its sample is drawn from, in the worst case; nobody can do better. "
+        "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case; nobody can do better. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population; rare: of an outcome that nobody "
         f"holds; whole law: expected TV distance; clients: so many bring a share within +-{accuracy:g} with linear. That is for each "
         f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",

@@ -18,13 +18,13 @@ def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
     from discreet.research.reports.population_findings import findings
 
     said: list[RenderableType] = [
-        "[bold]What the curator learns[/bold]: TV from the estimated to the average client's law, one report each, after "
+        "[bold]What the curator learns[/bold]: TV from the estimate to the average client, one report each, after "
         "projection onto the simplex. Bold: the closest private one; raw: no privacy; uniform: nobody asked."
     ]
     for those in by_set(rows).values():
         said += [plain(described(those[0])), _errors(those)]
     said += [
-        "[bold]What it costs a client[/bold]: TV from its law to the law it draws from, mean / worst.",
+        "[bold]What it costs a client[/bold]: TV from what it holds to what it draws from, mean / worst.",
         _costs(rows),
     ]
     said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in findings(rows)]

@@ -68,11 +68,13 @@ def tradeoff(
     ] = None,
     lower: Annotated[
         float | None,
-        typer.Option(metavar="C1", help="Clients' laws are at least this multiple of uniform. [default: 0]"),
+        typer.Option(metavar="C1", help="Clients' distributions are at least this multiple of uniform. [default: 0]"),
     ] = None,
     upper: Annotated[
         float | None,
-        typer.Option(metavar="C2", help="Clients' laws are at most this multiple of uniform. [default: no bound]"),
+        typer.Option(
+            metavar="C2", help="Clients' distributions are at most this multiple of uniform. [default: no bound]"
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinite.")] = False,
     plot: Annotated[
@@ -152,15 +154,15 @@ def _budget_row(family: Simplex | Band, name: str, risk: float) -> BudgetRow:
 def _described(family: Simplex | Band) -> str:
     outcomes = f"{family.size:,} outcome{'s' if family.size > 1 else ''}"
     if isinstance(family, Simplex):
-        return f"every law on {outcomes}"
-    return f"laws on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
+        return f"every distribution on {outcomes}"
+    return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
 
 
 def _report(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[BudgetRow]) -> list[str | Table]:
     blocks: list[str | Table] = []
     if rows:
         blocks += [
-            f"Worst-case divergence of a sample's law from its client's:\n{_described(family)}.",
+            f"How far a sample's distribution is from its client's, at worst:\n{_described(family)}.",
             _risk_table(rows),
         ]
     if targets:
@@ -210,7 +212,7 @@ def _notes(family: Simplex | Band, rows: Sequence[RiskRow]) -> list[str]:
         ]
         if len({row.epsilon for row in rows}) == 1 and own:
             notes.append(f"  the optimal sampler itself attains: {', '.join(own)}")
-    notes.append("mollifier: the baseline of Husain et al. around the uniform law")
+    notes.append("mollifier: the baseline of Husain et al. around the uniform distribution")
     if any(np.isinf(float(row.optimal)) for row in rows):
         notes.append("infinite: f(0) is, and clients may have disjoint supports; no epsilon helps")
     return notes
