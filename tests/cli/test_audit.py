@@ -79,6 +79,14 @@ def test_certify_writes_what_the_script_verifies(run: Run, tmp_path: Path, mecha
     assert "0.7" in banded.stdout
 
 
+def test_certify_prints_json(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    record = json.loads(run("certify", "--outcomes", "6", "--epsilon", "0.7", "-o", str(path), "--json").stdout)
+    assert (record["certificate"], record["epsilon"], record["holds"]) == (str(path), 0.7, True)
+    assert record["realised"]["low"] <= record["realised"]["high"] <= record["possible"] <= 0.7
+    assert path.is_file()
+
+
 def test_certify_refuses_unknown_mechanisms(refusal: Refusal, tmp_path: Path) -> None:
     out = str(tmp_path / "c.json")
     assert "'best' is not one of" in refusal(

@@ -29,6 +29,13 @@ def test_create_charge_and_show(run: Run, refusal: Callable[..., str], tmp_path:
     assert not Path(path + "y").exists()
 
 
+def test_create_prints_json(run: Run, tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger")
+    record = json.loads(run("ledger", "create", path, "--epsilon", "2", "--delta", "1e-6", "--json").stdout)
+    assert record == {"file": path, "budget": {"epsilon": 2.0, "delta": 1e-6}}
+    assert Ledger(path).budget.epsilon == 2.0
+
+
 def test_a_budget_at_delta_shows_both_sums(run: Run, tmp_path: Path) -> None:
     path = str(tmp_path / "ledger")
     run("ledger", "create", path, "--epsilon", "1", "--delta", "1e-6")

@@ -1,4 +1,5 @@
 import html
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,19 @@ def test_finite_figures(run: Run, tmp_path: Path) -> None:
         assert (tmp_path / "records" / f"{name}.jsonl").is_file()
     assert "2 of 7 figures" in result.stdout
     assert "<h2>Figure 3</h2>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Path) -> None:
+    result = run("reproduce", "fig3", "fig2", "--out", str(tmp_path), "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert [one["experiment"] for one in record["experiments"]] == ["fig2", "fig3"]
+    for one in record["experiments"]:
+        header, *rows = Path(one["records"]).read_text(encoding="utf-8").splitlines()
+        assert json.loads(header)["computes"] == one["computes"]
+        assert len(rows) == one["finished"] > 0
+    assert record["pages"] == [str(tmp_path / "report.html")]
+    assert not record["quick"]
 
 
 def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

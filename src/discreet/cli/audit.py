@@ -73,22 +73,32 @@ def certify(
     mechanism: Annotated[
         str | None, typer.Option(metavar="NAME", help="optimal (the default), linear or mollifier.")
     ] = None,
-    lower: Annotated[float, typer.Option(metavar="C1", help="Laws are at least this multiple of uniform.")] = 0.0,
+    lower: Annotated[
+        float, typer.Option(metavar="C1", help="Distributions are at least this multiple of uniform.")
+    ] = 0.0,
     upper: Annotated[
-        float | None, typer.Option(metavar="C2", help="Laws are at most this multiple of uniform. [default: no bound]")
+        float | None,
+        typer.Option(metavar="C2", help="Distributions are at most this multiple of uniform. [default: no bound]"),
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write the exact privacy of a sampler as integers that a short script re-verifies: discreet/audit/verify.py."""
     found = certificate(_certified(outcomes, epsilon, agreement, mechanism, lower, upper))
     found.write(out)
     low, high = found.realised
     assert found.possible is not None
-    say(
-        f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
-        f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
-        f"Claimed:                              {found.epsilon:g} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
-        f"Certificate: {plain(out)}",
-    )
+    if json:
+        write_json({
+            "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
+            "realised": {"low": float(low), "high": float(high)}, "possible": float(found.possible[1]),
+        })  # fmt: skip
+    else:
+        say(
+            f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
+            f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
+            f"Claimed:                              {found.epsilon:g} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+            f"Certificate: {plain(out)}",
+        )
     if not found.holds:
         raise typer.Exit(REFUTED)
 

@@ -65,8 +65,8 @@ def estimate(
 ) -> None:
     """The population's shares and statistics, from one private sample of each client.
 
-    Linear mechanism: unbiased, with intervals that hold the noise alone. Optimal and mollifier: the average client cannot be told
-    exactly from their samples, so an interval also holds everything that the samples leave open.
+    Linear mechanism: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can lead
+    to the same samples, and an interval holds them all.
     """
     from discreet.estimation import population
     from discreet.estimation.tallies import agreed_outcomes, tally

@@ -19,10 +19,14 @@ def create(
     epsilon: Annotated[float, typer.Option(metavar="E", help="What all samples of this client may cost together.")],
     delta: Annotated[float, typer.Option(metavar="D", help="Chance with which that may be exceeded.")] = 0.0,
     allow_large_epsilon: AllowLarge = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make a new ledger: the budget of one client, in one file."""
     refuse_large(epsilon, allowed=allow_large_epsilon)
     made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
+    if json:
+        write_json({"file": str(file), "budget": {"epsilon": made.budget.epsilon, "delta": made.budget.delta}})
+        return
     say(f"{plain(file)}: {made.budget}")
 
 

@@ -19,7 +19,7 @@ def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
 
     said: list[RenderableType] = [
         "[bold]What the curator learns[/bold]: TV from the estimate to the average client, one report each, after "
-        "projection onto the simplex. Bold: the closest private one; raw: no privacy; uniform: nobody asked."
+        "projection onto the simplex. Bold: the closest private one; raw: no privacy; uniform: a guess without any data."
     ]
     for those in by_set(rows).values():
         said += [plain(described(those[0])), _errors(those)]

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from discreet.cli import population
-from discreet.cli.printing import Terminal, number, plain, say, table
+from discreet.cli.printing import Terminal, number, plain, say, table, write_json
 from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.mixtures import MixtureClient
 from discreet.research.experiments.paper import FIGURES, POPULATION, chosen, experiment
 from discreet.research.experiments.records import Recorded
 from discreet.research.experiments.ring import RingLaw
-from discreet.research.experiments.running import run
+from discreet.research.experiments.running import records_path, run
 
 
 def reproduce(
@@ -44,6 +44,7 @@ def reproduce(
     restart: Annotated[
         bool, typer.Option("--restart", help="Throw away what an earlier run left and start anew.")
     ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: what was run, and where its numbers are.")] = False,
 ) -> None:
     """Every figure of the paper, with its numbers beside the published ones.
 
@@ -74,28 +75,46 @@ def reproduce(
                 restart=restart,
             )
     clients = runs.pop(POPULATION, None)
+    pages = [*([write_paper(runs, out)] if runs else []), *([write_population(clients, out)] if clients else [])]
+    if json:
+        done = {**runs, **({POPULATION: clients} if clients else {})}
+        write_json({
+            "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages],
+            "experiments": [_record(done[one.name], records_path(one, out / "records")) for one in planned],
+        })  # fmt: skip
+        return
     if runs:
-        page = write_paper(runs, out)
-        if quick:
-            say(
-                "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
-            )
-        for name in ("fig4", "fig1"):
-            if name in runs:
-                say(*(_mixtures(runs[name].rows) if name == "fig4" else _ring(runs[name].rows)))
-        say(
-            f"{len(runs)} of {len(FIGURES)} figures in {time.perf_counter() - start:.1f} s. Page: [bold]{plain(page)}[/bold]; "
-            f"pictures and records beside it."
-        )
+        _say_figures(runs, quick=quick)
+        say(_ending(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
     if clients:
-        page = write_population(clients, out)
         if quick:
             say("[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided.")
         say(*population.told(clients.rows))
+        say(_ending(f"{len(clients.rows)} cases", start, pages[-1]))
+
+
+def _record(found: Recorded[Any], path: Path) -> dict[str, Any]:
+    """What was run, and the file that holds its numbers."""
+    header = found.header
+    return {
+        "experiment": header.experiment, "computes": header.computes, "version": header.version, "seed": header.seed,
+        "finished": len(found.rows), "records": str(path),
+    }  # fmt: skip
+
+
+def _say_figures(runs: Mapping[str, Recorded[Any]], *, quick: bool) -> None:
+    if quick:
         say(
-            f"{len(clients.rows)} cases in {time.perf_counter() - start:.1f} s. Page: [bold]{plain(page)}[/bold]; "
-            f"pictures and records beside it."
+            "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
         )
+    for name in ("fig4", "fig1"):
+        if name in runs:
+            say(*(_mixtures(runs[name].rows) if name == "fig4" else _ring(runs[name].rows)))
+
+
+def _ending(done: str, start: float, page: Path) -> str:
+    seconds = time.perf_counter() - start
+    return f"{done} in {seconds:.1f} s. Page: [bold]{plain(page)}[/bold]; pictures and records beside it."
 
 
 def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:

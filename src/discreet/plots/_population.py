@@ -71,7 +71,7 @@ def _shares(truth: Any, found: Population) -> Floats:
 class _Shares:
     """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
 
-    `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds what they leave open.
+    `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share that could have led to it.
     """
 
     names: Sequence[str]
@@ -143,4 +143,4 @@ def _what(shares: _Shares) -> str:
 
 def _interval(shares: _Shares) -> str:
     told = f"{100 * shares.confidence:g} % intervals"
-    return told if shares.exact else f"{told}, with what the samples leave open"
+    return told if shares.exact else f"{told}, with every share that could have led to it"

@@ -122,7 +122,7 @@ def _costs(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
 
 def _errors(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
     lines: dict[str, tuple[list[float], str, Any]] = {
-        "uniform, nobody asked": ([row.uniform["tv"] for row in rows], "#AAAAAA", (0, (1.2, 1.6)))
+        "uniform, without data": ([row.uniform["tv"] for row in rows], "#AAAAAA", (0, (1.2, 1.6)))
     }
     for name in ("raw", *reversed(RIVALS)):
         label = LABELS[name] if name == "raw" else LABELS[name].split(",")[0]

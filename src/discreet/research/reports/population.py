@@ -88,5 +88,5 @@ def _error_table(rows: Sequence[SetAtBudget]) -> str:
             bias = f"{row.bias[name]:.4f}" if name in ("optimal", "mollifier") else "0"
             body.append([f"{row.epsilon:g}", LABELS[name], *told, bias])
         told = [f"{row.uniform[measure]:.4f}" for measure in _MEASURES for _ in range(2)]
-        body.append([f"{row.epsilon:g}", "uniform law, nobody asked", *told, f"{row.uniform['tv']:.4f}"])
+        body.append([f"{row.epsilon:g}", "uniform, without data", *told, f"{row.uniform['tv']:.4f}"])
     return html_table(head, body, texts=2)
