@@ -372,7 +372,9 @@ def _record(
 def _draw(found: "Population", agreed: Agreement, known: Any, path: Path, top: int) -> None:
     from discreet import plots
     from discreet.plots.labels import short
+    from discreet.plots.style import legible
 
+    purpose = legible(short(agreed.purpose, 60), "")
     of = f"{found.clients:,} private samples at ε = {agreed.epsilon:g}"
-    title = f"{short(agreed.purpose, 60)}: {of}" if agreed.purpose else f"The population behind {of}"
+    title = f"{purpose}: {of}" if purpose else f"The population behind {of}"
     plots.save(plots.population(found, truth=known, most=top, title=title), path)

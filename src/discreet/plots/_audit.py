@@ -7,7 +7,7 @@ import numpy as np
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_kind
 from discreet.plots.labels import short
-from discreet.plots.style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots.style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, legible, panel_title, styled
 
 
 def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
@@ -38,12 +38,14 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
 
 def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
-    panel_title(axes, "The leading event", short(event.description, 52))
+    panel_title(axes, "The leading event", legible(short(event.description, 52), "event 1"))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
     names = [f"input {_spelled(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[COLOURS["mollifier"], COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
-    axes.set_xticks([0, 1], [short(name, 24) for name in names], parse_math=False)
+    numbers = (event.first_input + 1, event.second_input + 1)
+    told = [legible(short(name, 24), f"input {number}") for name, number in zip(names, numbers, strict=True)]
+    axes.set_xticks([0, 1], told, parse_math=False)
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylabel("how often")
 

@@ -107,7 +107,7 @@ class _Client:
 def _draw(axes: Axes, client: _Client, most: int) -> None:
     shown = client.shown(most)
     rest = np.setdiff1d(np.arange(len(client.held)), shown)
-    names = [legible(short(client.names[place]), int(place)) for place in shown]
+    names = [legible(short(client.names[place]), f"outcome {place}") for place in shown]
     held, drawn_from, floor, ceiling = (
         np.append(each[shown], each[rest].mean()) if rest.size else each[shown]
         for each in (client.held, client.drawn_from, client.floor, client.ceiling)

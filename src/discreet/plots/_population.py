@@ -71,7 +71,7 @@ def _shares(truth: Any, found: Population) -> Floats:
 class _Shares:
     """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
 
-    `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share that could have led to it.
+    `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share behind it.
     """
 
     names: Sequence[str]
@@ -110,7 +110,7 @@ def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_yticks(
-        rows, [legible(short(shares.names[place]), int(place)) for place in shown], color=INK, parse_math=False
+        rows, [legible(short(shares.names[place]), f"outcome {place}") for place in shown], color=INK, parse_math=False
     )
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)

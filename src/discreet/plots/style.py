@@ -111,9 +111,9 @@ def _glyphs() -> frozenset[int]:
     return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
 
 
-def legible(name: str, number: int) -> str:
-    """The name of an outcome, or its number where no font that is installed can write the name."""
-    return name if all(ord(letter) in _glyphs() for letter in name) else f"outcome {number}"
+def legible(text: str, instead: str) -> str:
+    """Somebody's text, or what stands in its place where no font that is installed can write it."""
+    return text if all(ord(letter) in _glyphs() for letter in text) else instead
 
 
 def figure(width: float, height: float) -> Figure:
