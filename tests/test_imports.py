@@ -56,6 +56,12 @@ def test_every_module_has_a_layer() -> None:
     assert present <= DEPTH.keys(), "give the new module its place in LAYERS"
 
 
+def test_contributing_lists_the_layers_as_they_are() -> None:
+    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = page.split("```text\n")[1].split("```")[0]
+    assert [set(line.strip().split(", ")) for line in block.strip().splitlines()] == LAYERS
+
+
 def test_imports_point_upwards() -> None:
     for path in PACKAGE.rglob("*.py"):
         layer = layer_of(path)
