@@ -15,6 +15,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "LARGEST_EXPONENT",
+    "exp_lower",
+    "exp_upper",
+    "float_up",
+    "floor_product",
+    "log_bracket",
+    "product_up",
+    "stated",
+    "sum_up",
+]
+
 # Traps nothing and knows nothing of what the caller set for itself.
 _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers

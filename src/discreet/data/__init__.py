@@ -16,6 +16,8 @@ from discreet.errors import need_extra
 if TYPE_CHECKING:
     import pyarrow
 
+__all__ = ["TIME_ZONES", "Logbooks", "destinations", "flights", "logbooks", "time_zones", "zone_logbooks"]
+
 
 @dataclass(frozen=True)
 class Logbooks:

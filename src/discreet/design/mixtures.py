@@ -31,6 +31,8 @@ from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures
 from discreet.tradeoff import check_epsilon
 
+__all__ = ["Bracket", "minimax_bracket"]
+
 Floats = NDArray[np.float64]
 
 CELLS = 360
