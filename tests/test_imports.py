@@ -16,6 +16,7 @@ LAYERS = [
     {"perspectives"},
     {"divergences"},
     {"families"},
+    {"privacy"},
     {"tradeoff"},
     {"projection"},
     {"worst_case"},

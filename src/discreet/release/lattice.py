@@ -4,7 +4,8 @@ A law is drawn as integer weights W_x with sum 2^62, by one uniform 62-bit integ
 
     L_x <= W_x <= U_x,      U_x <= e^epsilon L_x        (e^epsilon replaced by a rational lower bound)
 
-so for any two inputs whatever, W_x <= e^epsilon W'_x: no floating point number, however wrong, can break it. The weights
+so for any two inputs whatever, W_x <= e^epsilon W'_x: no floating point number, however wrong, can break it. Other notions of privacy
+are kept likewise (`Lattice.keeping`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two laws of the lattice and every beta. The weights
 are the client's affine law rounded down to the box, cut off where their sum would pass 2^62, and what is then missing
 is added to the outcomes that have room, in order:
 
@@ -27,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.numerics import exp_lower, floor_product, stated
+from discreet.numerics import floor_product
+from discreet.privacy import Privacy, Pure, extreme_masses
+from discreet.privacy.pure import at_most_exp
 from discreet.projection.box import Box
 from discreet.projection.breakpoints import NEGLIGIBLE
 from discreet.projection.vectorised import scaled
@@ -36,6 +39,7 @@ from discreet.release.randomness import BITS
 from discreet.showing import shown_shortly
 
 TOTAL = 1 << BITS
+_INWARDS = 40  # doublings of the last bit by which a lattice is drawn in before it is given up
 Integers = NDArray[np.int64]
 
 
@@ -51,19 +55,48 @@ class Lattice:
     @classmethod
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
-        ratio = min(exp_lower(epsilon), exp_lower(stated(epsilon)))
+        lattice = cls._within(box, at_most_exp(epsilon))
+        if lattice is None:
+            raise DiscreetError(
+                f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
+                f"take epsilon above about {max(2e-15, 4 * box.size / TOTAL):.1g}"
+            )
+        return lattice
+
+    @classmethod
+    def keeping(cls, box: Box, privacy: Privacy) -> "Lattice":
+        """The integer box nearest to a box that certainly keeps a notion of privacy: rounded inwards until it does.
+
+        All laws of the lattice lie between L and ratio L, ratio = max U/L, so its profile is at most that of the box around L/sum L
+        with b = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice.
+        """
+        if isinstance(privacy, Pure):
+            return cls.of(box, privacy.epsilon)
+        widest = float(np.max(np.asarray(box.upper) / np.asarray(box.lower)))
+        for units in (0, *(1 << shift for shift in range(_INWARDS))):
+            lattice = cls._within(box, 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52)), upwards=True)
+            if lattice is not None and lattice.keeps(privacy):
+                return lattice
+        raise DiscreetError(
+            f"{privacy} is too little for an exact release over {box.size} outcomes in {BITS}-bit integers; take a larger budget"
+        )
+
+    @classmethod
+    def _within(cls, box: Box, ratio: Fraction, *, upwards: bool = False) -> "Lattice | None":
+        """The integer box nearest to a box with upper <= ratio lower exactly, if there is one; `upwards`: lower bounds rather above."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
-        for lower in _lower_candidates(np.asarray(box.lower) * TOTAL, box.size, ratio):
+        for lower in _lower_candidates(np.asarray(box.lower) * TOTAL, upwards or ratio > box.size):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
             widest = representable(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
                 lattice = cls(box, _bound(lower), _bound(upper))
                 if lattice._is_sound():
                     return lattice
-        raise DiscreetError(
-            f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
-            f"take epsilon above about {max(2e-15, 4 * box.size / TOTAL):.1g}"
-        )
+        return None
+
+    def keeps(self, privacy: Privacy) -> bool:
+        """Whether any two laws of this lattice whatever certainly keep a notion of privacy, as a statement about integers."""
+        return privacy.allows(*extreme_masses(Fraction(self.shared, TOTAL), self.largest_ratio))
 
     def _is_sound(self) -> bool:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
@@ -171,15 +204,15 @@ class Lattice:
         return picked
 
 
-def _lower_candidates(exact: NDArray[np.float64], size: int, ratio: Fraction) -> Iterator[Integers]:
+def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Integers]:
     """Integers near the lower bounds, best first. Rounding down can cost an outcome e^epsilon units of its upper bound,
-    rounding up all outcomes together one unit each: the cheaper comes first. A box as thin as rounding itself needs its
-    last bits moved."""
+    rounding up all outcomes together one unit each: the cheaper comes first. What all clients share must not be less than it is where
+    more than a ratio is promised. A box as thin as rounding itself needs its last bits moved."""
 
     def integers(values: NDArray[np.float64]) -> Integers:
         return np.clip(values, 1.0, float(TOTAL)).astype(np.int64)
 
-    if ratio > size:
+    if upwards:
         yield integers(np.ceil(exact))
     for units in (0, 1, -1, 2, -2, 4, -4, 8, -8):
         yield integers(np.floor(exact * (1.0 + units * 2.0**-52)))
