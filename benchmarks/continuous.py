@@ -4,6 +4,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +97,7 @@ def the_ring(console: Console) -> None:
         law = sampler.output(ring)
         sampler.release(ring)
 
-        def everything(sampler: dc.OptimalSampler = sampler) -> None:
+        def everything(sampler: dc.OptimalSampler[Any] = sampler) -> None:
             found = sampler.output(ring)
             for divergence in ("kl", "tv", "hellinger"):
                 found.divergence(divergence)

@@ -32,7 +32,7 @@ from tests.strategies import bands, epsilons, sizes
 GOLDEN = Path(__file__).parent / "agreements"
 SKEWED = Band([1, 2, 3, 4.5], lower=0.25, upper=1.75)
 COLOURS = Simplex(["red", "grün", "蓝", 4])
-MADE = {
+MADE: dict[str, tuple[Sampler[Any], dict[str, Any]]] = {
     "simplex": (OptimalSampler(Simplex(10), epsilon=1.0), {}),
     "labels": (LinearSampler(COLOURS, epsilon=0.1), {"rounds": 12, "purpose": "Colours of 2013 — “public” use"}),
     "band": (MollifierSampler(SKEWED, epsilon=1 / 3), {}),
@@ -50,7 +50,7 @@ IDS = {
 def test_agreements_made_before_read_the_same_for_ever(name: str) -> None:
     """The files are records of what was once agreed: never regenerate them."""
     sampler, options = MADE[name]
-    read, made = Agreement.read(GOLDEN / f"{name}.json"), Agreement.of(sampler, **options)  # type: ignore[arg-type]
+    read, made = Agreement.read(GOLDEN / f"{name}.json"), Agreement.of(sampler, **options)
     assert read == made
     assert read.id == made.id == IDS[name]
     text = (GOLDEN / f"{name}.json").read_bytes()
@@ -65,12 +65,12 @@ def test_a_file_with_labels_made_before_reads_the_same_for_ever() -> None:
     read = Agreement.read(GOLDEN / "listed.json")
     assert read.id == IDS["labels"]
     assert read.sampler() == sampler
-    assert (GOLDEN / "listed.json").read_text(encoding="utf-8") == Agreement.of(sampler, **options).text + "\n"  # type: ignore[arg-type]
+    assert (GOLDEN / "listed.json").read_text(encoding="utf-8") == Agreement.of(sampler, **options).text + "\n"
 
 
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=100)
-def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[Sampler]) -> None:
+def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[Sampler[Any]]) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))
     agreed = Agreement.of(sampler, rounds=data.draw(st.integers(1, 10**6)), purpose=data.draw(st.text(max_size=20)))

@@ -12,7 +12,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.worst_case import mollifier_epsilon_for
-from tests.continuous.clients import random_mixture
+from tests.mechanisms.continuous.clients import random_mixture
 
 
 def hockey_stick_of_kernel(dim: int, centre: float, level: float, radius: float = 1.0) -> float:

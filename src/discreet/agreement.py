@@ -18,24 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, check_count
-from discreet.families import FiniteFamily
+from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.family_terms import BESIDE, READ_FIELDS, FamilyTerms, canonical, family_terms
 from discreet.files import check_target, reason, written
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms import MECHANISMS, check_mechanism, sampler_named
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.release.randomness import BITS
 from discreet.showing import shown_shortly
 from discreet.tradeoff import check_epsilon
 
-__all__ = ["MECHANISMS", "VERSION", "Agreement", "FamilyTerms"]
+__all__ = ["VERSION", "Agreement", "FamilyTerms"]
 
 VERSION = 1
 
-MECHANISMS: dict[str, type[Sampler]] = {
-    "optimal": OptimalSampler,
-    "linear": LinearSampler,
-    "mollifier": MollifierSampler,
-}
 _FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"}
 
 
@@ -64,8 +59,7 @@ class Agreement:
     purpose: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
-            raise DiscreetError(f"mechanism = {self.mechanism!r} is not one of {', '.join(MECHANISMS)}")
+        check_mechanism(self.mechanism)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         rounds = check_count("rounds", self.rounds, fix="it is how many samples each client releases")
         object.__setattr__(self, "rounds", rounds)
@@ -75,18 +69,19 @@ class Agreement:
     @classmethod
     def of(
         cls,
-        sampler: Sampler,
+        sampler: Sampler[AnyFamily],
         *,
         interval: tuple[float, float] | None = None,
         rounds: int = 1,
         purpose: str = "",
     ) -> "Agreement":
         """The agreement to release by this sampler."""
-        names = [name for name, kind in MECHANISMS.items() if type(sampler) is kind]
-        if not names or getattr(sampler, "_own_reference", None) is not None:
+        if type(sampler) not in MECHANISMS.values() or getattr(sampler, "_own_reference", None) is not None:
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)} as it comes")
+        if isinstance(sampler.family, ContinuousFamily):
+            raise DiscreetError(f"family = {sampler.family!r} has no terms yet; agree on a Simplex or a Band")
         family = FamilyTerms.of(sampler.family, interval)
-        return cls(family=family, mechanism=names[0], epsilon=sampler.epsilon, rounds=rounds, purpose=purpose)
+        return cls(family=family, mechanism=sampler.name, epsilon=sampler.epsilon, rounds=rounds, purpose=purpose)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -136,7 +131,7 @@ class Agreement:
                 "differ: read it with the agreement it names"
             )
 
-    def sampler(self, family: FiniteFamily | None = None) -> Sampler:
+    def sampler(self, family: FiniteFamily | None = None) -> Sampler[FiniteFamily]:
         """The sampler agreed on. `family`: needed where the agreement does not hold all of it; checked against what it holds."""
         if family is None:
             family = self.family.family()
@@ -144,9 +139,9 @@ class Agreement:
         if different is not None:
             name, given, agreed = different
             raise DiscreetError(f"{name} = {given!r} is not the {agreed!r} that was agreed on")
-        return MECHANISMS[self.mechanism](family, epsilon=self.epsilon)
+        return sampler_named(self.mechanism, family, epsilon=self.epsilon)
 
-    def check_sampler(self, sampler: Sampler) -> None:
+    def check_sampler(self, sampler: Sampler[AnyFamily]) -> None:
         """Refuse a sampler that is not the one agreed on, and name both agreements."""
         own = Agreement.of(sampler, interval=self.family.interval, rounds=self.rounds, purpose=self.purpose)
         if own.id != self.id:

@@ -1,6 +1,7 @@
 """Two accountants by other people agree: dp-accounting's privacy loss distributions, OpenDP's odometer and filter."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_the_integers_themselves() -> None:
     assert ours.epsilon(1e-5) == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=2e-2)
 
 
-def measurement(sampler: OptimalSampler) -> object:
+def measurement(sampler: OptimalSampler[Any]) -> object:
     """The sampler as a measurement that OpenDP can compose: a client is one record, replaced by any other."""
     opendp.enable_features("contrib", "honest-but-curious")
     return opendp.m.make_user_measurement(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def hockey_stick(first: NDArray[np.int64], second: NDArray[np.int64], beta: floa
 
 @given(st.data(), st.sampled_from([OptimalSampler, MollifierSampler]), st.floats(0.0, 1.1))
 @settings(deadline=None, max_examples=150)
-def test_no_two_clients_exceed_the_profile(data: st.DataObject, kind: type[Sampler], share: float) -> None:
+def test_no_two_clients_exceed_the_profile(data: st.DataObject, kind: type[Sampler[Any]], share: float) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))
     first, second = sampler.weights([data.draw(laws(family.size)), data.draw(laws(family.size))])
@@ -58,7 +59,9 @@ def test_no_two_clients_exceed_the_profile(data: st.DataObject, kind: type[Sampl
     (Band(np.ones(6), lower=0.25, upper=1.375), ([1.375] * 4 + [0.25] * 2, [0.25] * 2 + [1.375] * 4)),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler])
-def test_two_clients_attain_it(kind: type[Sampler], family: Simplex | Band, clients: tuple[list[float], ...]) -> None:
+def test_two_clients_attain_it(
+    kind: type[Sampler[Any]], family: Simplex | Band, clients: tuple[list[float], ...]
+) -> None:
     sampler = kind(family, epsilon=0.7)
     profile = profile_of(sampler)
     assert profile.attained
@@ -117,7 +120,7 @@ def test_mistakes_name_the_argument() -> None:
 
 @pytest.mark.parametrize("how", [Cells(40), Points(60, seed=1), Points(60)], ids=str)
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler, MollifierSampler])
-def test_continuous_clients_do_not_exceed_their_profile(kind: type[Sampler], how: Cells | Points) -> None:
+def test_continuous_clients_do_not_exceed_their_profile(kind: type[Sampler[Any]], how: Cells | Points) -> None:
     """The same bound, for the integers on cells and on points; that two clients attain it is not claimed there."""
     family = GaussianMixtures(box=(-4.0, 4.0))
     sampler = kind(family, epsilon=1.0, how=how)

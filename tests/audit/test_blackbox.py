@@ -15,7 +15,7 @@ from discreet.mechanisms.sampler import Sampler
 Mechanism = Callable[[Any, int], Any]
 
 
-def released(sampler: Sampler, seed: int) -> Mechanism:
+def released(sampler: Sampler[Any], seed: int) -> Mechanism:
     """A sampler as a black box on clients with a law; seeded, so that the test has one outcome."""
     rng = np.random.default_rng(seed)
 
@@ -165,7 +165,7 @@ def test_delta_forgives_rare_events() -> None:
     ],
     ids=["optimal", "linear", "mollifier", "band"],
 )  # fmt: skip
-def test_the_innocent_are_left_alone(sampler: Sampler, laws: list[Any]) -> None:
+def test_the_innocent_are_left_alone(sampler: Sampler[Any], laws: list[Any]) -> None:
     """50 audits of each of four right mechanisms, 200 in all, at 99 %."""
     mechanism = released(sampler, 10)
     accused = sum(black_box_audit(mechanism, laws, epsilon=sampler.epsilon, draws=4_000).refuted for _ in range(50))

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -39,7 +40,7 @@ def test_logarithms_are_bracketed(ratio: Fraction) -> None:
 
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler])
 @pytest.mark.parametrize("family", [Simplex(10), Band(np.ones(6), lower=0.5, upper=2.0)])
-def test_extreme_clients_realise_all_of_epsilon(kind: type[Sampler], family: Simplex | Band) -> None:
+def test_extreme_clients_realise_all_of_epsilon(kind: type[Sampler[Any]], family: Simplex | Band) -> None:
     found = certificate(kind(family, epsilon=1.0))
     assert found.holds
     assert 1 - Fraction(1, 10**12) < found.realised[0] <= found.realised[1] < 1
@@ -49,7 +50,7 @@ def test_extreme_clients_realise_all_of_epsilon(kind: type[Sampler], family: Sim
 
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=60)
-def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind: type[Sampler]) -> None:
+def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind: type[Sampler[Any]]) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     found = certificate(kind(family, epsilon=data.draw(epsilons(1e-3, 40.0))))
     assert found.holds
@@ -96,7 +97,7 @@ def test_inputs_have_names_of_their_own(inputs: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("how", [Cells(50), Points(60, seed=1)], ids=str)
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler, MollifierSampler])
-def test_continuous_samplers_have_certificates_too(kind: type[Sampler], how: Cells | Points) -> None:
+def test_continuous_samplers_have_certificates_too(kind: type[Sampler[Any]], how: Cells | Points) -> None:
     """Of the cells or points that they release by."""
     sampler = kind(GaussianMixtures(box=(-4.0, 4.0)), epsilon=1.0, how=how)
     found = certificate(sampler, most_inputs=10)

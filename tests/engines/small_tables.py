@@ -41,7 +41,7 @@ def expected(
         outcome_list = sorted(counts)
         u = uniform(words(key, client, outcome_list, [counts[x] for x in outcome_list])[0])
         law = sampler.family.law(counts=[counts[x] for x in range(outcomes)])
-        found[client] = int(release.outcomes(sampler.lattice, law[None], sampler._mixing, np.array([u]))[0])
+        found[client] = int(release.outcomes(sampler.lattice, law[None], sampler.mixing, np.array([u]))[0])
     return found
 
 

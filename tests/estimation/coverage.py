@@ -7,6 +7,7 @@ import argparse
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import special, stats
@@ -78,7 +79,7 @@ def laws(clients: int) -> Iterator[np.ndarray]:
         yield np.array([1 - rare, rare / 2, rare / 2])
 
 
-def exact_coverage(sampler: Sampler, clients: int) -> dict[str, float]:
+def exact_coverage(sampler: Sampler[Any], clients: int) -> dict[str, float]:
     """The least coverage of each kind of interval over `laws`, by going through every way the samples can fall."""
     ways = [(a, b, clients - a - b) for a, b in itertools.product(range(clients + 1), repeat=2) if a + b <= clients]
     found = [reported(population(sampler, counts=way)) for way in ways]
@@ -111,7 +112,9 @@ def sparse_coverage(outcomes: int, clients: int, epsilon: float, draws: int, see
     return covered / draws
 
 
-def simulated_coverage(sampler: Sampler, clients: int, draws: int, seed: int, *, every: int = 1) -> dict[str, float]:
+def simulated_coverage(
+    sampler: Sampler[Any], clients: int, draws: int, seed: int, *, every: int = 1
+) -> dict[str, float]:
     """The same for more clients than can be gone through; `every`: how many of the laws one stands for."""
     rng = np.random.default_rng(seed)
     least: dict[str, float] = {}

@@ -1,5 +1,7 @@
 """Every interval that is reported holds the truth at least 94 % of the time for a nominal 95, however few samples fell where."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ FAMILY = dc.Simplex(VALUES.tolist())
 @pytest.mark.parametrize("clients", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
-def test_few_clients(kind: type[Sampler], epsilon: float, clients: int) -> None:
+def test_few_clients(kind: type[Sampler[Any]], epsilon: float, clients: int) -> None:
     rates = exact_coverage(kind(FAMILY, epsilon=epsilon), clients)
     assert len(rates) == 14
     assert min(rates.values()) >= LEAST, rates

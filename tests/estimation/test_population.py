@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import discreet as dc
-from discreet.agreement import MECHANISMS
 from discreet.estimation import exact_variance, nearest_law, population
 from discreet.estimation.intervals import clopper_pearson
+from discreet.mechanisms import MECHANISMS
 from discreet.mechanisms.sampler import Sampler
 
 POPULATIONS = 2000
@@ -251,7 +251,7 @@ def test_the_interval_of_an_indicator_is_that_of_the_share(
 @pytest.mark.parametrize("counts", [[7], [1, 0], [10**14, 0, 10**13], [10**12] * 40])
 @pytest.mark.parametrize("confidence", [1e-12, 1.0 - 2.0**-53])
 def test_everything_is_defined_at_extremes(
-    kind: type[Sampler], epsilon: float, counts: list[int], confidence: float
+    kind: type[Sampler[Any]], epsilon: float, counts: list[int], confidence: float
 ) -> None:
     found = population(kind(dc.Simplex(len(counts)), epsilon=epsilon), counts=counts, confidence=confidence)
     for shares in (found.law, found.released):
@@ -296,7 +296,7 @@ def test_what_has_no_nearest_law_is_named(wrong: tuple[Any, ...], message: str) 
         nearest_law(*wrong)
 
 
-def sampler_for_errors() -> Sampler:
+def sampler_for_errors() -> Sampler[Any]:
     return dc.LinearSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)
 
 

@@ -82,7 +82,7 @@ class Chooser:
             weights, lower=self.among([0.0, 0.25, 0.9, self.number()]), upper=self.among([1.1, 2.0, self.number()])
         )
 
-    def sampler(self) -> Sampler:
+    def sampler(self) -> Sampler[Any]:
         kind = self.among([dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
         return kind(self.family(), epsilon=self.number())  # type: ignore[no-any-return]
 

@@ -1,6 +1,7 @@
 """Pictures of what a client holds and draws from: they show the numbers they say, and refuse what cannot be drawn."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 import discreet as dc
 from discreet import plots
 from discreet.plots.style import figure
-from tests.continuous.clients import interval_family, ring
+from tests.mechanisms.continuous.clients import interval_family, ring
 from tests.pictures import assert_picture
 
 
@@ -46,7 +47,7 @@ def held(kinds: int) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("kinds", [1, 2, 5, 30])
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
-def test_finite_outcomes(kind: type[dc.OptimalSampler], kinds: int, tmp_path: Path) -> None:
+def test_finite_outcomes(kind: type[dc.OptimalSampler[Any]], kinds: int, tmp_path: Path) -> None:
     """The largest by name, the others in one row; dots where the laws are."""
     sampler = kind(dc.Simplex([f"A{i}" for i in range(30)]), epsilon=1.0)
     drawn = plots.output(sampler, held(kinds))

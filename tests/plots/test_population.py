@@ -1,6 +1,7 @@
 """Pictures of an estimated population: its estimates, its intervals, the truth."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ COUNTS = [400, 300, 200, 100]
 
 
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
-def test_labels(kind: type[dc.OptimalSampler], tmp_path: Path) -> None:
+def test_labels(kind: type[dc.OptimalSampler[Any]], tmp_path: Path) -> None:
     sampler = kind(dc.Simplex(["a", "b", "c$_1$", "d" * 50]), epsilon=2.0)
     found = estimation.population(sampler, counts=COUNTS)
     drawn = plots.population(found, truth={"b": 0.2, "a": 0.1, "d" * 50: 0.4, "c$_1$": 0.3}, most=3)

@@ -1,6 +1,7 @@
 """Boxes and clients to try the solver on: references and laws over three hundred orders of magnitude, thin boxes, small supports."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ def _law(rng: np.random.Generator, k: int) -> Floats:
     return np.asarray(law / law.sum())
 
 
-def problems(seed: int, number: int, largest: int) -> Iterator[tuple[Sampler, Floats]]:
+def problems(seed: int, number: int, largest: int) -> Iterator[tuple[Sampler[Any], Floats]]:
     """So many samplers on 2 to `largest` outcomes, and a client for each."""
     rng = np.random.default_rng(seed)
     made = 0

@@ -47,16 +47,16 @@ def test_it_is_the_law_of_every_release(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sampler = samplers(rng)
     p, lattice = laws(rng, sampler.family.size), sampler.lattice
-    weights = sum(constant_time.parts(lattice, p, sampler._mixing)) + lattice.lower
+    weights = sum(constant_time.parts(lattice, p, sampler.mixing)) + lattice.lower
     assert sum(map(int, weights)) == TOTAL
     assert (weights >= lattice.lower).all()
     assert (weights <= lattice.upper).all()
     assert np.abs(weights - sampler.weights(p)).max() <= 1e-13 * TOTAL
     uniform = np.concatenate([rng.integers(0, TOTAL, 20), [0, TOTAL - 1, min(lattice.shared, TOTAL - 1)]])
-    drawn = [constant_time.outcome(lattice, p, sampler._mixing, int(u)) for u in uniform]
+    drawn = [constant_time.outcome(lattice, p, sampler.mixing, int(u)) for u in uniform]
     ends = {x: int(w) for x, w in enumerate(weights)}
     assert set(drawn) <= {x for x, w in ends.items() if w}
-    others = release.outcomes(lattice, np.tile(p, (len(uniform), 1)), sampler._mixing, uniform)
+    others = release.outcomes(lattice, np.tile(p, (len(uniform), 1)), sampler.mixing, uniform)
     assert (others[:20] != drawn[:20]).sum() <= 1  # an integer may fall between two ends that differ in their last bits
 
 
@@ -86,7 +86,7 @@ def walked(sampler: Any, p: Any, uniform: int) -> list[tuple[str, int]]:
             return trace
         return None
 
-    lattice, mixing = sampler.lattice, sampler._mixing
+    lattice, mixing = sampler.lattice, sampler.mixing
     before = sys.gettrace()
     sys.settrace(trace)
     try:

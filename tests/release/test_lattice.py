@@ -127,7 +127,7 @@ def test_other_refusals() -> None:
     with pytest.raises(DiscreetError, match="masked array"):
         OptimalSampler(Simplex(2), epsilon=1.0).output(np.ma.array([0.5, 0.5], mask=[False, True]))
     with pytest.raises(DiscreetError, match="is not a family"):
-        OptimalSampler("x", epsilon=1.0)  # type: ignore[arg-type]
+        OptimalSampler("x", epsilon=1.0)  # type: ignore[type-var]
     with pytest.raises(DiscreetError, match="outcomes is more than"):
         Simplex(10**400)
     with pytest.raises(DiscreetError, match="epsilon = inf"):

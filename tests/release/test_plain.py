@@ -39,7 +39,7 @@ NAMES = st.one_of(
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[Sampler, Clients]:
+def problems(draw: st.DrawFn) -> tuple[Sampler[Any], Clients]:
     """A sampler, and clients of any kind, some of whose records may be bad."""
     size = draw(SIZES)
     epsilon = draw(st.sampled_from([0.05, 1.0, 4.0, 12.0, 30.0]))
@@ -66,11 +66,11 @@ def problems(draw: st.DrawFn) -> tuple[Sampler, Clients]:
     )
 
 
-def told(code: ModuleType, sampler: Sampler, clients: Clients, first: int, last: int) -> Any:
+def told(code: ModuleType, sampler: Sampler[Any], clients: Clients, first: int, last: int) -> Any:
     """All that a draw says: of a refused row which it is, where and why; else everything that is drawn."""
     out, order, within = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.uint64), np.zeros(len(clients))
     digest, problem = np.full(DIGEST_WORDS, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
-    plan = plan_of(sampler.lattice, sampler._mixing)
+    plan = plan_of(sampler.lattice, sampler.mixing)
     bad = code.draw(plan, clients, code.state_of(KEY), first, last, out, order, within, digest, problem)
     if bad >= 0:
         return bad, problem.tolist()
@@ -79,7 +79,7 @@ def told(code: ModuleType, sampler: Sampler, clients: Clients, first: int, last:
 
 @settings(max_examples=600, deadline=None)
 @given(problems(), st.data())
-def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler, Clients], data: st.DataObject) -> None:
+def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler[Any], Clients], data: st.DataObject) -> None:
     sampler, clients = problem
     first = data.draw(st.integers(0, len(clients) - 1))
     last = data.draw(st.integers(first + 1, len(clients)))
@@ -89,7 +89,7 @@ def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler, Clients], d
 @pytest.mark.parametrize("size", [3, 200, 10**5])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 9.0])
 @pytest.mark.parametrize("mechanism", SAMPLERS)
-def test_thousands_of_clients(size: int, epsilon: float, mechanism: type[Sampler]) -> None:
+def test_thousands_of_clients(size: int, epsilon: float, mechanism: type[Sampler[Any]]) -> None:
     """Records of unlike number, from none to more than a vector passes over at once."""
     rng = np.random.default_rng(size)
     lengths = np.concatenate([rng.integers(0, 12, 3000), rng.integers(0, 300, 30), [0, 1, 9000]])

@@ -35,7 +35,7 @@ Histogram = dict[int, float]
 
 
 @st.composite
-def problems(draw: st.DrawFn, largest: int = 60) -> tuple[Sampler, Histogram]:
+def problems(draw: st.DrawFn, largest: int = 60) -> tuple[Sampler[Any], Histogram]:
     """A sampler and a client's counts: few and many outcomes, equal and unequal counts."""
     k = draw(st.integers(1, largest))
     sampler = draw(st.sampled_from(SAMPLERS))(dc.Simplex(k), epsilon=draw(epsilons(1e-3, 30.0)))
@@ -44,14 +44,14 @@ def problems(draw: st.DrawFn, largest: int = 60) -> tuple[Sampler, Histogram]:
     return sampler, {x: float(draw(st.integers(1, top))) for x in sorted(held)}
 
 
-def law(sampler: Sampler, counts: Histogram) -> NDArray[np.float64]:
+def law(sampler: Sampler[Any], counts: Histogram) -> NDArray[np.float64]:
     dense = np.zeros(sampler.family.size)
     dense[list(counts)] = list(counts.values())
     return np.asarray(sampler.family.law(counts=dense)[None])
 
 
-def sparse_outcomes(sampler: Sampler, counts: Histogram, integers: Any) -> list[int]:
-    plan = sparse.plan_of(sampler.lattice, sampler._mixing)
+def sparse_outcomes(sampler: Sampler[Any], counts: Histogram, integers: Any) -> list[int]:
+    plan = sparse.plan_of(sampler.lattice, sampler.mixing)
     outcomes = np.array(sorted(counts), dtype=np.uint32)
     masses = np.array([counts[x] for x in sorted(counts)])
     masses = masses / masses.sum() if masses.size else masses
@@ -63,26 +63,26 @@ def sparse_outcomes(sampler: Sampler, counts: Histogram, integers: Any) -> list[
 @given(problems())
 @example((dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), {1: 1.0}))
 @example((dc.OptimalSampler(dc.Simplex(1), epsilon=1.0), {0: 5.0}))
-def test_the_two_laws_are_one(problem: tuple[Sampler, Histogram]) -> None:
+def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
-    _, slope, lift = release.drawing._drawn(lattice, dense, sampler._mixing, np.array([lattice.shared]))
+    _, slope, lift = release.drawing._drawn(lattice, dense, sampler.mixing, np.array([lattice.shared]))
     excess, fill = lattice.parts(dense, slope, lift)
     lower = np.broadcast_to(lattice.lower, sampler.family.size)
     ends = np.cumsum([int(n) for n in (*lower, *excess[0], *fill[0])], dtype=object)
     integers = sorted({int(u) for end in (0, *ends) for u in (end - 1, end) if 0 <= u < TOTAL})
-    expected = release.outcomes(lattice, np.repeat(dense, len(integers), axis=0), sampler._mixing, np.array(integers))
+    expected = release.outcomes(lattice, np.repeat(dense, len(integers), axis=0), sampler.mixing, np.array(integers))
     assert sparse_outcomes(sampler, counts, integers) == expected.tolist()
 
 
 @settings(max_examples=50, deadline=None)
 @given(problems(largest=40), st.data())
-def test_any_integer_gives_the_same_outcome(problem: tuple[Sampler, Histogram], data: st.DataObject) -> None:
+def test_any_integer_gives_the_same_outcome(problem: tuple[Sampler[Any], Histogram], data: st.DataObject) -> None:
     sampler, counts = problem
     integers = data.draw(st.lists(st.integers(0, TOTAL - 1), min_size=1, max_size=30))
     dense = np.repeat(law(sampler, counts), len(integers), axis=0)
-    expected = release.outcomes(sampler.lattice, dense, sampler._mixing, np.array(integers))
+    expected = release.outcomes(sampler.lattice, dense, sampler.mixing, np.array(integers))
     assert sparse_outcomes(sampler, counts, integers) == expected.tolist()
 
 
@@ -106,7 +106,7 @@ def test_a_client_without_records_draws_from_the_reference(k: int, epsilon: floa
 
 @pytest.mark.parametrize("k", [10**3, 10**6, 10**8, 2**32 - 4])
 @pytest.mark.parametrize("mechanism", SAMPLERS)
-def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Sampler]) -> None:
+def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Sampler[Any]]) -> None:
     """Found by bisection on the steps of the draw itself: within the box, hence within e^epsilon of any other client's."""
     sampler = mechanism(dc.Simplex(k), epsilon=3.0)
     lattice = sampler.lattice
@@ -135,7 +135,7 @@ def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Sample
         assert weight / TOTAL == pytest.approx(unclipped(sampler, p), rel=1e-6)
 
 
-def unclipped(sampler: Sampler, p: float) -> float:
+def unclipped(sampler: Sampler[Any], p: float) -> float:
     """Q of an outcome of mass p for the client above, in closed form: none of its outcomes is clipped."""
     k, b, gamma = sampler.family.size, sampler.constants.b, sampler.constants.gamma
     if isinstance(sampler, dc.LinearSampler):
@@ -165,16 +165,16 @@ def columns(
 Draw = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]
 
 
-def drawn(sampler: Sampler, clients: sparse.Clients) -> Draw:
+def drawn(sampler: Sampler[Any], clients: sparse.Clients) -> Draw:
     """What compiled code and plain code both draw."""
     compiled, other = by(sparse, sampler, clients), by(plain, sampler, clients)
     assert all((one == two).all() for one, two in zip(compiled, other, strict=True))
     return compiled
 
 
-def by(code: ModuleType, sampler: Sampler, clients: sparse.Clients) -> Draw:
+def by(code: ModuleType, sampler: Sampler[Any], clients: sparse.Clients) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
-    plan = sparse.plan_of(sampler.lattice, sampler._mixing)
+    plan = sparse.plan_of(sampler.lattice, sampler.mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
     bad = code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem)
     assert bad == -1
@@ -226,7 +226,7 @@ def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(l
         assert tuple(digest.tolist()) == sums.words
 
 
-def first_words(sampler: Sampler, clients: sparse.Clients) -> tuple[int, int]:
+def first_words(sampler: Sampler[Any], clients: sparse.Clients) -> tuple[int, int]:
     """(outcome, second word) of the first client."""
     out, order, _, _ = drawn(sampler, clients)
     return int(out[0]), int(order[0])
@@ -363,7 +363,7 @@ def test_more_records_than_can_be_added_up_are_refused() -> None:
 def refused(clients: sparse.Clients) -> tuple[int, int, int]:
     """(which client, which of its records, why), by both."""
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
-    plan = sparse.plan_of(sampler.lattice, sampler._mixing)
+    plan = sparse.plan_of(sampler.lattice, sampler.mixing)
     found = []
     for code in (sparse, plain):
         problem, empty = np.zeros(2, np.int64), np.empty(0)

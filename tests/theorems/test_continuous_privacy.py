@@ -19,11 +19,11 @@ from scipy import stats
 
 import discreet as dc
 from discreet.families.continuous import ContinuousFamily
-from discreet.mechanisms.atoms import How
+from discreet.mechanisms.carriers.choice import How
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
-from tests.continuous.clients import interval_family, random_mixture
 from tests.exact import assert_private
+from tests.mechanisms.continuous.clients import interval_family, random_mixture
 
 HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 Points = NDArray[np.float64]
@@ -227,12 +227,12 @@ def test_the_points_do_not_depend_on_the_client() -> None:
     """With a seed the points are the same for everybody; what is drawn differs only in its weights."""
     family = dc.LaplaceMixtures(5)
     sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(200, seed=11))
-    everything = sampler.points(np.arange(200))
+    everything = np.asarray(sampler.points(np.arange(200)))
     assert everything.shape == (200, 5)
     near = family.mixture([1.0], np.full((1, 5), 0.2))
     for _ in range(5):
         number = sampler.release_number(near)
-        assert sampler.points(number).tolist() == everything[number].tolist()
+        assert np.asarray(sampler.points(number)).tolist() == everything[number].tolist()
         released = sampler.release(near)
         assert (everything == released).all(axis=1).sum() == 1
 

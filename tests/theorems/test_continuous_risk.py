@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 import discreet as dc
 from discreet.divergences import BUILT_IN
-from tests.continuous.clients import interval_family, random_mixture
+from tests.mechanisms.continuous.clients import interval_family, random_mixture
 
 CAUCHY = stats.cauchy(0.3, 2.0)
 INTERVAL = interval_family()

@@ -1,6 +1,7 @@
 """Theorem: for any two inputs whatever, W_x <= e^epsilon W'_x between the integers that are really drawn with."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_optimal_sampler_on_the_simplex(low: float, high: float, data: st.DataOb
 @pytest.mark.parametrize("sampler", [LinearSampler, MollifierSampler])
 @given(st.data())
 @settings(HARD, max_examples=1_000)
-def test_rivals_on_the_simplex(sampler: type[Sampler], data: st.DataObject) -> None:
+def test_rivals_on_the_simplex(sampler: type[Sampler[Any]], data: st.DataObject) -> None:
     k = data.draw(sizes(500))
     epsilon = data.draw(epsilons())
     weights = sampler(Simplex(k), epsilon=epsilon).weights([data.draw(laws(k)), data.draw(laws(k))])
@@ -58,7 +59,7 @@ def test_linear_sampler_on_a_band(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
-def test_large_domain(sampler: type[Sampler], epsilon: float) -> None:
+def test_large_domain(sampler: type[Sampler[Any]], epsilon: float) -> None:
     k = 128_000
     rng = np.random.default_rng(7)
     point, uniform, tail = np.eye(1, k)[0], np.full(k, 1 / k), rng.pareto(0.5, k)
@@ -96,12 +97,12 @@ def test_every_integer_draws_the_outcome_its_weights_say(data: st.DataObject) ->
     sampler = kind(family, epsilon=epsilon)
     p = data.draw(members(family) if kind is LinearSampler else laws(family.size))
     solve_everything = np.array([sampler.lattice.shared])
-    _, slope, lift = drawing._drawn(sampler.lattice, p[None], sampler._mixing, solve_everything)
+    _, slope, lift = drawing._drawn(sampler.lattice, p[None], sampler.mixing, solve_everything)
     weights, intervals = spelled_out(sampler.lattice, p, float(slope[0]), float(lift[0]))
     assert sampler.weights(p).tolist() == weights
     ends = [(u, x) for start, stop, x in intervals if stop > start for u in (start, (start + stop) // 2, stop - 1)]
     integers, expected = np.array([u for u, _ in ends]), [x for _, x in ends]
-    drawn = drawing.outcomes(sampler.lattice, np.tile(p, (len(ends), 1)), sampler._mixing, integers)
+    drawn = drawing.outcomes(sampler.lattice, np.tile(p, (len(ends), 1)), sampler.mixing, integers)
     assert drawn.tolist() == expected
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from discreet.errors import NON_NEGATIVE, Range, check_kind
 from discreet.families import ContinuousFamily, Simplex
-from discreet.mechanisms.sampler import Sampler, check_sampler
+from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.release import TOTAL
 from discreet.tradeoff import is_identity
@@ -83,7 +83,7 @@ def check_profile(profile: Any) -> None:
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
 
-def profile_of(sampler: Sampler) -> BoxProfile:
+def profile_of(sampler: Sampler[AnyFamily]) -> BoxProfile:
     """The profile of the integers that a sampler draws with, on outcomes, cells or points."""
     check_sampler(sampler)
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
@@ -95,7 +95,7 @@ def profile_of(sampler: Sampler) -> BoxProfile:
     return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_attained(sampler, alpha))
 
 
-def _attained(sampler: Sampler, alpha: float) -> bool:
+def _attained(sampler: Sampler[AnyFamily], alpha: float) -> bool:
     """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
     places = alpha * size

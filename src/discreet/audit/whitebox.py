@@ -28,7 +28,7 @@ from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.files import check_target, written
-from discreet.mechanisms.sampler import Sampler, check_sampler
+from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
 from discreet.showing import shown_shortly
 from discreet.tradeoff import check_epsilon
@@ -151,7 +151,9 @@ def certificate_of(
     return Certificate(check_epsilon(epsilon), mechanism, names, tuple(map(tuple, rows)), None)
 
 
-def certificate(sampler: Sampler, *, epsilon: float | None = None, most_inputs: int = MOST_INPUTS) -> Certificate:
+def certificate(
+    sampler: Sampler[AnyFamily], *, epsilon: float | None = None, most_inputs: int = MOST_INPUTS
+) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
     `epsilon`: the claim, by default the sampler's own. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous

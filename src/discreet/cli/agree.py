@@ -6,11 +6,12 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from discreet.agreement import MECHANISMS, Agreement
+from discreet.agreement import Agreement
 from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
+from discreet.mechanisms import check_mechanism, sampler_named
 from discreet.tradeoff import large_epsilon
 
 
@@ -57,10 +58,9 @@ def agree(
         if epsilon is None:
             raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
         refuse_large(epsilon, allowed=allow_large_epsilon)
-        if mechanism not in MECHANISMS:
-            raise DiscreetError(f"mechanism = {mechanism!r} is not one of {', '.join(MECHANISMS)}")
+        check_mechanism(mechanism)
         whole, interval = _whole(outcomes, domain, bounds, cells)
-        sampler = MECHANISMS[mechanism](_banded(whole, lower, upper), epsilon=epsilon)
+        sampler = sampler_named(mechanism, _banded(whole, lower, upper), epsilon=epsilon)
         found = Agreement.of(sampler, interval=interval, rounds=rounds, purpose=purpose)
         found.write(file)
     if json:

@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from discreet.agreement import MECHANISMS, Agreement
+from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, black_box_audit, certificate
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
 from discreet.errors import DiscreetError
-from discreet.families import Band, Simplex
+from discreet.families import Band, FiniteFamily, Simplex
+from discreet.mechanisms import OptimalSampler, check_mechanism, sampler_named
 from discreet.mechanisms.sampler import Sampler
 
 REFUTED = 1
@@ -110,7 +111,7 @@ def _certified(
     mechanism: str | None,
     lower: float,
     upper: float | None,
-) -> Sampler:
+) -> Sampler[FiniteFamily]:
     """The sampler that options state, or an agreement."""
     if agreement is not None:
         if lower or any(given is not None for given in (outcomes, epsilon, mechanism, upper)):
@@ -120,13 +121,11 @@ def _certified(
         return Agreement.read(agreement).sampler()
     if outcomes is None or epsilon is None:
         raise DiscreetError("certify needs --outcomes K and --epsilon E, or --agreement FILE")
-    name = "optimal" if mechanism is None else mechanism
-    if name not in MECHANISMS:
-        raise DiscreetError(f"--mechanism {name!r} is not one of {', '.join(MECHANISMS)}")
+    name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
     family: Simplex | Band = Simplex(outcomes)
     if lower or upper is not None:
         family = Band(np.ones(outcomes), lower=lower, upper=float(outcomes) if upper is None else upper)
-    return MECHANISMS[name](family, epsilon=epsilon)
+    return sampler_named(name, family, epsilon=epsilon)
 
 
 def _loaded(name: str) -> Callable[[Any, int], Any]:

@@ -12,10 +12,11 @@ from rich.table import Table
 
 from discreet.cli.printing import counted, json_number, plain, say, table, write_json
 from discreet.data import logbooks, zone_logbooks
+from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.plots.labels import divergence_label
 from discreet.research.experiments.costs import DIVERGENCES
-from discreet.research.experiments.flights import MECHANISMS, OPTIMAL, FlightRelease, released_flights
+from discreet.research.experiments.flights import FlightRelease, released_flights
 from discreet.research.experiments.time_zones import Lesson, learnt_time_zones
 
 PICTURE = "demo.png"
@@ -174,8 +175,8 @@ def _costs(run: FlightRelease) -> Table:
                 best = min(getattr(summary, column) for summary in summaries.values())
                 cell = f"{getattr(summaries[name], column):.3f}"
                 cells.append(f"[bold green]{cell}*[/bold green]" if cell == f"{best:.3f}" else f"{cell} ")
-            label = divergence_label(measure) if name == OPTIMAL else ""
-            made.add_row(label, name, *cells, end_section=name == MECHANISMS[-1])
+            label = divergence_label(measure) if name == OptimalSampler.name else ""
+            made.add_row(label, name, *cells, end_section=name == [*MECHANISMS][-1])
     return made
 
 
@@ -186,7 +187,7 @@ def _verdict(run: FlightRelease) -> str:
         "*: best of the three. Nobody can have a smaller worst case than the optimal one.",
         "linear: what is held mixed with uniform; mollifier: the earlier baseline.",
     ]
-    for name in MECHANISMS[1:]:
+    for name in [*MECHANISMS][1:]:
         better = {measure: run.better_off(name, measure) for measure in DIVERGENCES}
         if any(better.values()):
             counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())

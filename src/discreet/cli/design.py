@@ -200,8 +200,9 @@ def _record(
 
 
 def _draw(frontier: list["Design"], rows: list["Contestant"], path: Path) -> None:
+    from discreet.mechanisms import MECHANISMS
     from discreet.plots import frontier as picture
     from discreet.plots import save
 
-    others = {row.name: (row.worst, row.mean) for row in rows if row.name in ("optimal", "linear", "mollifier")}
+    others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
     save(picture(frontier, others=others), path)

@@ -300,7 +300,7 @@ def _choice(found: "Population") -> str:
             "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
             "learn the population."
         )
-    kinds = {"linear": LinearSampler, "optimal": OptimalSampler}
+    kinds = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
     promised = {
         name: outlook(
             kind(sampler.family, epsilon=sampler.epsilon),
@@ -310,7 +310,7 @@ def _choice(found: "Population") -> str:
         )
         for name, kind in kinds.items()
     }
-    risk = float(kinds["optimal"](sampler.family, epsilon=sampler.epsilon).risk("tv"))
+    risk = float(OptimalSampler(sampler.family, epsilon=sampler.epsilon).risk("tv"))
     return (
         f"[bold]Which mechanism[/bold]: linear to learn the population (here a share to +-{promised['linear'].at_worst:.2g} at worst, "
         f"where optimal leaves +-{promised['optimal'].at_worst:.2g}), optimal where each sample should look like its own client (TV at most "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.estimation.simulation import Rehearsal
 
 USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)
-KINDS: dict[str, type[Sampler]] = {"linear": LinearSampler, "optimal": OptimalSampler}
+KINDS: dict[str, type[Sampler[Any]]] = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,13 @@ def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confide
 
 
 def _smallest(
-    kind: type[Sampler], family: Simplex, clients: int, accuracy: float, confidence: float, *, together: bool
+    kind: type[Sampler[Any]],
+    family: Simplex,
+    clients: int,
+    accuracy: float,
+    confidence: float,
+    *,
+    together: bool,
 ) -> float | None:
     from discreet.estimation import epsilon_for_accuracy
 

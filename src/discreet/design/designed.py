@@ -23,7 +23,7 @@ from discreet.design.solving import Found, best_floor, mean_divergence
 from discreet.design.worst import costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
-from discreet.families import Band, Simplex
+from discreet.families import Band, FiniteFamily, Simplex
 from discreet.families.finite import LARGEST_ENUMERATED
 from discreet.families.worst_members import vertices
 from discreet.mechanisms import OptimalSampler
@@ -56,7 +56,7 @@ class Design:
     """
 
     family: Band
-    sampler: OptimalSampler
+    sampler: OptimalSampler[FiniteFamily]
     epsilon: float
     divergence: FDivergence
     over: str

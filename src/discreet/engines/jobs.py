@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.agreement import MECHANISMS, Agreement
+from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
-from discreet.families import Simplex
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import check_mechanism, sampler_named
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables.domains import Cells, Domain, Labels, Numbers, as_domain
@@ -21,7 +22,6 @@ from discreet.tables.terms import agreed, agreed_domain, agreed_family
 from discreet.tradeoff import large_epsilon
 
 NULLS = ("error", "drop", "other")
-ENGINE_MECHANISMS = ("optimal", "linear", "mollifier")
 _UNREAD = "\0unread"  # a column of ours: no header can hold it
 
 
@@ -82,8 +82,7 @@ class Request:
     show_values: bool = False
 
     def __post_init__(self) -> None:
-        if self.mechanism not in ENGINE_MECHANISMS:
-            raise DiscreetError(f"mechanism = {self.mechanism!r} is not one of {', '.join(ENGINE_MECHANISMS)}")
+        check_mechanism(self.mechanism)
         if self.nulls not in NULLS:
             raise DiscreetError(f"nulls = {self.nulls!r} is not one of {', '.join(NULLS)}")
         if self.nulls == "other" and (self.domain.other is None or isinstance(self.domain, Cells)):
@@ -168,7 +167,7 @@ class Request:
             )
         domain = self.domain.fitted(columns.value, value_kind, agreed=self.agreement is not None)
         family = domain.family if self.agreement is None else agreed_family(self.agreement, domain)
-        sampler = MECHANISMS[self.mechanism](family, epsilon=self.epsilon)
+        sampler = sampler_named(self.mechanism, family, epsilon=self.epsilon)
         if self.mechanism == "linear" and not isinstance(family, Simplex):
             raise DiscreetError(
                 "mechanism = 'linear' on a band is for its members alone, and a table may hold others; agree on 'optimal', or on all laws"
@@ -224,7 +223,7 @@ class Job:
 
     columns: Columns
     domain: Domain
-    sampler: Sampler
+    sampler: Sampler[FiniteFamily]
     agreement: Agreement
     key: RunKey
     nulls: str

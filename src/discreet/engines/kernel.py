@@ -61,7 +61,7 @@ class Kernel:
     def __init__(self, job: Job) -> None:
         self.domain: Domain = job.domain
         self.agreement_id = job.agreement.id
-        self.plan = plan_of(job.sampler.lattice, job.sampler._mixing)
+        self.plan = plan_of(job.sampler.lattice, job.sampler.mixing)
         self._columns = job.columns
         self._key: RunKey = job.key
 

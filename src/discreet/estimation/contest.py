@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from discreet.design import Design
 from discreet.divergences import FDivergence
-from discreet.families import Simplex
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
@@ -36,17 +36,15 @@ def contest(designed: Design, counts: Any) -> list[Contestant]:
     """Q*, the linear mechanism, the mollifier, the best uniform floor and a design, over clients given as counts (n, k)."""
     size, epsilon, f = designed.family.size, designed.epsilon, designed.divergence
     family = Simplex(size)
-    samplers: dict[str, Sampler] = {
-        "optimal": OptimalSampler(family, epsilon=epsilon),
-        "linear": LinearSampler(family, epsilon=epsilon),
-        "mollifier": MollifierSampler(family, epsilon=epsilon),
+    samplers: dict[str, Sampler[FiniteFamily]] = {
+        **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
         "best uniform": best_uniform(counts, epsilon, f),
         "designed": designed.sampler,
     }
     return [_contestant(name, sampler, counts, f) for name, sampler in samplers.items()]
 
 
-def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler:
+def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteFamily]:
     """The sampler with a uniform floor of the best mass b, by golden section: the mean is convex in b (`discreet.design.floors`, T1).
 
     b = k/(s e^eps + k - s) is the floor of clients that hold s outcomes each.
@@ -54,7 +52,7 @@ def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler:
     family = Simplex(counts.shape[1])
     k, growth = family.size, math.exp(epsilon)
 
-    def sampler(b: float) -> Sampler:
+    def sampler(b: float) -> Sampler[FiniteFamily]:
         spread = (k / b - k) / (growth - 1.0)
         return OptimalSampler(family.spread(min(max(spread, 1.0), k * (1.0 - 1e-9))), epsilon=epsilon)
 
@@ -74,13 +72,13 @@ def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler:
     return sampler(inner[0] if values[0] <= values[1] else inner[1])
 
 
-def divergences(sampler: Sampler, counts: Any, f: FDivergence) -> Floats:
+def divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
     """The divergence of every client (a row of counts) from what is released for it."""
     found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _laws(counts)]
     return np.concatenate(found)
 
 
-def _contestant(name: str, sampler: Sampler, counts: Any, f: FDivergence) -> Contestant:
+def _contestant(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Contestant:
     found = divergences(sampler, counts, f)
     return Contestant(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
 

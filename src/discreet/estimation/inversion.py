@@ -33,7 +33,7 @@ from discreet.families import Band, Simplex
 from discreet.families.band import Bounds
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.projecting import ProjectingSampler
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
 _LEAST_WEIGHT = 1e-100  # of a client's own law in what is drawn from: with less, estimates would overflow
@@ -95,7 +95,7 @@ def limits(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
     return least, np.maximum(most, least)
 
 
-def inversion_of(sampler: Sampler) -> Inversion:
+def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
     """The lines of a sampler whose clients are members of its family."""
     if not isinstance(sampler, Sampler):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler; pass the one that released the samples")

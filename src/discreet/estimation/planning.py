@@ -14,6 +14,7 @@ all of them together every interval gets a k-th of what the confidence leaves (B
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
@@ -25,7 +26,7 @@ from discreet.estimation.inversion import Inversion, held, inversion_of
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families.laws import as_floats
 from discreet.mechanisms import LinearSampler
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
 _PLACES = 129
@@ -101,7 +102,7 @@ class Outlook:
     total: float | None
 
 
-def outlook(sampler: Sampler, *, mechanism: str, clients: int, confidence: float = 0.95) -> Outlook:
+def outlook(sampler: Sampler[AnyFamily], *, mechanism: str, clients: int, confidence: float = 0.95) -> Outlook:
     """The promise for the outcome whose share is hardest to know (any outcome, if the reference is uniform)."""
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
@@ -113,21 +114,21 @@ def outlook(sampler: Sampler, *, mechanism: str, clients: int, confidence: float
     if inversion.exact:
         # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
         reference = np.asarray(sampler.reference)  # one number stands for every outcome: there may be 2^40
-        spread = np.sqrt(reference * (1.0 - reference) / clients).mean() * sampler.family.size * inversion.low.released
+        spread = np.sqrt(reference * (1.0 - reference) / clients).mean() * sampler.carrier.size * inversion.low.released
         total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread))
     return Outlook(
         mechanism,
         sampler.epsilon,
         clients,
         half_width(inversion, sampler, masses, noise),
-        half_width(inversion, sampler, masses, Noise(clients, confidence, sampler.family.size)),
+        half_width(inversion, sampler, masses, Noise(clients, confidence, sampler.carrier.size)),
         float(_reaches(inversion, sampler, float(masses.max()), rare, noise)[0]),
         half_width(inversion, sampler, masses, Noise(math.inf, confidence)),
         total,
     )
 
 
-def half_width(inversion: Inversion, sampler: Sampler, masses: ArrayLike, noise: Noise) -> float:
+def half_width(inversion: Inversion, sampler: Sampler[AnyFamily], masses: ArrayLike, noise: Noise) -> float:
     """How far the interval of a share can reach, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _hardest(np.asarray(masses, dtype=np.float64)):
@@ -146,7 +147,7 @@ def _hardest(masses: Floats) -> list[float]:
     return sorted({float(masses.max()), float(small.max())} if small.size else {float(masses.max())})
 
 
-def _released_range(sampler: Sampler, mass: float) -> tuple[float, float]:
+def _released_range(sampler: Sampler[AnyFamily], mass: float) -> tuple[float, float]:
     """The least and the largest share under laws in the box of an outcome with that reference mass."""
     b, B = sampler.constants.b, sampler.constants.B
     others = 1.0 - mass
@@ -154,7 +155,7 @@ def _released_range(sampler: Sampler, mass: float) -> tuple[float, float]:
     return least, max(least, min(B * mass, 1.0 - b * others))
 
 
-def _masses(sampler: Sampler) -> Floats:
+def _masses(sampler: Sampler[AnyFamily]) -> Floats:
     if isinstance(sampler.family, ContinuousFamily):
         raise DiscreetError(
             f"{sampler!r}: a plan is for finitely many outcomes; plan for its cells, as a Simplex or a Band of as many"
@@ -162,7 +163,7 @@ def _masses(sampler: Sampler) -> Floats:
     return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
 
 
-def _reaches(inversion: Inversion, sampler: Sampler, mass: float, released: Floats, noise: Noise) -> Floats:
+def _reaches(inversion: Inversion, sampler: Sampler[AnyFamily], mass: float, released: Floats, noise: Noise) -> Floats:
     if mass == 1.0:
         return np.zeros_like(released)  # a single outcome has the share 1
     low, high = noise.intervals(released)
@@ -175,7 +176,7 @@ def _reaches(inversion: Inversion, sampler: Sampler, mass: float, released: Floa
 
 
 def clients_for(
-    sampler: Sampler,
+    sampler: Sampler[AnyFamily],
     *,
     accuracy: float,
     confidence: float = 0.95,
@@ -198,10 +199,12 @@ def clients_for(
     OPEN_UNIT.check("confidence", confidence)
     inversion_of(sampler)  # names what is no sampler
     masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
-    return clients_within(sampler, masses, accuracy, confidence, sampler.family.size if together else 1)
+    return clients_within(sampler, masses, accuracy, confidence, sampler.carrier.size if together else 1)
 
 
-def clients_within(sampler: Sampler, masses: Floats, accuracy: float, confidence: float, among: int = 1) -> int:
+def clients_within(
+    sampler: Sampler[AnyFamily], masses: Floats, accuracy: float, confidence: float, among: int = 1
+) -> int:
     """How many clients bring the share of every outcome with one of these reference masses within the accuracy."""
     inversion = inversion_of(sampler)
 
@@ -228,7 +231,7 @@ def clients_within(sampler: Sampler, masses: Floats, accuracy: float, confidence
 
 
 def epsilon_for_accuracy(
-    mechanism: type[Sampler],
+    mechanism: type[Sampler[Any]],
     family: FiniteFamily,
     *,
     clients: int,
@@ -261,7 +264,7 @@ def epsilon_for_accuracy(
     return math.exp(float(scipy.optimize.brentq(missing, low, high, xtol=1e-9)))
 
 
-def exact_variance(sampler: LinearSampler, laws: ArrayLike, phi: ArrayLike) -> float:
+def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: ArrayLike) -> float:
     """The variance of the unbiased estimate of phi's average over clients whose laws are known: (n gamma)^-2 sum_i Var_{Q_i}(phi)."""
     if not isinstance(sampler, LinearSampler) or isinstance(sampler.family, ContinuousFamily):
         raise DiscreetError(f"{sampler!r} has no unbiased estimate; pass a LinearSampler on finitely many outcomes")

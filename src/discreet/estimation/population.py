@@ -28,7 +28,7 @@ from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.families.laws import as_floats
 from discreet.labelled import LawLike, unboxed
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.quadrature import Panels
 from discreet.showing import shown_shortly
 
@@ -80,7 +80,7 @@ class Population:
     reference: Floats
     inversion: Inversion
     bounds: Bounds
-    sampler: Sampler
+    sampler: Sampler[AnyFamily]
     confidence: float
 
     def __repr__(self) -> str:
@@ -257,7 +257,7 @@ class Population:
 
 
 def population(
-    sampler: Sampler,
+    sampler: Sampler[AnyFamily],
     *,
     samples: ArrayLike | None = None,
     counts: LawLike | None = None,
@@ -334,11 +334,12 @@ def _check_distinct(clients: Any, samples: Any) -> None:
         )
 
 
-def _counted(samples: Any, sampler: Sampler, outcomes: Outcomes) -> NDArray[np.int64]:
+def _counted(samples: Any, sampler: Sampler[AnyFamily], outcomes: Outcomes) -> NDArray[np.int64]:
     samples = _listed(samples)
-    if outcomes.edges is None:
+    if outcomes.edges is None and not isinstance(sampler.family, ContinuousFamily):
         numbers = sampler.family.numbers(samples)
     else:
+        assert outcomes.edges is not None, "the samples of a continuous family are counted in bins"
         points = as_floats(samples, "samples").ravel()
         inside = (points >= outcomes.edges[0]) & (points <= outcomes.edges[-1])
         if not inside.all():

@@ -13,6 +13,7 @@ from discreet.divergences import divergence
 from discreet.errors import check_count
 from discreet.estimation.planning import MOST_CLIENTS
 from discreet.estimation.population import population
+from discreet.families import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ class Rehearsal:
 
 
 def rehearsal(
-    sampler: Sampler,
+    sampler: Sampler[FiniteFamily],
     laws: ArrayLike,
     *,
     clients: int,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.estimation.population import LARGEST
+from discreet.families import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
 from discreet.tables.domains import Cells, Domain, Labels, Numbers
 from discreet.tables.marks import FIRST_MARK
@@ -41,7 +42,9 @@ class Tally:
     distinct: bool
 
 
-def agreed_outcomes(agreement: Agreement, labels: tuple[Any, ...] | None = None) -> tuple[Domain, Sampler]:
+def agreed_outcomes(
+    agreement: Agreement, labels: tuple[Any, ...] | None = None
+) -> tuple[Domain, Sampler[FiniteFamily]]:
     """The outcomes of an agreement and its sampler. `labels`: needed where it holds but their digest; checked against it."""
     domain = agreed_domain(agreement, labels)
     return domain, agreement.sampler(agreed_family(agreement, domain))

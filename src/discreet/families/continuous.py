@@ -92,6 +92,11 @@ class ContinuousFamily(abc.ABC):
         return low, high
 
     @property
+    def served(self) -> Bounds:
+        """Bounds of p/h for those whom risks are stated for: the members."""
+        return self.bounds
+
+    @property
     def decomposable(self) -> bool:
         """Always: a reference without atoms can be cut into sets of any mass [paper, App. C.4.2]."""
         return True

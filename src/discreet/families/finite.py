@@ -48,9 +48,15 @@ class FiniteFamily(Protocol):
         """mu_x for every outcome; one number when mu is uniform."""
 
     @property
+    def served(self) -> Bounds:
+        """Bounds of dP/dmu for those whom risks are stated for."""
+
+    @property
     def decomposable(self) -> bool: ...
     @property
     def fills_band(self) -> bool: ...
+    def contains(self, p: LawLike) -> bool: ...
+    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any: ...
     def named(self, numbers: NDArray[np.int64]) -> Any: ...
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
     def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]: ...
@@ -71,6 +77,11 @@ class _FiniteBase:
     def labels(self) -> tuple[Any, ...] | None:
         """Names of the outcomes, or None when they are the numbers 0..size-1."""
         return self._outcomes.labels
+
+    @property
+    def served(self) -> Bounds:
+        """Bounds of dP/dmu for those whom risks are stated for: the members."""
+        return self.bounds
 
     @property
     def fills_band(self) -> bool:

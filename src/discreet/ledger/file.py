@@ -13,13 +13,12 @@ a new round. So no data, no digest of them and no key are in the file. No clock 
 times are only shown.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
@@ -27,7 +26,7 @@ from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
 from discreet.labelled import LawLike
 from discreet.ledger.book import WAIT_SECONDS, Book
 from discreet.ledger.budget import Budget, Spent, told_apart
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 
 FORMAT = "discreet ledger 2"
 
@@ -75,19 +74,19 @@ class Ledger:
         """Where the file lies."""
         return self._book.path
 
-    def release(self, sampler: Sampler, p: LawLike, *, agreement: Agreement, round: int = 1) -> Any:
+    def release(self, sampler: Sampler[AnyFamily], p: LawLike, *, agreement: Agreement, round: int = 1) -> Any:
         """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then."""
-        law = sampler.family.as_rows(p)
-        if law.ndim != 1:
-            raise DiscreetError(f"p has shape {law.shape}; a ledger is one client's, who has one law")
+        shape = sampler.carrier.read(p).shape
+        if shape:
+            raise DiscreetError(f"p holds {math.prod(shape)} laws; a ledger is one client's, who has one law")
         agreement.check_sampler(sampler)
         agreement.check_round(round)
 
         def draw() -> int:
-            return int(sampler.family.numbers([sampler.release(law)])[0])
+            return int(sampler.release_number(p))
 
         number = self.charged_sample(agreement.id, round=round, profile=profile_of(sampler), draw=draw)
-        return sampler.family.named(np.asarray(number))
+        return sampler.points(number)
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
         """The sample of this agreement and round: the one already paid for, or a new one once its charge is durable.

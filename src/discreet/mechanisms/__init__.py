@@ -1,14 +1,16 @@
 """Private samplers: law in, law out; and the exact release of one sample."""
 
-from discreet.mechanisms.atoms import Cells, Density, Points
+from discreet.mechanisms.carriers import Cells, Density, Points
+from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.mollifier import MollifierSampler
+from discreet.mechanisms.named import MECHANISMS, check_mechanism, sampler_named
+from discreet.mechanisms.nearest import nearest_member
 from discreet.mechanisms.optimal import OptimalSampler
-from discreet.mechanisms.outputs import OutputLaw
 from discreet.mechanisms.sampler import Sampler
-from discreet.mechanisms.solving import nearest_member
 
 __all__ = [
+    "MECHANISMS",
     "Cells",
     "Density",
     "LinearSampler",
@@ -17,5 +19,7 @@ __all__ = [
     "OutputLaw",
     "Points",
     "Sampler",
+    "check_mechanism",
     "nearest_member",
+    "sampler_named",
 ]

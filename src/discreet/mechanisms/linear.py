@@ -6,21 +6,19 @@ identifiable from it. On the simplex it is k-ary randomised response applied to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, final, overload
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import release
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError, OutsideFamilyError
-from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
-from discreet.labelled import LawLike
-from discreet.mechanisms.atoms import How
-from discreet.mechanisms.outputs import OutputLaw
-from discreet.mechanisms.sampler import Client, Sampler
+from discreet.errors import DiscreetError
+from discreet.families import Band, Simplex
+from discreet.mechanisms.carriers.choice import How
+from discreet.mechanisms.sampler import F, Sampler
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, optimal_constants
@@ -28,7 +26,7 @@ from discreet.worst_case import sampler_risk
 
 
 @final
-class LinearSampler(Sampler):
+class LinearSampler(Sampler[F]):
     """The private sampler from whose samples a population can be estimated without bias: gamma P + (1 - gamma) mu.
 
     It draws from what the client holds with probability gamma, else from the reference. A client outside its family is refused, for
@@ -51,7 +49,9 @@ class LinearSampler(Sampler):
         >>> colour = sampler.release([0.7, 0.2, 0.1])
     """
 
-    def __init__(self, family: FiniteFamily | ContinuousFamily, *, epsilon: float, how: How | None = None) -> None:
+    name = "linear"
+
+    def __init__(self, family: F, *, epsilon: float, how: How | None = None) -> None:
         if isinstance(family, Band) and family.everybody:
             raise DiscreetError(
                 f"family = {family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
@@ -60,33 +60,13 @@ class LinearSampler(Sampler):
 
     @cached_property
     def constants(self) -> Constants:
-        return optimal_constants(self.family.bounds, self._box_epsilon)
+        return optimal_constants(self.family.bounds, self.calibrated_epsilon)
 
     @property
-    def _mixing(self) -> Affine:
+    def mixing(self) -> Affine:
         """(1 - gamma) mu = lift b mu; for lower = 0 the lift is 1 exactly, also where b underflows."""
         gamma, b = self.constants.gamma, self.constants.b
         return Affine(gamma, (1.0 - gamma) / b if self.family.bounds.lower else 1.0)
-
-    @overload
-    def output(self, p: Client | Sequence[Client]) -> OutputLaw: ...
-    @overload
-    def output(self, p: LawLike) -> NDArray[np.float64]: ...
-    def output(self, p: Any) -> Any:
-        """The law gamma P + (1 - gamma) mu.
-
-        Args:
-            p: what one client or many hold, as for every sampler.
-
-        Returns:
-            The same shape as p on a finite family, an `OutputLaw` on a continuous one.
-
-        Raises:
-            OutsideFamilyError: for a client outside the family.
-        """
-        if self._continuous:
-            return super().output(p)
-        return self.box.mix(self._laws(p), self._mixing)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case over the family: the optimal sampler's where that is tight (extreme clients are mapped alike).
@@ -100,7 +80,7 @@ class LinearSampler(Sampler):
         Raises:
             DiscreetError: for an unknown divergence.
         """
-        return sampler_risk(self.family, self.constants, self._box_epsilon, divergence, self._mixing)
+        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.mixing)
 
     def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Any:
         """One private sample for each raw record (drawn by the client from its own law): k-ary randomised response.
@@ -130,12 +110,3 @@ class LinearSampler(Sampler):
         others = np.maximum(rest - span, 0) // max(span, 1)
         others += others >= kept
         return np.where(rest < 0, uniform // lower, np.where(rest < span, kept, others))
-
-    def _laws(self, p: LawLike) -> NDArray[np.float64]:
-        laws = super()._laws(p)
-        if isinstance(self.family, Band) and not self.family.contains(laws):
-            raise OutsideFamilyError(
-                f"p is not in {self.family!r}: the linear mechanism would publish more of it than it may; "
-                "project it into the band first, or use OptimalSampler, which is private for every law"
-            )
-        return laws

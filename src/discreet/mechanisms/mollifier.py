@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import ContinuousFamily, FiniteFamily, Simplex
+from discreet.families import ContinuousFamily, Simplex
 from discreet.families.band import Bounds
 from discreet.families.laws import is_law, refuse_bad_law
-from discreet.mechanisms.atoms import How
+from discreet.mechanisms.carriers.choice import How
 from discreet.mechanisms.projecting import ProjectingSampler
+from discreet.mechanisms.sampler import F
 from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants
 from discreet.worst_case import sampler_risk
 
@@ -31,7 +32,7 @@ _SMALLEST = 1e-300
 
 
 @final
-class MollifierSampler(ProjectingSampler):
+class MollifierSampler(ProjectingSampler[F]):
     """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu).
 
     Args:
@@ -50,9 +51,11 @@ class MollifierSampler(ProjectingSampler):
         >>> colour = sampler.release([0.7, 0.2, 0.1])
     """
 
+    name = "mollifier"
+
     def __init__(
         self,
-        family: FiniteFamily | ContinuousFamily,
+        family: F,
         *,
         epsilon: float,
         reference: ArrayLike | None = None,
@@ -88,12 +91,12 @@ class MollifierSampler(ProjectingSampler):
         bounds = super().bounds
         if self._own_reference is None:
             return bounds
-        ratio = self.family.reference / self._own_reference
+        ratio = self.carrier.reference / self._own_reference
         return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
 
     @cached_property
     def constants(self) -> Constants:
-        return mollifier_constants(self.bounds, self._box_epsilon)
+        return mollifier_constants(self.bounds, self.calibrated_epsilon)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case of this sampler over the family; exact where `.tight`, else an upper bound. (Not the smallest there
@@ -109,7 +112,7 @@ class MollifierSampler(ProjectingSampler):
             DiscreetError: for an unknown divergence.
         """
         if self._own_reference is None:
-            found = sampler_risk(self.family, self.constants, self._box_epsilon, divergence)
+            found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence)
             return Risk(found.value, found.attained, found.attained)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(formula_risk(self.constants, divergence), exact, exact)

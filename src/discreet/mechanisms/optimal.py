@@ -13,12 +13,13 @@ from typing import final
 
 from discreet.divergences import FDivergence
 from discreet.mechanisms.projecting import ProjectingSampler
+from discreet.mechanisms.sampler import F
 from discreet.tradeoff import Constants, Risk, is_identity, optimal_constants
 from discreet.worst_case import sampler_risk
 
 
 @final
-class OptimalSampler(ProjectingSampler):
+class OptimalSampler(ProjectingSampler[F]):
     """The private sampler that serves its worst client best: each sample is drawn from the closest law to what the client holds.
 
     Q*(P) = clip(P/r_P, b mu, b e^eps mu) is the projection of P onto the optimal box. On `Simplex(k)` that is
@@ -41,14 +42,16 @@ class OptimalSampler(ProjectingSampler):
         >>> colour = sampler.release([0.7, 0.2, 0.1])
     """
 
+    name = "optimal"
+
     @cached_property
     def constants(self) -> Constants:
-        return optimal_constants(self.family.bounds, self._box_epsilon)
+        return optimal_constants(self.family.bounds, self.calibrated_epsilon)
 
     @property
     def identity(self) -> bool:
         """Whether the family is so narrow that a raw draw is epsilon-LDP: then output(p) = p for every member."""
-        return is_identity(self.family.bounds, self._box_epsilon)
+        return is_identity(self.family.bounds, self.calibrated_epsilon)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case of this sampler over the family. Where `.tight`, no epsilon-LDP sampler has a smaller one; where not
@@ -63,4 +66,4 @@ class OptimalSampler(ProjectingSampler):
         Raises:
             DiscreetError: for an unknown divergence.
         """
-        return sampler_risk(self.family, self.constants, self._box_epsilon, divergence)
+        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence)

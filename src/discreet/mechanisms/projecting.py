@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count
-from discreet.families.fits import HistogramLaw
+from discreet.errors import OPEN_UNIT, check_count
 from discreet.labelled import LawLike
-from discreet.mechanisms.sampler import Client, Sampler
+from discreet.mechanisms.sampler import Client, F, Sampler
 
 
-class ProjectingSampler(Sampler):
+class ProjectingSampler(Sampler[F]):
     """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
 
     def scale(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
@@ -32,10 +30,7 @@ class ProjectingSampler(Sampler):
         Raises:
             DiscreetError: for what is no law.
         """
-        if self._continuous:
-            return self._solver.law(p).scale
-        found = self.box.scale(self._laws(p))  # type: ignore[arg-type]
-        return found if found.ndim else float(found)
+        return self._outputs.scale(self.carrier.read(p))
 
     def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
         """How far the output can move when P does: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
@@ -81,14 +76,7 @@ class ProjectingSampler(Sampler):
         """
         n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
-        moved = 0.5 * math.sqrt((self._outcomes_of(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
+        moved = 0.5 * math.sqrt((self.carrier.bins(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
         bound = np.minimum(np.asarray(self.sensitivity(p)) * min(moved, 1.0), diameter)
         return bound if bound.ndim else float(bound)
-
-    def _outcomes_of(self, p: Any) -> int:
-        if not self._continuous:
-            return int(self.family.size)
-        if not isinstance(p, HistogramLaw):
-            raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
-        return p.bins

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families.continuous import ContinuousFamily
-from discreet.mechanisms.outputs import OutputLaw
+from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.plots.style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
 
 Floats = NDArray[np.float64]

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
-from discreet.families import ContinuousFamily
-from discreet.mechanisms import LinearSampler, MollifierSampler
-from discreet.mechanisms.sampler import Sampler, check_sampler
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.mechanisms import OutputLaw
+from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
 from discreet.plots._densities import density_figure
 from discreet.plots.labels import short
 from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
@@ -19,7 +19,7 @@ _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def output(
-    sampler: Sampler,
+    sampler: Sampler[AnyFamily],
     p: Any,
     *,
     released: Any = None,
@@ -50,9 +50,11 @@ def output(
     if isinstance(sampler.family, ContinuousFamily):
         if released is not None:
             raise DiscreetError(f"released = {released!r} is for finite families; a density is drawn without it")
-        return density_figure(sampler.output(p), ax=ax, title=title)
+        law = sampler.output(p)
+        assert isinstance(law, OutputLaw)
+        return density_figure(law, ax=ax, title=title)
     check_count("most", most)
-    client = _Client.of(sampler, p, released)
+    client = _Client.of(sampler, sampler.family, p, released)
     with styled():
         drawn, (axes,) = canvas(ax, title, size=(6.4, 5.2))
         _draw(axes, client, most)
@@ -73,18 +75,10 @@ class _Client:
     colour: str
 
     @classmethod
-    def of(cls, sampler: Sampler, p: Any, released: Any) -> "_Client":
-        family = sampler.family
+    def of(cls, sampler: Sampler[AnyFamily], family: FiniteFamily, p: Any, released: Any) -> "_Client":
         held = family.as_rows(p)
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
-        match sampler:
-            case LinearSampler():
-                colour = COLOURS["linear"]
-            case MollifierSampler():
-                colour = COLOURS["mollifier"]
-            case _:
-                colour = COLOURS["optimal"]
         return cls(
             names=[str(name) for name in (range(family.size) if family.labels is None else family.labels)],
             held=held,
@@ -93,7 +87,7 @@ class _Client:
             ceiling=np.broadcast_to(sampler.box.upper, family.size),
             epsilon=sampler.epsilon,
             released=None if released is None else int(family.numbers([released])[0]),
-            colour=colour,
+            colour=COLOURS[sampler.name],
         )
 
     def shown(self, most: int) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from discreet.tradeoff import check_epsilon
 Floats = NDArray[np.float64]
 USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)
 _STYLES = {"tv": "-", "kl": "--"}
-_KINDS = {"linear": LinearSampler, "optimal": OptimalSampler}
+_KINDS = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
 
 
 def plan(

@@ -1,13 +1,12 @@
 """Uniform integers in [0, 2^62): from the operating system for a release, from a seed for an experiment."""
 
 import os
-import warnings
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError, NotPrivateWarning
+from discreet.errors import DiscreetError, NotPrivateWarning, warn_caller
 
 BITS = 62
 
@@ -48,9 +47,8 @@ def generator(rng: np.random.Generator | None) -> np.random.Generator:
 def seeded(rng: np.random.Generator) -> Randomness:
     """Reproducible randomness for experiments; warns that whoever knows the seed can undo the privacy."""
     rng = generator(rng)
-    warnings.warn(
+    warn_caller(
         "rng= makes the sample reproducible: it is NOT private; leave it out to draw from the operating system",
         NotPrivateWarning,
-        stacklevel=3,
     )
     return _Seeded(rng)

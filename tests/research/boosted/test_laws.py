@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.research.boosted import PRESETS, BoostedSampler, Training
-from tests.continuous.clients import interval_family, ring
+from tests.mechanisms.continuous.clients import interval_family, ring
 
 SMALL = Training(epochs=60, samples=2_000, batch=1_000, burn_in=60)
 CLIENTS = [dc.Mixture([1.0], [centre]) for centre in (-1.0, 0.3, 1.0)]

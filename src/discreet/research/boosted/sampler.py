@@ -19,7 +19,8 @@ from discreet.errors import DiscreetError, check_kind
 from discreet.families import ContinuousFamily, DensityBand, Mixture
 from discreet.families.continuous import LARGEST_CHARTED, Nodes
 from discreet.families.densities import LogDensity, as_points, shape_of_points
-from discreet.mechanisms.clients import as_clients, is_many, largest_log_ratios, log_ratios, tell_unresolved
+from discreet.mechanisms.continuous.clients import as_clients, is_many, largest_log_ratios, log_ratios
+from discreet.mechanisms.continuous.outsiders import tell_unresolved
 from discreet.quadrature import ORDER
 from discreet.research.boosted.learning import Learner, Seed
 from discreet.research.boosted.networks import Floats, Singles, boost

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from discreet.design import Design, design
 from discreet.divergences import divergence
-from discreet.families import Simplex
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
 from discreet.research.experiments.costs import DIVERGENCES
@@ -31,7 +31,7 @@ FOLDS = 3
 SPREADS = 25
 
 
-def means(laws: Floats, sampler: Sampler) -> dict[str, float]:
+def means(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     """The mean divergence of each kind over clients."""
     q = sampler.output(laws)
     return {name: float(np.mean(divergence(name)(laws, q))) for name in DIVERGENCES}
@@ -46,7 +46,7 @@ def designed(examples: Floats, epsilon: float, keep: float, others: float) -> De
     return design(Simplex(k), epsilon=epsilon, clients=np.vstack([examples, np.eye(k)]), weights=weights, keep=keep)
 
 
-def chosen(examples: Floats, epsilon: float, keep: float) -> tuple[float | None, Sampler]:
+def chosen(examples: Floats, epsilon: float, keep: float) -> tuple[float | None, Sampler[FiniteFamily]]:
     """What the point masses should count, or None for Q*, judged by examples that were held back; and that sampler."""
     optimal = OptimalSampler(Simplex(examples.shape[1]), epsilon=epsilon)
     scores = {others: np.zeros(len(examples)) for others in (*OTHERS, None)}  # from bold to cautious
@@ -61,7 +61,7 @@ def chosen(examples: Floats, epsilon: float, keep: float) -> tuple[float | None,
     return near[-1], optimal if near[-1] is None else designed(examples, epsilon, keep, near[-1]).sampler
 
 
-def best_uniform(examples: Floats, epsilon: float) -> Sampler:
+def best_uniform(examples: Floats, epsilon: float) -> Sampler[FiniteFamily]:
     """The uniform floor with the smallest mean KL over the examples."""
     family = Simplex(examples.shape[1])
     spreads = np.exp(np.linspace(0.0, math.log(0.999 * family.size), SPREADS))
@@ -140,9 +140,7 @@ class DesignComparison:
         others, sampler = chosen(examples, epsilon, self.keep)
         floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
         samplers = {
-            "optimal": OptimalSampler(family, epsilon=epsilon),
-            "linear": LinearSampler(family, epsilon=epsilon),
-            "mollifier": MollifierSampler(family, epsilon=epsilon),
+            **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
             "uniform": best_uniform(examples, epsilon),
             "designed": sampler,
         }

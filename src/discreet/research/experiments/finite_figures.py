@@ -87,9 +87,6 @@ class FiniteWorstCases:
         family = Simplex(self.outcomes)
         for unit in units:
             epsilon = float(unit)
-            samplers = {
-                "optimal": OptimalSampler(family, epsilon=epsilon),
-                "mollifier": MollifierSampler(family, epsilon=epsilon),
-            }
+            samplers = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
             risks = {name: {f: float(sampler.risk(f)) for f in DIVERGENCES} for name, sampler in samplers.items()}
             yield [WorstCases(unit, epsilon, self.outcomes, risks)]

@@ -16,15 +16,12 @@ from numpy.typing import NDArray
 from discreet.data import Logbooks
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError
-from discreet.families import Simplex
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from discreet.research.experiments.costs import DIVERGENCES, Summary
-
-OPTIMAL = "optimal"
-MECHANISMS = (OPTIMAL, "linear", "mollifier")
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ class FlightRelease:
 
     def better_off(self, mechanism: str, measure: str) -> int:
         """How many clients that mechanism serves strictly better than the optimal one."""
-        rival, ours = self.cost(mechanism, measure).realised, self.cost(OPTIMAL, measure).realised
+        rival, ours = self.cost(mechanism, measure).realised, self.cost(OptimalSampler.name, measure).realised
         return int((rival < ours - 1e-12).sum())  # laws that agree up to rounding count as equal
 
 
@@ -99,10 +96,8 @@ def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None
     laws = family.law(counts=logbooks.counts)
     sampler = OptimalSampler(family, epsilon=epsilon)
     released = sampler.release(laws)
-    rivals = {
-        OPTIMAL: sampler,
-        "linear": LinearSampler(family, epsilon=epsilon),
-        "mollifier": MollifierSampler(family, epsilon=epsilon),
+    rivals: dict[str, Sampler[FiniteFamily]] = {
+        name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
     }
     shown = _place(logbooks, aircraft)
     records = logbooks.counts[shown].sum()
@@ -131,7 +126,7 @@ def _place(logbooks: Logbooks, aircraft: str | None) -> int:
     return logbooks.clients.index(aircraft)
 
 
-def _guarantee(sampler: OptimalSampler, laws: NDArray[np.float64]) -> Guarantee:
+def _guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64]) -> Guarantee:
     weights = sampler.weights(laws)
     pairs = zip(weights.max(axis=0).tolist(), weights.min(axis=0).tolist(), strict=True)
     lattice = sampler.lattice
@@ -145,7 +140,7 @@ def _guarantee(sampler: OptimalSampler, laws: NDArray[np.float64]) -> Guarantee:
     )
 
 
-def _costs(samplers: Mapping[str, Sampler], laws: NDArray[np.float64]) -> list[Cost]:
+def _costs(samplers: Mapping[str, Sampler[FiniteFamily]], laws: NDArray[np.float64]) -> list[Cost]:
     outputs = {name: sampler.output(laws) for name, sampler in samplers.items()}
     return [
         Cost(name, measure, float(sampler.risk(measure)), np.asarray(divergence(measure)(laws, outputs[name])))

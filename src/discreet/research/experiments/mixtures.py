@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.families import DensityBand, GaussianMixtures, Mixture
+from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, Mixture
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.projection.threads import available
 from discreet.research.boosted import BoostedSampler, Training
@@ -120,7 +120,9 @@ class RandomMixtures:
         return found
 
     @cached_property
-    def _projecting(self) -> dict[float, dict[str, OptimalSampler | MollifierSampler]]:
+    def _projecting(
+        self,
+    ) -> dict[float, dict[str, OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]]]:
         how, ours, theirs = Density(self.delta, self.delta), family(), ball()
         return {
             epsilon: {

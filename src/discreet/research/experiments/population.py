@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from discreet.divergences import divergence
 from discreet.errors import NotPrivateWarning
 from discreet.estimation import inversion_of, nearest_law
-from discreet.families import Simplex
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import MECHANISMS, LinearSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
 from discreet.research.experiments.costs import DIVERGENCES, Summary
@@ -157,10 +157,8 @@ class Clients:
         """Everything recorded of this set at one budget."""
         family = Simplex(len(self.declared.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
-        samplers: dict[str, Sampler] = {
-            "optimal": OptimalSampler(family, epsilon=epsilon),
-            "linear": linear,
-            "mollifier": MollifierSampler(family, epsilon=epsilon),
+        samplers: dict[str, Sampler[FiniteFamily]] = {
+            name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
         }
         subset = SubsetSelection(family.size, epsilon=epsilon)
         oracles: dict[str, FrequencyOracle] = {
@@ -199,7 +197,7 @@ class Clients:
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
-    def _costs(self, sampler: Sampler, q: Floats) -> dict[str, Summary]:
+    def _costs(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, Summary]:
         return {f: Summary.of(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q))) for f in DIVERGENCES}
 
     def _errors(self, estimates: Floats) -> Errors:
@@ -215,7 +213,7 @@ class Clients:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
-def _released(sampler: Sampler, laws: Floats, rng: np.random.Generator) -> Integers:
+def _released(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random.Generator) -> Integers:
     """The library's own release, with a seed: an experiment on published data, not a private one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)

@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.families import DensityBand, GaussianMixtures, Mixture
+from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, Mixture
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.research.boosted import BoostedSampler, Training
 from discreet.research.experiments.costs import DIVERGENCES
@@ -109,7 +109,7 @@ class GaussianRing:
 
     def _law(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
         how = Density(self.delta, self.delta)
-        sampler: OptimalSampler | MollifierSampler
+        sampler: OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]
         match unit:
             case "original":
                 return p, RingFacts()

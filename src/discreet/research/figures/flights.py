@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families import Simplex
-from discreet.mechanisms import OptimalSampler
+from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.plots import output, population
 from discreet.plots.labels import divergence_label, short
 from discreet.plots.style import COLOURS, INK, Axes, Figure, figure, panel_title, styled
-from discreet.research.experiments.flights import MECHANISMS, FlightRelease
+from discreet.research.experiments.flights import FlightRelease
 from discreet.research.experiments.time_zones import Lesson
 
 _DRAWN = "kl"

@@ -14,9 +14,9 @@ from scipy import integrate, stats
 import discreet as dc
 from discreet.families.densities import as_density
 from discreet.families.features import Features, split_at
-from discreet.mechanisms.clients import luck
+from discreet.mechanisms.continuous.outsiders import luck
 from discreet.research import BoostedSampler, Training
-from tests.continuous.clients import interval_family
+from tests.mechanisms.continuous.clients import interval_family
 
 CENTRE, WIDTH = 0.12345678, 1e-5
 SMOOTH = dc.Mixture([1.0], [0.0])

@@ -12,7 +12,7 @@ from scipy import stats
 import discreet as dc
 from discreet.families.continuous import ContinuousFamily
 from discreet.tradeoff import optimal_constants
-from tests.continuous.clients import fine_grid, interval_family, published_envelope
+from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope
 
 FAMILIES = [
     dc.GaussianMixtures(1),

@@ -1,7 +1,7 @@
 """Q(.|P) on a continuous space: q = clip(slope p + lift b h, b h, B h), known everywhere once slope and lift are.
 
 On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope is the finite weighted problem of
-`discreet.projection`, solved exactly; only the nodes are approximate (`discreet.mechanisms.solving`): of a function that tells
+`discreet.projection`, solved exactly; only the nodes are approximate (`discreet.mechanisms.continuous.solver`): of a function that tells
 nothing of itself they see no more than its values there.
 
 An `OutputLaw` is for looking at. What is released is drawn from integer weights (`discreet.mechanisms.atoms`), whose guarantee

@@ -32,7 +32,7 @@ P = np.array([0.5, 0.3, 0.15, 0.05, 0.0])
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
-def test_a_million_releases_follow_the_stated_law(sampler: type[Sampler], epsilon: float) -> None:
+def test_a_million_releases_follow_the_stated_law(sampler: type[Sampler[Any]], epsilon: float) -> None:
     """Black box: drawn from the operating system, compared with output(p). A right law fails once in 10^6 runs."""
     mechanism = sampler(Simplex(5), epsilon=epsilon)
     drawn = np.bincount(mechanism.release(np.tile(P, (1_000_000, 1))), minlength=5)
@@ -56,7 +56,7 @@ def test_randomised_response_of_raw_draws_is_the_linear_sampler() -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_shapes(sampler: type[Sampler]) -> None:
+def test_shapes(sampler: type[Sampler[Any]]) -> None:
     mechanism = sampler(Simplex(5), epsilon=1.0)
     many = np.tile(P, (2, 3, 1))
     assert mechanism.output(P).shape == (5,)
@@ -77,6 +77,17 @@ def test_labels_come_back() -> None:
     mixed = OptimalSampler(Simplex([("a", 1), 2.5]), epsilon=30.0)
     assert mixed.release([1.0, 0.0]) == ("a", 1)
     assert mixed.release([[0.0, 1.0]]).tolist() == [2.5]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_numbers_stand_for_outcomes(sampler: type[Sampler[Any]]) -> None:
+    colours = sampler(Simplex(["red", "green", "blue"]), epsilon=30.0)
+    assert colours.release_number([0.0, 1.0, 0.0]) == 1
+    assert isinstance(colours.release_number([0.0, 1.0, 0.0]), int)
+    numbers = colours.release_number([[[0.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]]])
+    assert np.asarray(numbers).tolist() == [[1], [0]]
+    assert np.asarray(colours.points(numbers)).tolist() == [["green"], ["red"]]
+    assert colours.points(2) == "blue"
 
 
 def test_scale_and_sensitivity() -> None:
@@ -152,7 +163,7 @@ def test_bad_laws(p: Any, message: str, method: str, code: Code) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, -math.inf, "1", None, True, 1j])
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_bad_budgets(sampler: type[Sampler], epsilon: Any) -> None:
+def test_bad_budgets(sampler: type[Sampler[Any]], epsilon: Any) -> None:
     with pytest.raises(DiscreetError, match="epsilon = "):
         sampler(Simplex(3), epsilon=epsilon)
 

@@ -1,82 +1,32 @@
-"""Continuous clients as they come: one or many, p/h on nodes, and whether they are in the band at all."""
+"""What nodes tell of clients: whether they are outside the band, and how much of the mass they say they have was missed.
+
+It finds outsiders; it cannot establish membership, since a function is known where it was looked at alone. No guarantee rests on it.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, UnresolvedWarning, warn_caller
+from discreet.errors import OutsideFamilyError, OutsideFamilyWarning, UnresolvedWarning, warn_caller
 from discreet.families.band import Bounds
 from discreet.families.clipping import ClippedLaw
-from discreet.families.continuous import ContinuousFamily, Nodes
-from discreet.families.densities import LogDensity, as_density
+from discreet.families.continuous import ContinuousFamily
+from discreet.families.densities import LogDensity
 from discreet.families.features import features_of
-from discreet.families.kernels import Mixture, log_densities, masses_between
-from discreet.mechanisms.outputs import OutputLaw
+from discreet.families.kernels import masses_between
+from discreet.mechanisms.continuous.clients import LEAST_MASS, mixtures_of_one_kernel
+from discreet.mechanisms.continuous.output_law import OutputLaw
 
 Floats = NDArray[np.float64]
 
-_LEAST_MASS = 1e-290
 _LEAST_SLACK = 1e-6  # of a mass that is known: rounding
 _MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a word
 _MISSED_BY_POINTS = 0.05
 _MISSED_AT_MOST = 1e-2  # whatever the estimated error
 _MOST_PLACES = 4096
-
-
-def is_many(p: Any) -> bool:
-    """Whether p is a list of clients."""
-    return isinstance(p, (list, tuple))
-
-
-def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
-    """One density or a list of them, behind the one interface."""
-    if not is_many(p):
-        return (as_density(p, family.dim),)
-    if not p:
-        raise DiscreetError("p is an empty list of clients")
-    return tuple(as_density(one, family.dim, f"p[{i}]") for i, one in enumerate(p))
-
-
-def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
-    """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
-    x = nodes.x.reshape(-1, nodes.x.shape[-1])
-    mixtures = _mixtures_of_one_kernel(clients) if len(clients) > 1 else None
-    found = log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
-    with np.errstate(invalid="ignore"):
-        found -= nodes.log_reference.ravel()
-    found[:, nodes.element.ravel() <= 0.0] = -np.inf
-    return found.reshape(len(clients), *nodes.weights.shape)
-
-
-def largest_log_ratios(log_ratio: Floats) -> Floats:
-    """(n,) the largest log p/h of each client (n, ...), taken off before exponentials so that no normalisation overflows."""
-    largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
-    zero = np.isneginf(largest)
-    if zero.any():
-        raise unseen("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
-    return np.asarray(largest)
-
-
-def unseen(who: str) -> DiscreetError:
-    """The error for a client that is zero wherever it was looked at."""
-    return DiscreetError(
-        f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
-    )
-
-
-def check_masses(masses: Floats | float) -> None:
-    """Refuse clients whose mass, relative to their largest p/h, is lost in rounding."""
-    smallest = np.atleast_1d(masses)
-    if not (smallest > _LEAST_MASS).all():
-        which = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > _LEAST_MASS))}]"
-        raise DiscreetError(
-            f"{which} has nearly all of its mass where the reference has next to none (less than {_LEAST_MASS:g} of it), which "
-            "cannot be resolved; take a smaller box, or a reference with heavier tails"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +44,13 @@ class Seen:
 
 def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
     """(n,) the mass that each client says it has in the family's space; NaN for one that does not know."""
-    mixtures = _mixtures_of_one_kernel(clients)
+    mixtures = mixtures_of_one_kernel(clients)
     if mixtures is not None:
         found = masses_between(mixtures, *family.space)
     else:
         said = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
         found = np.array([np.nan if mass is None else mass for mass in said], dtype=np.float64)
-    return np.where(found > _LEAST_MASS, found, np.nan)
+    return np.where(found > LEAST_MASS, found, np.nan)
 
 
 def missed(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) -> list[int]:
@@ -190,12 +140,6 @@ def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     log_reference = family.log_reference(places)
     inside = np.isfinite(log_reference)
     return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
-
-
-def _mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
-    """The clients where all of them are mixtures of the same kernel."""
-    mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
-    return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
 
 
 def _is_member(family: ContinuousFamily, p: LogDensity) -> bool:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.families.continuous import ContinuousFamily
 from discreet.quadrature import Panels, errors_on_unit_cube, rule, tensor_rule
+from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
 _SMALLEST = 1e-300
@@ -90,6 +91,17 @@ def cut_lines(
     found = np.where(element > 0.0, evaluate(x, log_reference).reshape(-1, order), 0.0)
     lines = len(panels) * len(outer_places)
     return CutLines(masses, found, np.concatenate(owner), lines, outer_weights, order, dim)
+
+
+def levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
+    """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none."""
+    b, top = constants.b, constants.B
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steep = np.isinf(slope)
+        from_below = np.where(steep, 0.0, b * (1.0 - lift) / slope)
+        from_above = np.where(steep, 0.0, (top - lift * b) / slope)
+        inside = np.where(slope < 1.0, lift * b / (1.0 - slope), 0.0)
+    return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), inside])
 
 
 def segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:

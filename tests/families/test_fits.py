@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from tests.continuous.clients import interval_family
+from tests.mechanisms.continuous.clients import interval_family
 
 BAND = dc.DensityBand(stats.norm(), [(-4.0, 4.0)], lower=0.3, upper=2.0)
 PLANE = dc.GaussianMixtures(2)

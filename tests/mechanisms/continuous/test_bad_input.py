@@ -1,14 +1,14 @@
 """Bad input: one clear error each, before anything is drawn, whichever way the client is released."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import discreet as dc
-from tests.continuous.clients import interval_family
+from tests.mechanisms.continuous.clients import interval_family
 
 INTERVAL = interval_family()
 PLANE = dc.GaussianMixtures(2)
@@ -155,12 +155,11 @@ BAD_SAMPLERS: dict[str, tuple[Any, str]] = {
     "number too large": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points(10**9), "between 0 and"),
     "number not whole": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points([1, 0.5]), "holds 0.5"),
     "number not a number": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points("one"), "numbers is not an array"),
-    "numbers of outcomes": (lambda: dc.OptimalSampler(dc.Simplex(3), epsilon=1.0).points(1), "continuous families"),
-    "number of an outcome": (
-        lambda: dc.OptimalSampler(dc.Simplex(3), epsilon=1.0).release_number(np.array([1.0, 0.0, 0.0])),  # type: ignore[arg-type]
-        "continuous families",
+    "numbers of outcomes": (lambda: dc.OptimalSampler(dc.Simplex(3), epsilon=1.0).points(3), "between 0 and 2"),
+    "seed for a generator": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points(0, rng=cast(Any, 7)),
+        "rng = 7 is not",
     ),
-    "seed for a generator": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points(0, rng=7), "rng = 7 is not"),  # type: ignore[arg-type]
     "seed of a sample": (
         lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output(stats.norm()).sample(3, rng=7),
         "rng = 7 is not",

@@ -17,12 +17,12 @@ from discreet.families.continuous import ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity, Tabulated
 from discreet.families.fits import HistogramLaw
 from discreet.families.kernels import LAPLACE, Mixture
-from discreet.mechanisms.clients import check_masses, largest_log_ratios, log_ratios
-from discreet.mechanisms.kinks import CutLines, at_ends, cut_lines
-from discreet.mechanisms.outputs import OutputLaw, affine_clip, ratio_of
-from discreet.projection import Affine, Box
+from discreet.mechanisms.continuous.clients import check_masses, largest_log_ratios, log_ratios
+from discreet.mechanisms.continuous.kinks import CutLines, at_ends, cut_lines, levels
+from discreet.mechanisms.continuous.output_law import OutputLaw, affine_clip, ratio_of
+from discreet.mechanisms.continuous.outsiders import Seen
+from discreet.mechanisms.continuous.problem import BAND_SLACK, Problem
 from discreet.quadrature import ORDER, Panels, rule, worst
-from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
 RatioAt = Callable[[Floats, Floats], Floats]
@@ -91,18 +91,31 @@ class Refined:
 
 
 @dataclass(frozen=True, eq=False)
-class Refiner:
-    """A family, the constants of a box around its reference, and whether a sampler projects onto it or mixes."""
+class OneClient:
+    """The output law of one client in up to three dimensions."""
 
-    family: ContinuousFamily
-    constants: Constants
-    epsilon: float
-    mixing: Affine | None
+    problem: Problem
+
+    def law(self, p: LogDensity) -> OutputLaw:
+        """The output law of p."""
+        refined = self.refined(p)
+        found = refined.solution
+        log_mass = np.array([refined.log_scale + math.log(found.mass)])
+        with np.errstate(divide="ignore"):
+            inside = np.log(found.ratio[found.masses > 0.0])
+        seen = Seen(log_mass, log_mass + inside.min(), log_mass + inside.max(), BAND_SLACK + refined.error)
+        self.problem.tell_outside([p], seen)
+        client = (found.masses * found.ratio)[None, :]
+        law = OutputLaw(
+            self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, found.masses, client, log_mass,
+            np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
+        )  # fmt: skip
+        return self.problem.weighed(law)
 
     def refined(self, p: LogDensity) -> Refined:
-        """The output of one client in up to three dimensions."""
-        dim, tolerance = self.family.dim, TOLERANCE[self.family.dim]
-        nodes = nodes_for(self.family, p)
+        """The solution on nodes that resolve p and the kinks of q."""
+        dim, tolerance = self.problem.family.dim, TOLERANCE[self.problem.family.dim]
+        nodes = nodes_for(self.problem.family, p)
         log_ratio = log_ratios([p], nodes)[0]
         shift = float(largest_log_ratios(log_ratio[None])[0])
         ratio = np.exp(log_ratio - shift)
@@ -123,11 +136,11 @@ class Refiner:
         for _ in range(_ROUNDS):
             bad = worst(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
-                fresh = self.family.nodes_of(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
+                fresh = self.problem.family.nodes_of(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
                 pieces = pieces.without(bad).joined(pieces_of(fresh))
             elif abs(found.slope - cut_at) > _MOVED * cut_at and math.isfinite(found.slope):
                 cut_at = found.slope
-                pieces = pieces_of(self.family.nodes_of(pieces.panels, ORDER[dim]))
+                pieces = pieces_of(self.problem.family.nodes_of(pieces.panels, ORDER[dim]))
             else:
                 break
             found = self._solution(pieces.masses, pieces.ratio)
@@ -135,11 +148,11 @@ class Refiner:
 
     def _pieces(self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt) -> Pieces:
         """The nodes of some panels, those that a kink of the solution crosses cut along it, with every panel's error."""
-        order = ORDER[self.family.dim]
+        order = ORDER[self.problem.family.dim]
         kinked, lines = self._cut(nodes, ratio, at, ratio_at)
         p, q = self._both(ratio, at)
         errors = nodes.panels.errors(p * nodes.element, order)
-        if self.family.dim == 1:
+        if self.problem.family.dim == 1:
             errors += self._errors_at_ends(nodes, ratio, ratio_at) / at.mass
         errors[~kinked] += nodes.panels[~kinked].errors((_entropy(p, q) * nodes.element)[~kinked], order)
         owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
@@ -157,36 +170,36 @@ class Refiner:
         kinked = _crossed(ratio, places)
         if not kinked.any():
             return kinked, None
-        return kinked, cut_lines(self.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
+        return kinked, cut_lines(self.problem.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
 
     def _errors_at_ends(self, nodes: Nodes, ratio: Floats, ratio_at: RatioAt) -> Floats:
         """What a jump of p between the outermost nodes of an interval and its ends would cost: the nodes cannot see it."""
         order = ratio.shape[1]
         width = nodes.panels.upper - nodes.panels.lower
         t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
-        x = self.family.chart.points(t).reshape(-1, 1)
-        found = ratio_at(x, self.family.log_reference(x)).reshape(-1, 2)
+        x = self.problem.family.chart.points(t).reshape(-1, 1)
+        found = ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
         missed = np.abs(found - ratio @ at_ends(order)) * nodes.element[:, [0, -1]]
         return np.asarray(missed.sum(axis=1) * width[:, 0] * rule(order)[0][0])
 
     def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
         """p/h normalised and q/h, from p/h as it is on the nodes."""
         p = _normalised(ratio, at.mass)
-        return p, affine_clip(p, at.slope, at.lift, self.constants)
+        return p, affine_clip(p, at.slope, at.lift, self.problem.constants)
 
     def _solution(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
         mass = float(client.sum())
         check_masses(mass)
         client /= mass
-        if self.mixing is not None:
-            return Solution(masses, _normalised(ratio, mass), mass, self.mixing.slope, self.mixing.lift)
-        box = Box.around(masses, masses.size, self.constants, self.epsilon)
+        if self.problem.mixing is not None:
+            return Solution(masses, _normalised(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift)
+        box = self.problem.box(masses)
         return Solution(masses, _normalised(ratio, mass), mass, *box.slope_and_lift(client))
 
     def _levels(self, at: Solution) -> list[float]:
         """Where p/h (not normalised) meets a bound of the clip, and where p meets q."""
-        found = levels(self.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
+        found = levels(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
         return [level * at.mass for level in found if 0.0 < level < math.inf]
 
 
@@ -194,17 +207,6 @@ def _normalised(ratio: Floats, mass: float) -> Floats:
     """ratio/mass, but never infinite: where a client is that far above the reference, it is clipped whatever it is."""
     with np.errstate(over="ignore"):
         return np.minimum(ratio / mass, _LARGEST_RATIO)
-
-
-def levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
-    """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none."""
-    b, top = constants.b, constants.B
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steep = np.isinf(slope)
-        from_below = np.where(steep, 0.0, b * (1.0 - lift) / slope)
-        from_above = np.where(steep, 0.0, (top - lift * b) / slope)
-        inside = np.where(slope < 1.0, lift * b / (1.0 - slope), 0.0)
-    return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), inside])
 
 
 def _uncut_and_cut(

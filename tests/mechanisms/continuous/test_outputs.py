@@ -13,9 +13,9 @@ from scipy.optimize import brentq
 
 import discreet as dc
 from discreet.families.continuous import ContinuousFamily
-from discreet.mechanisms import refining
+from discreet.mechanisms.continuous import one_client
 from discreet.quadrature import ORDER
-from tests.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
+from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
 
 PUBLISHED_H = dc.DensityBand(published_envelope, [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0)
 FIRST_ROWS = {  # KL, TV, half of squared Hellinger of the proposed mechanism, from the authors' published arrays
@@ -66,7 +66,7 @@ def test_halving_the_nodes_changes_little(family: ContinuousFamily, p: Any, accu
         finer = family.panels.split(2)
         patch.setitem(family.__dict__, "panels", finer)
         patch.setitem(family.__dict__, "nodes", family.nodes_of(finer, ORDER[family.dim]))
-        patch.setitem(refining.TOLERANCE, family.dim, refining.TOLERANCE[family.dim] / 4)
+        patch.setitem(one_client.TOLERANCE, family.dim, one_client.TOLERANCE[family.dim] / 4)
         halved = quietly(sampler, p)
     assert halved.node_masses.size > 1.2 * found.node_masses.size
     assert found.scale == pytest.approx(float(halved.scale), abs=accuracy)
@@ -158,7 +158,7 @@ def test_two_dimensions_against_brute_force(family: Any) -> None:
 
 def test_three_dimensions_against_its_own_symmetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client in space that is one centre on an axis: rotating it changes nothing but the nodes."""
-    monkeypatch.setitem(refining.TOLERANCE, 3, 2e-3)
+    monkeypatch.setitem(one_client.TOLERANCE, 3, 2e-3)
     family = dc.GaussianMixtures(3)
     sampler = dc.OptimalSampler(family, epsilon=1.0)
     scales = [

@@ -1,0 +1,39 @@
+"""Which carrier a family's clients are put on: outcomes where there are finitely many, else cells or points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families.continuous import LARGEST_CHARTED
+from discreet.mechanisms.carriers.carrier import Carrier
+from discreet.mechanisms.carriers.cells import CellCarrier, Cells
+from discreet.mechanisms.carriers.density import Density, Described
+from discreet.mechanisms.carriers.outcomes import OutcomeCarrier
+from discreet.mechanisms.carriers.points import PointCarrier, Points
+
+How = Cells | Points | Density
+
+
+def default_how(family: FiniteFamily | ContinuousFamily) -> How | None:
+    """Cells while there are few dimensions, points above; nothing to choose on finitely many outcomes."""
+    if not isinstance(family, ContinuousFamily):
+        return None
+    return Cells() if family.dim <= LARGEST_CHARTED else Points()
+
+
+def carrier_of(family: FiniteFamily | ContinuousFamily, how: How | None) -> Carrier[Any]:
+    """The atoms that a way of releasing uses."""
+    if not isinstance(family, ContinuousFamily):
+        if how is not None:
+            raise DiscreetError(f"how = {how!r} is for continuous families; {family!r} is released outcome by outcome")
+        return OutcomeCarrier(family)
+    match how:
+        case Cells():
+            return CellCarrier(family, how)
+        case Points():
+            return PointCarrier(family, how)
+        case Density():
+            return Described(family, how)
+    raise DiscreetError(f"how = {how!r} is not one of Cells(...), Points(...), Density(...)")

@@ -1,0 +1,73 @@
+"""What carriers of densities share: a client is a density or a list of them, `output` is a law on the whole space, a sample is a point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.families.continuous import ContinuousFamily
+from discreet.families.densities import LogDensity
+from discreet.families.fits import HistogramLaw
+from discreet.families.laws import as_laws
+from discreet.mechanisms.carriers.carrier import Carrier, Floats, Given, Mechanism
+from discreet.mechanisms.continuous.clients import as_clients, is_many
+from discreet.mechanisms.continuous.output_law import OutputLaw
+from discreet.mechanisms.continuous.problem import Problem
+from discreet.mechanisms.continuous.solver import OutputSolver
+
+Densities = tuple[LogDensity, ...]
+
+_BLOCK = 1 << 22  # clients times atoms held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class OutputDensities:
+    """Output laws as densities."""
+
+    solver: OutputSolver
+
+    def law(self, given: Given[Densities]) -> OutputLaw:
+        return self.solver.law(given.clients, many=bool(given.shape))
+
+    def scale(self, given: Given[Densities]) -> float | Floats:
+        return self.law(given).scale
+
+
+@dataclass(frozen=True, eq=False)
+class DensityCarrier(Carrier[Densities]):
+    """Atoms for the densities of one family. Final classes say which."""
+
+    family: ContinuousFamily
+
+    def read(self, p: Any) -> Given[Densities]:
+        clients = as_clients(p, self.family)
+        return Given(clients, (len(clients),) if is_many(p) else ())
+
+    def blocks(self, clients: Densities) -> Iterator[Densities]:
+        step = max(1, _BLOCK // self.size)
+        return (clients[start : start + step] for start in range(0, len(clients), step))
+
+    def rows(self, laws: Any) -> Floats:
+        return as_laws(laws, "laws", self.size)
+
+    def outputs(self, mechanism: Mechanism) -> OutputDensities:
+        problem = Problem(self.family, mechanism.constants, mechanism.calibrated_epsilon, mechanism.mixing)
+        return OutputDensities(OutputSolver(problem))
+
+    def spelled(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
+        if self.family.dim > 1:
+            return samples.reshape(*shape, self.family.dim)
+        return samples.reshape(shape) if shape else float(samples[0, 0])
+
+    def single_law(self, p: Any) -> Floats:
+        raise DiscreetError(
+            f"constant_time is for finite families: what a density costs to evaluate depends on the client; {self.family!r} is "
+            "continuous: bin its clients, and release on a Simplex"
+        )
+
+    def bins(self, p: Any) -> int:
+        if not isinstance(p, HistogramLaw):
+            raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
+        return p.bins
