@@ -4,7 +4,7 @@ On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope
 `discreet.projection`, solved exactly; only the nodes are approximate (`discreet.mechanisms.continuous.solver`): of a function that tells
 nothing of itself they see no more than its values there.
 
-An `OutputLaw` is for looking at. What is released is drawn from integer weights (`discreet.mechanisms.atoms`), whose guarantee
+An `OutputLaw` is for looking at. What is released is drawn from integer weights (`discreet.mechanisms.carriers`), whose guarantee
 does not depend on anything here.
 """
 
