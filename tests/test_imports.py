@@ -113,13 +113,16 @@ assert abs(sampler.output([0.5, 0.5, 0.0]).sum() - 1) < 1e-12
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
-def test_starting_a_command_loads_nothing_heavy() -> None:
-    """What takes long to import is imported when it is used: a command starts in the time that Python and numpy take."""
+def test_help_imports_no_command() -> None:
+    """The list of commands, and the name that resembles a mistyped one, are known without importing any command."""
     program = """
 import sys
-import discreet.cli.app
+from typer.testing import CliRunner
+from discreet.cli.app import COMMANDS, app
+assert "One private sample" in CliRunner().invoke(app, ["--help"]).stdout
+assert "Did you mean 'sample'?" in CliRunner().invoke(app, ["smaple"]).stderr
 heavy = {"scipy.optimize", "scipy.special", "scipy.stats", "numba", "polars", "pyarrow", "matplotlib", "torch", "pyspark"}
-print(*sorted(heavy & set(sys.modules)))
+print(*sorted((heavy | {f"discreet.cli.{module}" for module, _ in COMMANDS.values()}) & set(sys.modules)))
 """
     found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert found.stdout.split() == []

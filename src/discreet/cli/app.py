@@ -1,6 +1,7 @@
 """The typer application: every problem a user can cause becomes one line on stderr and exit code 2, never a traceback.
 
-A command is imported when it is called: the others cost it nothing.
+A command's module is imported when the command is called, and imports at its top what it needs: the other commands, and the list of
+all of them, cost nothing.
 """
 
 import sys
@@ -43,11 +44,19 @@ class OneLineErrors(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command by its name; all of them where there is none, so that a similar one can be suggested."""
-        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
-            if name not in self.commands:
-                self.commands[name] = _command(name)
-        return self.commands.get(cmd_name)
+        """A command by its name: its module is imported now, and with it whatever the command needs."""
+        if cmd_name not in COMMANDS:
+            names: dict[str, Any] = dict.fromkeys(COMMANDS)
+            self.commands = {**names, **self.commands}  # from these names a similar one is suggested
+            return None
+        if self.commands.get(cmd_name) is None:
+            self.commands[cmd_name] = _command(cmd_name)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """What each command is for; none of them is imported to say so."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, purpose) for name, (_, purpose) in COMMANDS.items()])
 
     def main(
         self,

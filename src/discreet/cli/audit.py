@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from discreet import plots
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, black_box_audit, certificate
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
@@ -219,7 +220,5 @@ def _record(found: BlackBoxAudit) -> dict[str, Any]:
 
 
 def _draw(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
-    from discreet import plots
-
     verdict = "refuted" if found.refuted else "not refuted"
     plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), path)

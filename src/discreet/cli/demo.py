@@ -15,9 +15,11 @@ from discreet.data import logbooks, zone_logbooks
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.plots.labels import divergence_label
+from discreet.plots.style import save
 from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.flights import FlightRelease, released_flights
 from discreet.research.experiments.time_zones import Lesson, learnt_time_zones
+from discreet.research.figures.flights import flights_figure, lesson_figure
 
 PICTURE = "demo.png"
 POPULATION_PICTURE = "demo_population.png"
@@ -112,9 +114,6 @@ def _lesson_record(lesson: Lesson, picture: Path) -> dict[str, Any]:
 
 
 def _draw(run: FlightRelease, lesson: Lesson, picture: Path, learnt: Path) -> None:
-    from discreet.plots import save
-    from discreet.research.figures.flights import flights_figure, lesson_figure
-
     save(flights_figure(run), picture)
     save(lesson_figure(lesson), learnt)
 

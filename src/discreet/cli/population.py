@@ -8,15 +8,14 @@ from rich.table import Table
 from discreet.cli.printing import plain, table
 from discreet.research.experiments.client_sets import missing_sets
 from discreet.research.experiments.population import SetAtBudget
+from discreet.research.reports.contests import RIVALS, SAMPLES, SHORT, by_set, described, error
+from discreet.research.reports.population_findings import findings
 
 _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw")
 
 
 def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
     """What to print: errors, costs, findings, and what was left out for want of a package."""
-    from discreet.research.reports.contests import by_set, described
-    from discreet.research.reports.population_findings import findings
-
     said: list[RenderableType] = [
         "[bold]What the curator learns[/bold]: TV from the estimate to the average client, one report each, after "
         "projection onto the simplex. Bold: the closest private one; raw: no privacy; uniform: a guess without any data."
@@ -36,8 +35,6 @@ def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
 
 
 def _errors(rows: Sequence[SetAtBudget]) -> Table:
-    from discreet.research.reports.contests import RIVALS, SHORT, error
-
     made = table("ε", *(SHORT.get(name, name) for name in _COLUMNS), "uniform")
     for row in rows:
         best = min(RIVALS, key=lambda name: error(row, name))
@@ -48,8 +45,6 @@ def _errors(rows: Sequence[SetAtBudget]) -> Table:
 
 
 def _costs(rows: Sequence[SetAtBudget]) -> Table:
-    from discreet.research.reports.contests import SAMPLES, SHORT, by_set
-
     made = table("set", "ε", *(SHORT[name] for name in SAMPLES))
     for those in by_set(rows).values():
         for row in those:

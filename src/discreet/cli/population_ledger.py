@@ -1,28 +1,24 @@
 """The ledger of a population on the command line: made or opened for `discreet sample`, summed up by `discreet ledger show`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from discreet.cli.printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, visible
-
-if TYPE_CHECKING:
-    from discreet.ledger import PopulationLedger
-    from discreet.release.keyed import Secret
+from discreet.ledger import PopulationLedger
+from discreet.ledger.population import is_made, runs_in, spent_by_clients
+from discreet.release.keyed import Secret
 
 
 def ledger_of(
-    folder: Path | None, budget: float | None, secret: "Secret | None", *, quiet: bool
-) -> "PopulationLedger | None":
+    folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
+) -> PopulationLedger | None:
     """The ledger that options state, made where it is not there and its budget is given."""
     if folder is None:
         if budget is not None:
             raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
         return None
-    from discreet.ledger import PopulationLedger
-    from discreet.ledger.population import is_made
 
     if secret is None:
         raise DiscreetError(
@@ -41,8 +37,6 @@ def ledger_of(
 
 def show_population(folder: Path, *, json: bool) -> None:
     """What was charged to each round, and what clients have spent at most."""
-    from discreet.ledger.population import runs_in, spent_by_clients
-
     budget, runs = runs_in(folder)
     spent = spent_by_clients(folder, runs)
     most = float(spent.max()) if spent.size else 0.0

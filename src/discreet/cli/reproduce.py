@@ -20,6 +20,8 @@ from discreet.research.experiments.paper import FIGURES, POPULATION, chosen, exp
 from discreet.research.experiments.records import Recorded
 from discreet.research.experiments.ring import RingLaw
 from discreet.research.experiments.running import records_path, run
+from discreet.research.reports.summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
+from discreet.research.reports.writing import write_paper, write_population
 
 
 def reproduce(
@@ -51,8 +53,6 @@ def reproduce(
     Results are written as they are found; a run that is interrupted goes on where it stopped. Training the baseline takes
     most of the time. The population is run when it is named, and writes a page of its own.
     """
-    from discreet.research.reports.writing import write_paper, write_population
-
     start = time.perf_counter()
     runs: dict[str, Recorded[Any]] = {}
     names = chosen(figures or [])
@@ -118,8 +118,6 @@ def _ending(done: str, start: float, page: Path) -> str:
 
 
 def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
-    from discreet.research.reports.summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
-
     made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in epsilons(rows):
         for name in mechanisms(rows):
@@ -136,6 +134,6 @@ def _ring(rows: Sequence[RingLaw]) -> tuple[str, Table]:
     made = table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if row.costs:
-            costs = (number(row.costs[f]) for f in DIVERGENCES)
-            made.add_row(row.unit.replace("_", " "), *costs, "" if row.facts.c2 is None else number(row.facts.c2))
+            found = (number(row.costs[f]) for f in DIVERGENCES)
+            made.add_row(row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else number(row.facts.c2))
     return "[bold]Figure 1[/bold]: from the Gaussian ring to what is sampled instead.", made

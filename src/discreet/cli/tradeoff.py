@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from discreet import divergences
+from discreet import divergences, plots
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -94,8 +94,6 @@ def tradeoff(
     rows = [_risk_row(family, budget, name) for budget in _budgets(epsilon or ()) for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk) for name in names]
     if plot is not None:
-        from discreet import plots
-
         title, budgets = f"Worst-case divergence: {_described(family)}", [row.epsilon for row in rows]
         drawn = plots.tradeoff(
             family, epsilon=sorted(set(budgets)), divergences=list(dict.fromkeys(names)), title=title
