@@ -31,6 +31,7 @@ from discreet.families import (
     LaplaceMixtures,
     Mixture,
     MixtureFit,
+    Near,
     Simplex,
     Tabulated,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "Mixture",
     "MixtureFit",
     "MollifierSampler",
+    "Near",
     "NotPrivateWarning",
     "OptimalSampler",
     "OutputLaw",

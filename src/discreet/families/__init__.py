@@ -7,6 +7,7 @@ from discreet.families.finite import Band, FiniteFamily, Simplex
 from discreet.families.fits import HistogramFit, KernelFit, MixtureFit
 from discreet.families.kernels import Mixture
 from discreet.families.mixtures import GaussianMixtures, LaplaceMixtures
+from discreet.families.near import Near
 
 __all__ = [
     "Band",
@@ -19,6 +20,7 @@ __all__ = [
     "LaplaceMixtures",
     "Mixture",
     "MixtureFit",
+    "Near",
     "Simplex",
     "Tabulated",
 ]

@@ -24,6 +24,7 @@ from discreet.showing import shortly
 
 Floats = NDArray[np.float64]
 
+_ANY = 2.0**900  # an upper bound on p/h that says nothing, and is a power of two: no digit is lost on the way
 _LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
 _MOST_NODES = 1 << 17  # where the density says that it is narrow
@@ -71,6 +72,13 @@ class DensityBand(ContinuousFamily):
             )
         else:
             self.bounds = normalised_bounds(lower, upper)
+
+    @classmethod
+    def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
+        """The band 1/factor <= p/h <= factor for h normalised: `lower` and `upper` are relative to h as it is given."""
+        whole = cls(density, box, lower=0.0, upper=_ANY)
+        mass = whole.bounds.upper / _ANY
+        return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
 
     @property
     def given(self) -> tuple[Any, ...]:
