@@ -17,7 +17,7 @@ from benchmarks.engine_parts.processes import alternated, discreet, measured
 from benchmarks.finite import best, peak_mebibytes
 from discreet import Simplex, data
 from discreet.engines import Kernel, Request, Secret
-from discreet.engines.jobs import Job
+from discreet.engines.request import Job
 
 LARGE = (200_000, 1_000, 10)  # clients, outcomes, records of each
 
@@ -88,8 +88,8 @@ def reference(size: int) -> dc.Band:
 
 def _job(family: Simplex | dc.Band) -> Job:
     agreement = dc.Agreement.of(dc.OptimalSampler(family, epsilon=2.0))
-    request = Request.of(client="client", value="value", agreement=agreement, secret=Secret(bytes(32)))
-    return request.job(pl.Schema({"client": pl.Int64(), "value": pl.Int64()}), untyped=False, where="the benchmark")
+    request = Request(client="client", value="value", agreement=agreement, secret=Secret(bytes(32)))
+    return request.job(pl.Schema({"client": pl.Int64(), "value": pl.Int64()}), where="the benchmark")
 
 
 def whole_command(console: Console, rows: int = 5_000_000) -> None:

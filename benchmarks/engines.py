@@ -104,8 +104,8 @@ def kernel(console: Console, most: int) -> None:
 def _job(size: int) -> Any:
     import polars as pl
 
-    request = Request.of(client="client", value="value", domain=size, epsilon=EPSILON, secret=SECRET)
-    return request.job(pl.Schema({"client": pl.Int64(), "value": pl.Int64()}), untyped=False, where="the benchmark")
+    request = Request(client="client", value="value", domain=size, epsilon=EPSILON, secret=SECRET)
+    return request.job(pl.Schema({"client": pl.Int64(), "value": pl.Int64()}), where="the benchmark")
 
 
 def large(console: Console, rows: int) -> None:

@@ -56,7 +56,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "cells": lambda: LINE.cells(1000),
     "nodes": lambda: LINE.nodes,
     "domain": lambda: Labels(tuple(LABELS)),
-    "request": lambda: Request.of(client="c", value="v", domain=LABELS, epsilon=1.0),
+    "request": lambda: Request(client="c", value="v", domain=LABELS, epsilon=1.0),
 }
 
 

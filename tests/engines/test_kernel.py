@@ -10,8 +10,8 @@ import pytest
 
 import discreet as dc
 from discreet.engines import Kernel, Request
-from discreet.engines.jobs import Job
 from discreet.engines.kernel import clients_of
+from discreet.engines.request import Job
 from discreet.errors import DiscreetError
 from discreet.release.keyed import InputDigest
 from tests.engines.small_tables import SECRET, expected, rows
@@ -24,8 +24,8 @@ def job(domain: Any = 40, epsilon: float | None = 3.0, **terms: Any) -> Job:
 
     kind = pl.Float64() if hasattr(domain, "low") else pl.Int64()
     schema = pl.Schema({"client": pl.Int64(), "value": kind, "other": kind, "n": pl.Int64(), "m": pl.Int64()})
-    request = Request.of(client="client", domain=domain, epsilon=epsilon, secret=SECRET, **{"value": "value", **terms})
-    return request.job(schema, untyped=False, where="a test")
+    request = Request(client="client", domain=domain, epsilon=epsilon, secret=SECRET, **{"value": "value", **terms})
+    return request.job(schema, where="a test")
 
 
 def lists(table: dict[str, list[Any]]) -> tuple[list[Any], list[list[int]]]:

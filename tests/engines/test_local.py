@@ -1,7 +1,6 @@
 """Tables of rows on one machine: every form of table gives the same release, and nothing about it depends on their order."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.engines import Cells, local, read_secret, sample, sample_file, write_secret
 from discreet.engines import parts as parts_module
-from discreet.engines.jobs import Request
 from discreet.engines.local import LocalRelease
 from discreet.engines.parts import Parts
+from discreet.engines.request import Request
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
 from discreet.ledger.rounds import forget_held
@@ -191,7 +190,7 @@ def test_records_larger_than_memory_give_the_same_release(
     if named:
         columns["client"] = [f"client {c}" for c in table["client"]]
     frame = pl.DataFrame(columns)
-    request = Request.of(**TERMS, secret=SECRET, weight=weight)
+    request = Request(**TERMS, secret=SECRET, weight=weight)
     whole = LocalRelease(source_of(frame), request)
     in_memory = pa.Table.from_batches(whole.batches())
     assert whole.summary.spilled_bytes == 0
@@ -234,7 +233,7 @@ def test_a_full_disk_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         sample_file(
             str(tmp_path / "in.parquet"),
             str(tmp_path / "out.parquet"),
-            Request.of(**TERMS, secret=SECRET),
+            Request(**TERMS, secret=SECRET),
             memory=20_000,
             folder=tmp_path / "scratch",
         )
@@ -321,7 +320,7 @@ def test_values_outside_and_missing_go_where_they_are_sent() -> None:
     with pytest.raises(DiscreetError, match=r"outside the domain \(2 in 5 rows, such as .*'(zebra|yak)'"):
         released(table, domain=["a", "b"], nulls="drop", show_values=True)
     source = source_of(table)
-    request = Request.of(
+    request = Request(
         client="client", value="value", domain=["a", "b"], epsilon=3.0, other="rest", nulls="other", secret=SECRET
     )
     release = LocalRelease(source, request)
@@ -496,9 +495,10 @@ def test_an_agreement_stands_for_its_terms() -> None:
 
 def test_a_request_that_does_not_fit_its_agreement_is_refused_with_both_ids() -> None:
     agreed, other = (dc.Agreement.of(dc.OptimalSampler(dc.Simplex(4), epsilon=e)) for e in (1.0, 2.0))
-    request = replace(Request.of(client="c", value="v", agreement=agreed), agreement=other)
+    request = Request(client="c", value="v", agreement=agreed)
+    vars(request).update(agreement=other)  # as nobody can by asking
     with pytest.raises(dc.DiscreetError) as caught:
-        request.job(pl.Schema({"c": pl.Int64(), "v": pl.Int64()}), untyped=False, where="the table")
+        request.job(pl.Schema({"c": pl.Int64(), "v": pl.Int64()}), where="the table")
     assert agreed.id in str(caught.value)
     assert other.id in str(caught.value)
 
@@ -518,7 +518,7 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
         "odd": rng.random(number) * 2.0 ** rng.integers(-40, 40, number),
     }
     frame = pl.DataFrame(columns)
-    request = Request.of(**TERMS, secret=SECRET, weight=weight)
+    request = Request(**TERMS, secret=SECRET, weight=weight)
     whole = pa.Table.from_batches(LocalRelease(source_of(frame), request).batches())
     combined: list[int] = []
     combine = Parts._combine
@@ -540,7 +540,7 @@ def test_the_place_in_the_output_tells_nobody_who_has_many_rows() -> None:
     table = {"client": [*range(300), *[17] * many], "value": [*(client % 40 for client in range(300 + many))]}
     orders = []
     for budget in (10**9, 2_000):
-        release = LocalRelease(source_of(pa.table(table)), Request.of(**TERMS, secret=SECRET))
+        release = LocalRelease(source_of(pa.table(table)), Request(**TERMS, secret=SECRET))
         release._budget = budget
         orders.append(pa.Table.from_batches(release.batches()).column("client").to_pylist())
     assert orders[0] == orders[1]
@@ -548,7 +548,7 @@ def test_the_place_in_the_output_tells_nobody_who_has_many_rows() -> None:
 
 def test_values_past_the_ends_are_counted_when_they_go_to_the_nearest_cell() -> None:
     table = pa.table({"client": [1, 2, 3, 4], "value": [-5.0, 0.5, 9.0, float("inf")]})
-    request = Request.of(
+    request = Request(
         client="client", value="value", domain=Cells(0.0, 1.0, 4), epsilon=30.0, other="nearest", secret=SECRET
     )
     release = LocalRelease(source_of(table), request)
@@ -563,7 +563,7 @@ def test_nan_is_called_so() -> None:
     terms: dict[str, Any] = {"client": "client", "value": "value", "domain": Cells(0.0, 1.0, 4), "epsilon": 1.0}
     with pytest.raises(DiscreetError, match=r"holds NaN \(1 in 2 rows\)"):
         sample(table.slice(0, 2), **terms)
-    release = LocalRelease(source_of(table), Request.of(**terms, nulls="drop"))
+    release = LocalRelease(source_of(table), Request(**terms, nulls="drop"))
     assert pa.Table.from_batches(release.batches()).num_rows == 1
     assert (release.summary.nulls, release.summary.not_numbers) == (1, 1)
 
@@ -619,3 +619,45 @@ def test_labels_in_a_damaged_column_are_refused() -> None:
     damaged = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
     with pytest.raises(DiscreetError, match="damaged"):
         released(rows(), domain=damaged)
+
+
+def test_a_family_a_sampler_and_their_agreement_ask_for_the_same() -> None:
+    family = dc.Simplex(list("abc"))
+    sampler = dc.LinearSampler(family, epsilon=2.0)
+    agreement = dc.Agreement.of(sampler, rounds=2, purpose="counting")
+    table = pa.table({"client": [1, 1, 2, 3], "value": list("abca")})
+    extent: dict[str, Any] = {"rounds": 2, "purpose": "counting"}
+    asked: list[dict[str, Any]] = [
+        {"agreement": agreement},
+        {"sampler": sampler, **extent},
+        {"family": family, "mechanism": "linear", "epsilon": 2.0, **extent},
+        {"domain": list("abc"), "mechanism": "linear", "epsilon": 2.0, **extent},
+    ]
+    columns: dict[str, Any] = {"client": "client", "value": "value", "secret": SECRET}
+    found = [sample(table, **columns, **terms) for terms in asked]
+    assert all(one.equals(found[0]) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("terms", "named"),
+    [
+        ({"family": dc.Simplex(3)}, "epsilon is not given"),
+        ({"family": dc.Simplex(3), "epsilon": 1.0, "mechanism": "best"}, "mechanism = 'best'"),
+        ({"family": dc.Simplex(3), "epsilon": 1.0, "domain": 4}, "use the agreed one"),
+        ({"family": 3, "epsilon": 1.0}, "family = 3"),
+        ({"sampler": "optimal"}, "is not a sampler"),
+        ({"sampler": dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), "epsilon": 2.0}, "epsilon = 2.0 is not the epsilon"),
+        ({"sampler": dc.OptimalSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4, 4)), epsilon=1.0)}, "on points"),
+        ({"family": dc.Simplex(3), "sampler": dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)}, "give one of them"),
+    ],
+)  # fmt: skip
+def test_what_is_no_family_or_sampler_is_refused(terms: dict[str, Any], named: str) -> None:
+    with pytest.raises(DiscreetError, match=named):
+        Request(client="c", value="v", **terms)
+
+
+def test_a_request_is_in_words_that_there_are() -> None:
+    with pytest.raises(TypeError, match="no term 'epsilom'; did you mean 'epsilon'"):
+        sample(pa.table(rows()), client="client", value="value", epsilom=1.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="needs value"):
+        Request(client="client", domain=3, epsilon=1.0)  # type: ignore[call-arg]

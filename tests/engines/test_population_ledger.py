@@ -80,7 +80,7 @@ def test_clients_over_budget(ledger: PopulationLedger, tmp_path: Path) -> None:
         released(ledger, table, round=3)
     assert set(released(ledger, table, round=3, over_budget="drop")) == set(range(30, 100))
     table.write_parquet(tmp_path / "in.parquet")
-    request = Request.of(**TERMS, round=4)
+    request = Request(**TERMS, round=4)
     arguments = (str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), request)
     with pytest.raises(BudgetError, match="100 of 100 clients"):
         sample_file(*arguments, ledger=ledger)
@@ -100,7 +100,7 @@ def test_the_output_appears_after_the_charge_and_not_without_it(
 
     monkeypatch.setattr("discreet.ledger.book.Pen.add", failing)
     with pytest.raises(LedgerError, match="the power is gone"):
-        sample_file(str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), Request.of(**TERMS), ledger=ledger)
+        sample_file(str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), Request(**TERMS), ledger=ledger)
     assert not (tmp_path / "out.parquet").exists()
 
 
@@ -123,7 +123,7 @@ def test_the_output_does_not_lie_in_the_ledger(ledger: PopulationLedger, tmp_pat
     for name in ("book", "new.parquet"):
         with pytest.raises(DiscreetError, match="would lie in the ledger"):
             sample_file(
-                str(tmp_path / "in.parquet"), str(ledger.folder / name), Request.of(**TERMS), ledger=ledger,
+                str(tmp_path / "in.parquet"), str(ledger.folder / name), Request(**TERMS), ledger=ledger,
                 output_format="parquet", replace=True,
             )  # fmt: skip
 

@@ -252,8 +252,8 @@ def _run(first: int, inputs: int, seed: int) -> None:
 
 
 def _job() -> Any:
-    request = engines.Request.of(client="client", value="value", domain=8, epsilon=1.0)
-    return request.job(pl.Schema({"client": pl.String(), "value": pl.Int64()}), untyped=False, where="here")
+    request = engines.Request(client="client", value="value", domain=8, epsilon=1.0)
+    return request.job(pl.Schema({"client": pl.String(), "value": pl.Int64()}), where="here")
 
 
 def _written(write: Callable[[io.BytesIO], Any]) -> bytes:

@@ -37,7 +37,7 @@ def release(folder: Path, told: int, *, piped: bool) -> None:
     scratch.Scratch.write = slow  # type: ignore[method-assign]
     if piped:
         sys.stdin = (folder / "in.parquet").open()
-    request = Request.of(client="client", value="value", domain=40, epsilon=1.0)
+    request = Request(client="client", value="value", domain=40, epsilon=1.0)
     source = "-" if piped else str(folder / "in.parquet")
     output = str(folder / "out" / "out.parquet")
     local.sample_file(source, output, request, memory=20_000, folder=folder / "scratch")

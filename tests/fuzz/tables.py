@@ -114,13 +114,13 @@ def population_ledgers(c: Chooser) -> Any:
 
 def kernels(c: Chooser) -> Any:
     """The kernel with batches that no engine of ours would make."""
-    request = engines.Request.of(
+    request = engines.Request(
         client="c", value="v", domain=c.among([3, 100, engines.Cells(0.0, 1.0, 4)]), epsilon=c.number(),
         secret=engines.Secret(os.urandom(32)),
         mechanism=c.among(["optimal", "linear"]),
     )  # fmt: skip
     kinds = {"c": c.among([pl.Int64(), pl.String()]), "v": pl.Float64() if request.domain.interval else pl.Int64()}
-    kernel = engines.Kernel(request.job(pl.Schema(kinds), untyped=False, where="here"))
+    kernel = engines.Kernel(request.job(pl.Schema(kinds), where="here"))
     rows = c.below(4)
     outcomes = [[c.among([0, 1, 2, 2, 3, -1, 2**40, None]) for _ in range(c.below(3))] for _ in range(rows)]
     counts = [[c.among([1.0, 0.0, 2.5, -1.0, np.nan, np.inf, 1e308, None]) for _ in row] for row in outcomes]
@@ -155,7 +155,7 @@ def table_files(c: Chooser) -> Any:
             elif secret.name == "secret" and secret.parent == folder:
                 secret.write_bytes(bytes(c.below(256) for _ in range(c.below(80))))
             engines.read_secret(secret)
-        request = engines.Request.of(**_terms(c))
+        request = engines.Request(**_terms(c))
         out = folder / c.among(["out.csv", "out.parquet", "out.arrow", "out.txt", "nowhere/out.csv", ".", "\x00.csv"])
         found = engines.sample_file(
             str(c.among([source, folder, folder / "*.csv"])),

@@ -71,7 +71,7 @@ DAMAGED = [pointing_outside(), not_utf8(), wrong_index(), lists_outside()]
 def test_what_points_outside_is_refused_wherever_it_comes_from(tmp_path: Path, content: bytes) -> None:
     """With rc 0 the last client was called by four megabytes of the process's memory."""
     (tmp_path / "in.arrows").write_bytes(content)
-    request = Request.of(**TERMS)
+    request = Request(**TERMS)
     with pytest.raises(DiscreetError, match=r"column '(client|value)' is damaged"):
         sample_file(str(tmp_path / "in.arrows"), str(tmp_path / "out.parquet"), request)
     for given in (pa.ipc.open_stream(content), pa.ipc.open_stream(content).read_all()):

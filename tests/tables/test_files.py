@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("either_code")
 
 TABLE = rows()
 NAMED = {"client": [f"c{client}" for client in TABLE["client"]], "value": TABLE["value"]}
-REQUEST = Request.of(client="client", value="value", domain=40, epsilon=3.0, secret=SECRET)
+REQUEST = Request(client="client", value="value", domain=40, epsilon=3.0, secret=SECRET)
 
 
 def frame(table: dict[str, list[Any]] = NAMED) -> pl.DataFrame:
@@ -89,7 +89,7 @@ def current_umask() -> int:
 
 def test_a_csv_column_is_a_text_until_told_otherwise(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("client,value,n\n007,1,2\n7,0,1\n007,0,1\n")
-    request = Request.of(client="client", value="value", domain=2, epsilon=1.0, count="n", secret=SECRET)
+    request = Request(client="client", value="value", domain=2, epsilon=1.0, count="n", secret=SECRET)
     sample_file(str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), request)
     out = (tmp_path / "out.csv").read_text().splitlines()
     assert out[0] == '"client","sample","agreement"'
@@ -249,7 +249,7 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
             print("spilled", flush=True)
             time.sleep(0.2)
         parts.Parts._spill = slow
-        request = Request.of(client="client", value="value", domain=40, epsilon=1.0)
+        request = Request(client="client", value="value", domain=40, epsilon=1.0)
         local.sample_file({str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r}, request, memory=20000,
                           folder=Path({str(tmp_path / "scratch")!r}))
     """

@@ -75,7 +75,7 @@ def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path
     program = f"""
         from discreet.engines import Request, sample_file
         from tests.fuzz.mutants import most_resident
-        request = Request.of(client="client", value="value", domain=40, epsilon=1.0)
+        request = Request(client="client", value="value", domain=40, epsilon=1.0)
         found = sample_file({str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r}, request, memory=50_000_000)
         print(found.rows, found.clients, most_resident() // 1024)
     """

@@ -77,10 +77,10 @@ def design(
     No epsilon-LDP sampler whatever has a smaller mean over the examples than the floor that is printed. THE EXAMPLES MUST BE PUBLIC, or
     their clients must have spent a budget on it: a design fitted on the clients that it then serves breaks their guarantee.
     """
-    from discreet.engines.jobs import Request
-    from discreet.engines.public import example_counts
     from discreet.estimation.contest import contest
     from discreet.tables.inputs import file_source
+    from discreet.tables.public import example_counts
+    from discreet.tables.records import Columns, Reading, check_nulls
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
     PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
@@ -91,13 +91,22 @@ def design(
         check_picture(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
     given = domain_of(domain, domain_size, bounds, cells, other, needed=True)
-    request = Request.of(
-        client=client, value=value, domain=given, epsilon=epsilon, count=count, weight=weight, nulls=nulls,
-        rounds=rounds, purpose=purpose, show_values=True,
-    )  # fmt: skip
+    assert given is not None
+    check_nulls(nulls, given)
+    columns = Columns(client=client, value=value, count=count, weight=weight)
     with _progress(quiet=quiet) as told:
         told("reading the examples")
-        counts, fitted = example_counts(file_source(source), request)
+        examples = file_source(source)
+        reading = Reading.of(
+            columns,
+            given,
+            examples.schema,
+            untyped=examples.untyped,
+            where=examples.name,
+            nulls=nulls,
+            show_values=True,
+        )
+        counts, fitted = example_counts(examples, reading), reading.domain
         told(f"designing for {counted(counts.shape[0], 'example')} on {counted(counts.shape[1], 'outcome')}")
         found = _designed(fitted.family, counts, epsilon, divergence, keep)
         told("comparing")

@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
 
 if TYPE_CHECKING:
-    from discreet.engines.jobs import Request
+    from discreet.engines.request import Request
     from discreet.engines.telling import Progress, Summary
     from discreet.ledger import PopulationLedger
     from discreet.tables.sources import Source
@@ -164,11 +164,11 @@ def sample(
     Each sample looks drawn from the client's own rows and is epsilon-locally differentially private, by the mechanism that
     is best possible in the worst case, exactly, in integers. The domain is public: give it, it is never read from the data.
     """
-    from discreet.engines.jobs import Request
+    from discreet.engines.request import Request
 
     held = None if secret is None else read_secret(secret, state=state)
     given = domain_of(domain, domain_size, bounds, cells, other, needed=agreement is None)
-    request = Request.of(
+    request = Request(
         client=client,
         value=value,
         domain=given,
@@ -331,7 +331,7 @@ def _told(summary: "Summary", request: "Request", output: str, ledger: Path | No
     total = agreement.rounds * agreement.epsilon
     yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.epsilon:g}-LDP each"
     if agreement.rounds > 1:
-        yield f"round {request.round_number} of {agreement.rounds}: {total:g} together"
+        yield f"round {request.round} of {agreement.rounds}: {total:g} together"
     yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
     if summary.nulls:
         left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"

@@ -10,9 +10,9 @@ from discreet.errors import need_extra
 from discreet.release.keyed import Secret, read_secret, write_secret
 
 if TYPE_CHECKING:
-    from discreet.engines.jobs import Request
     from discreet.engines.kernel import Kernel
     from discreet.engines.local import sample, sample_file
+    from discreet.engines.request import Request
     from discreet.engines.telling import Summary
     from discreet.tables.domains import Cells, Labels, Numbers
 
@@ -34,7 +34,7 @@ _HOMES = {
     "Cells": "discreet.tables.domains",
     "Labels": "discreet.tables.domains",
     "Numbers": "discreet.tables.domains",
-    "Request": "discreet.engines.jobs",
+    "Request": "discreet.engines.request",
     "Kernel": "discreet.engines.kernel",
     "Summary": "discreet.engines.telling",
     "sample": "discreet.engines.local",

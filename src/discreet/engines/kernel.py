@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.jobs import Job
+from discreet.engines.request import Job
 from discreet.errors import DiscreetError
 from discreet.kernels import compiled_for
 from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, plan_of
@@ -59,10 +59,10 @@ class Kernel:
     """
 
     def __init__(self, job: Job) -> None:
-        self.domain: Domain = job.domain
+        self.domain: Domain = job.reading.domain
         self.agreement_id = job.agreement.id
         self.plan = plan_of(job.sampler.lattice, job.sampler.mixing)
-        self._columns = job.columns
+        self._columns = job.reading.columns
         self._key: RunKey = job.key
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,29 +6,29 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from discreet.agreement import Agreement, weights_beside
-from discreet.engines.jobs import Job, Request
+from discreet.agreement import weights_beside
+from discreet.engines.request import Job, Request, RequestTerms
 from discreet.engines.telling import Progress, Silent, Summary
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
 from discreet.ledger import PopulationLedger
 from discreet.ledger.population import check_over_budget
 from discreet.ledger.rounds import Rounds
-from discreet.release.keyed import InputDigest, Secret
+from discreet.release.keyed import InputDigest
 from discreet.tables.arrow import checked, is_text, plain
 from discreet.tables.buffers import as_array, as_column
 from discreet.tables.formats import STANDARD
 from discreet.tables.inputs import client_list, reads, source_of, standard_input
-from discreet.tables.marks import LISTED, Tally
+from discreet.tables.marks import LISTED
 from discreet.tables.outputs import EXISTS, format_of, writer_to
+from discreet.tables.records import Reader
 from discreet.tables.sources import METADATA, Source
 
 if TYPE_CHECKING:
@@ -63,18 +63,20 @@ class LocalRelease:
             request = _with_secret_of(request, ledger)
         elif request.secret is not None:
             Rounds(request.secret).check_without_ledger()
-        self._source, self._request = source, request
+        self._request = request
         self._drop_client = drop_client
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = Silent() if progress is None else progress
         self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
+        reading = self.job.reading
         if isinstance(clients, Path):
-            clients = client_list(clients, self.job.columns.client, integers=self.job.integer_clients)
+            clients = client_list(clients, reading.columns.client, integers=reading.integer_clients)
         self._clients: pa.Array | None = None if clients is None else _client_array(clients)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
-        self._frames = source.frames(self.job.prepared, self.job.columns.names, room=room)
+        self._reader = Reader(reading)
+        self._records = self._reader.read(source, room=room)
         from discreet.engines.kernel import Kernel, grouping_for
 
         if source.rows is not None:
@@ -85,20 +87,19 @@ class LocalRelease:
             from discreet.engines import settling
 
             self._settling = settling.Settling(
-                self.job, ledger, request.round_number, over_budget=over_budget, ordered=drop_client
+                self.job, ledger, request.round, over_budget=over_budget, ordered=drop_client
             )
         self._digest = InputDigest()
-        self._rows = self._drawn = self._without_records = self._spilled = 0
-        self._tally = Tally()
+        self._drawn = self._without_records = self._spilled = 0
         self._started = time.perf_counter()
 
     @property
     def schema(self) -> pa.Schema:
         """Of the batches: the agreement itself travels in the metadata."""
-        client = pa.int64() if self.job.integer_clients else pa.large_string()
+        client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
         fields = [
             ("client", client),
-            ("sample", self.job.domain.sample_type),
+            ("sample", self.job.reading.domain.sample_type),
             ("agreement", pa.dictionary(pa.int8(), pa.string())),
         ]
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
@@ -107,11 +108,11 @@ class LocalRelease:
     def summary(self) -> Summary:
         return Summary(
             agreement=self.job.agreement,
-            rows=self._rows,
+            rows=self._reader.rows,
             clients=self._drawn,
-            nulls=self._tally.nulls,
-            not_numbers=self._tally.not_numbers,
-            outside=self._tally.outside,
+            nulls=self._reader.tally.nulls,
+            not_numbers=self._reader.tally.not_numbers,
+            outside=self._reader.tally.outside,
             without_records=self._without_records,
             spilled_bytes=self._spilled,
             seconds=time.perf_counter() - self._started,
@@ -135,29 +136,26 @@ class LocalRelease:
                 yield batch.cast(self.schema)
             self._spilled = parts.spilled_bytes
         if self._settling is None and self._request.secret is not None:
-            job, number = self.job, self._request.round_number
+            job, number = self.job, self._request.round
             digest = self._digest.sealed(job.key)
-            Rounds(self._request.secret).note(job.agreement, job.columns.question, number, digest)
+            Rounds(self._request.secret).note(job.agreement, job.question, number, digest)
 
     def _list_clients(self, parts: "Parts") -> None:
         if self._clients is None:
             return
-        if pa.types.is_integer(self._clients.type) != self.job.integer_clients:
-            kind = "integers" if self.job.integer_clients else "texts"
+        reading = self.job.reading
+        if pa.types.is_integer(self._clients.type) != reading.integer_clients:
+            kind = "integers" if reading.integer_clients else "texts"
             raise DiscreetError(f"the list holds {self._clients.type} values but the clients of the table are {kind}")
         marks = np.full(len(self._clients), LISTED)
-        counts = (
-            None if self.job.columns.counts is None else np.ones(len(self._clients), dtype=self.job.columns.amounts)
-        )
+        columns = reading.columns
+        counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)
         parts.add(self._clients, marks, counts)
 
     def _read(self, parts: "Parts") -> None:
-        for frame in self._frames:
-            self._rows += frame.height
-            parts.add_frame(frame, self.job)
-            self.job.refuse(parts.tally, self._rows, self._source.examples)
-            self._progress.rows(frame.height)
-        self._tally = parts.tally
+        for rows in self._records:
+            parts.add(*rows)
+            self._progress.rows(len(rows.outcomes))
 
     def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         def drawn(group: "Group") -> tuple[pa.RecordBatch, InputDigest]:
@@ -231,49 +229,35 @@ class LocalRelease:
 def sample(
     table: Any,
     *,
-    client: str,
-    value: str,
-    domain: Any = None,
-    epsilon: float | None = None,
-    count: str | None = None,
-    weight: str | None = None,
-    other: Any = None,
-    nulls: str = "error",
-    mechanism: str | None = None,
     clients: Any = None,
     drop_client: bool = False,
-    secret: Secret | str | Path | None = None,
-    round: int = 1,
-    rounds: int | None = None,
-    purpose: str | None = None,
-    agreement: Agreement | None = None,
+    memory: int | None = None,
     ledger: PopulationLedger | None = None,
     over_budget: str = "refuse",
-    memory: int | None = None,
-    show_values: bool = False,
+    **terms: Unpack[RequestTerms],
 ) -> pa.Table:
-    """One private sample for each client of a table of (client, value) rows: a table (client, sample, agreement).
+    """One private sample for each client of a table of (client, value) rows.
 
-    `table`: a pyarrow Table or RecordBatchReader, a polars frame, or the path of Parquet, CSV or Arrow files.
-    `domain`: a list of labels, a number of outcomes, or `Cells(low, high, number)`; it is public, never inferred.
-    `other`: the outcome that values outside the domain become (without it they are an error).
-    `nulls`: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
-    `clients`: all there are, as a list or the Path of a file; those without records release from the reference. Without it they are absent.
-    `secret`: the path of a file that `discreet secret` made (or `read_secret(path)`); then calling again with the same data returns
-    the same samples, and a round that was released on other data is refused. (A `Secret` that is in no file is remembered by this
-    process alone.) Without one every call is a new release, and spends epsilon again. `round` 1 to `rounds` tells repeated releases
-    apart; they spend rounds * epsilon together.
-    `ledger`: a `PopulationLedger`, which counts what each client spends and answers a repeated round with the stored samples,
-    whatever the data; clients that cannot pay stop the release, or are left out with `over_budget="drop"`.
-    `drop_client`: samples alone, in random order. `memory`: bytes of records to hold before they go to disk.
-    `agreement`: domain, epsilon, mechanism, rounds and purpose come from it; any that is given too must be the same.
-    `show_values`: errors show some of the values that are outside the domain, which are clients' own; without it they count them.
+    What is asked for is said in the keywords of `Request`: client, value, domain, epsilon, and so on.
+
+    Args:
+        table: a pyarrow Table or RecordBatchReader, a polars frame, or the path of Parquet, CSV or Arrow files.
+        clients: all there are, as a list or the Path of a file; those without records release from the reference. Without it they are
+            absent.
+        drop_client: samples alone, in random order.
+        memory: bytes of records to hold before they go to disk. A quarter of the machine's, unless said.
+        ledger: a `PopulationLedger`, which counts what each client spends and answers a repeated round with the stored samples,
+            whatever the data.
+        over_budget: clients that cannot pay stop the release ("refuse"), or are left out ("drop").
+        terms: the keywords of `Request`.
+
+    Returns:
+        A table (client, sample, agreement).
+
+    Raises:
+        DiscreetError: before anything is drawn, for what cannot be released.
     """
-    request = Request.of(
-        client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
-        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose, agreement=agreement,
-        show_values=show_values,
-    )  # fmt: skip
+    request = Request(**terms)
     release = LocalRelease(
         source_of(table),
         request,
@@ -359,7 +343,7 @@ def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
         )
     if request.secret not in (None, ledger.secret):
         raise DiscreetError("secret is not the one that the ledger was created with; leave it out")
-    return replace_fields(request, secret=ledger.secret)
+    return request.under(ledger.secret)
 
 
 def _client_array(clients: Any) -> pa.Array:

@@ -16,17 +16,15 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.jobs import Job
 from discreet.engines.kernel import client_arrays, counts_and_weights, frozen, grouping_for
 from discreet.errors import DiscreetError
 from discreet.release.clients import Clients
 from discreet.tables.buffers import as_column
-from discreet.tables.marks import MISSING, Tally, resolved
+from discreet.tables.marks import MISSING
 from discreet.tables.scratch import Block, Scratch
 
 _BITS = 7
 _DEEPEST = 4  # splits of splits: past that a single client is larger than memory
-_TEXT = 1 << 26  # bytes of clients' names to write out at a time
 _ONE_CLIENT = 1 << 28  # bytes that the values of one client may take, if the budget is smaller
 _EXACT = 2.0**53  # below this, whole numbers add up without rounding
 _HALF = 26  # bits
@@ -142,7 +140,6 @@ class Parts:
         self._blocks: list[list[Block]] = [[] for _ in range(1 << _BITS)]
         self._spilled = [0] * (1 << _BITS)
         self._largest_group = 16
-        self.tally = Tally()
         self.records = 0
         self.spilled_bytes = 0
 
@@ -157,27 +154,6 @@ class Parts:
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
-
-    def add_frame(self, frame: pl.DataFrame, job: Job) -> None:
-        """Take the records of a prepared frame, with missing values and those outside going where the job says."""
-        if frame["client"].null_count():
-            raise DiscreetError(
-                f"column {job.columns.client!r} holds nulls, or integers past 64 bits ({frame['client'].null_count():,} in "
-                f"{frame.height:,} rows): a record without a client cannot be released; filter those rows out, or cast to text"
-            )
-        if "count" in frame.columns:
-            _check_counts(frame["count"], job)
-        outcomes, tally = resolved(
-            frame["outcome"].to_numpy(),
-            size=job.domain.family.size,
-            missing_to=job.missing_outcome,
-            outside_to=job.domain.other_outcome,
-        )
-        self.tally += tally
-        counts = frame["count"].to_numpy() if "count" in frame.columns else None
-        for first, last in _slices(frame["client"]):
-            names = frame["client"].slice(first, last - first).to_arrow()
-            self.add(names, outcomes[first:last], None if counts is None else counts[first:last])
 
     def add(
         self,
@@ -301,32 +277,6 @@ def _records(frame: pl.DataFrame) -> Records:
     if ends.size:
         ends, text = ends - ends[0], text[ends[0] : ends[-1]]
     return Records(integers, ends, text, frame["outcome"].to_numpy(), frame["count"].to_numpy())
-
-
-def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:
-    """Rows first <= row < last whose names are not too much at once: a dictionary on disk may stand for far more than it is."""
-    if clients.dtype != pl.String or not len(clients):
-        yield 0, len(clients)
-        return
-    ends = clients.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
-    first = 0
-    while first < len(ends):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + _TEXT, side="right")))
-        yield first, last
-        first = last
-
-
-def _check_counts(counts: pl.Series, job: Job) -> None:
-    name, rows = job.columns.counts, f"in {len(counts):,} rows"
-    if counts.null_count():
-        raise DiscreetError(
-            f"column {name!r} holds nulls ({counts.null_count():,} {rows}): fill them, or filter those rows out"
-        )
-    bad = ~(counts.is_finite() & (counts >= 0))
-    if bad.any():
-        what = "whole numbers from 0 to 2^63 - 1" if job.columns.weight is None else "finite numbers of at least 0"
-        raise DiscreetError(f"column {name!r} holds what are no {what} ({int(bad.sum()):,} {rows}); correct them")
 
 
 def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS) -> Group:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from discreet.engines.jobs import Job
 from discreet.engines.kernel import Drawn, Kernel
+from discreet.engines.request import Job
 from discreet.ledger.population import PopulationLedger, Round, Settled
 from discreet.ledger.segments import Names
 from discreet.mechanisms import OptimalSampler
@@ -46,7 +46,7 @@ class Settling:
         self._ledger, self._over_budget = ledger, over_budget
         self._round = Round(
             agreement=job.agreement.id,
-            question=job.columns.question,
+            question=job.question,
             number=round_number,
             epsilon=job.agreement.epsilon,
         )
@@ -98,7 +98,8 @@ def _kept(group: Asked, found: Settled, here: slice) -> tuple[pa.Array, Drawn]:
 
 
 def _nameless_kernel(job: Job, key: RunKey) -> Kernel:
-    return Kernel(replace(job, key=key, domain=_CELLS, sampler=OptimalSampler(_CELLS.family, epsilon=1.0)))
+    reading = replace(job.reading, domain=_CELLS)
+    return Kernel(replace(job, key=key, reading=reading, sampler=OptimalSampler(_CELLS.family, epsilon=1.0)))
 
 
 def _holding_nothing(clients: Clients) -> Clients:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -31,17 +31,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.engines.jobs import Job, Request
 from discreet.engines.kernel import Kernel, client_arrays
 from discreet.engines.parts import Group, Parts, Records, grouped
+from discreet.engines.request import Job, Request, RequestTerms
 from discreet.engines.telling import Summary
 from discreet.errors import DiscreetError, need_extra
 from discreet.ledger.rounds import Rounds
-from discreet.release.keyed import DIGEST_WORDS, InputDigest, Secret
+from discreet.release.keyed import DIGEST_WORDS, InputDigest
 from discreet.tables.arrow import checked
 from discreet.tables.inputs import AGREEMENT_FILE, client_list
 from discreet.tables.marks import LISTED
 from discreet.tables.outputs import format_of
+from discreet.tables.records import Reader
 from discreet.tables.sources import METADATA
 
 try:
@@ -63,35 +64,30 @@ _DRAWN_AT_ONCE = 1 << 16  # combined rows that a task groups and draws at a time
 def sample(
     frame: DataFrame,
     *,
-    client: str,
-    value: str,
-    domain: Any = None,
-    epsilon: float | None = None,
-    count: str | None = None,
-    weight: str | None = None,
-    other: Any = None,
-    nulls: str = "error",
-    mechanism: str | None = None,
     clients: DataFrame | None = None,
     drop_client: bool = False,
-    secret: Secret | str | Path | None = None,
-    round: int = 1,
-    rounds: int | None = None,
-    purpose: str | None = None,
-    agreement: Agreement | None = None,
+    **terms: Unpack[RequestTerms],
 ) -> DataFrame:
-    """One private sample for each client of a Spark data frame, as a data frame (client, sample, agreement).
+    """One private sample for each client of a Spark data frame.
 
-    The arguments are those of `discreet.engines.sample`; `clients` is a data frame with the client column. With a secret, the
-    samples are computed when this function is called, and kept: in the session's checkpoint folder if it has one, else on the
-    executors. Without one, the frame is lazy, and the key is drawn when this function is called: actions on the frame agree
+    With a secret, the samples are computed when this function is called, and kept: in the session's checkpoint folder if it has one,
+    else on the executors. Without one, the frame is lazy, and the key is drawn when this function is called: actions on the frame agree
     as long as its source does not change, another call is another release.
+
+    Args:
+        frame: rows of (client, value).
+        clients: all there are: a data frame with the client column.
+        drop_client: samples alone, in random order.
+        terms: the keywords of `discreet.engines.Request`.
+
+    Returns:
+        A data frame (client, sample, agreement).
+
+    Raises:
+        DiscreetError: for what cannot be released.
     """
-    request = Request.of(
-        client=client, value=value, domain=domain, epsilon=epsilon, count=count, weight=weight, other=other, nulls=nulls,
-        mechanism=mechanism, secret=secret, round=round, rounds=rounds, purpose=purpose, agreement=agreement,
-    )  # fmt: skip
-    job = request.job(_polars_schema(frame), untyped=False, where="the data frame")
+    request = Request(**terms)
+    job = request.job(_polars_schema(frame), where="the data frame")
     try:
         return _released(frame, job, clients, request, drop_client=drop_client, tallies=None)
     except PySparkException as error:
@@ -128,7 +124,7 @@ def sample_files(
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
         frame = session.read.parquet(path)
-        job = request.job(_polars_schema(frame), untyped=False, where=path)
+        job = request.job(_polars_schema(frame), where=path)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _located(clients), job)
@@ -165,10 +161,14 @@ def _released(
 ) -> DataFrame:
     if request.secret is not None:
         Rounds(request.secret).check_without_ledger()
-    columns = [name for name in (job.columns.client, job.columns.value, job.columns.counts) if name is not None]
-    names = T.LongType() if job.integer_clients else T.StringType()
+    columns = [
+        name
+        for name in (job.reading.columns.client, job.reading.columns.value, job.reading.columns.counts)
+        if name is not None
+    ]
+    names = T.LongType() if job.reading.integer_clients else T.StringType()
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
-    if job.columns.counts is not None:
+    if job.reading.columns.counts is not None:
         fields.append(T.StructField("counts", T.BinaryType()))
     combined = frame.select(*columns).mapInArrow(_combiner(job, tallies), T.StructType(fields))
     if clients is not None:
@@ -187,7 +187,7 @@ def _released(
             else drawn.checkpoint()
         )
         digest = _digest(drawn).sealed(job.key)
-        Rounds(request.secret).note(job.agreement, job.columns.question, request.round_number, digest)
+        Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select("sample", agreement)
@@ -205,18 +205,21 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
     """Rows of (client, value) to fewer rows of (client, outcomes): the records of many rows in one, as bytes."""
 
     def combine(batches: Batches) -> Batches:
-        parts, rows = _new_parts(), 0
+        parts, reader = _new_parts(), Reader(job.reading)
         for table in _gathered((checked(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
             raw = pl.from_arrow(table)
-            rows += table.num_rows
-            parts.add_frame(job.prepared(raw), job)
-            job.refuse(parts.tally, rows, partial(_examples, raw))
-            if tallies is not None:
-                tallies[0].add(table.num_rows)
+            for rows in reader.records(job.reading.prepared(raw), partial(_examples, raw)):
+                parts.add(*rows)
             if parts.records >= _COMBINED:
-                yield from _combined(parts, tallies)
+                yield from _combined(parts)
                 parts = _new_parts()
-        yield from _combined(parts, tallies)
+        if tallies is not None:
+            found = reader.tally
+            for total, number in zip(
+                tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside), strict=True
+            ):
+                total.add(number)
+        yield from _combined(parts)
 
     return combine
 
@@ -239,12 +242,7 @@ def _new_parts() -> Parts:
     return Parts(seed=secrets.randbits(64), budget=sys.maxsize)  # what is combined at a time is bounded by itself
 
 
-def _combined(parts: Parts, tallies: list[Any] | None) -> Batches:
-    if tallies is not None:
-        for total, number in zip(
-            tallies[2:], (parts.tally.nulls, parts.tally.not_numbers, parts.tally.outside), strict=True
-        ):
-            total.add(number)
+def _combined(parts: Parts) -> Batches:
     groups = (group() for groups in parts.groups() for group in groups)
     batches = [_packed(group) for group in groups if len(group.clients)]
     if batches:
@@ -311,7 +309,7 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
     lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
     counts = np.empty(0)
     if "counts" in batch.schema.names:
-        counts = _from_bytes(batch.column("counts"), job.columns.amounts)[1]
+        counts = _from_bytes(batch.column("counts"), job.reading.columns.amounts)[1]
     records = Records(*client_arrays(batch.column("client")), outcomes, counts)
     group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
@@ -322,7 +320,7 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
     found = kernel.batch(group.names, drawn)
     yield pa.RecordBatch.from_arrays(
         [
-            found.column("client").cast(pa.int64() if job.integer_clients else pa.string()),
+            found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),
             found.column("sample"),
             found.column("agreement").cast(pa.string()),
             pa.array(drawn.order.view(np.int64)),
@@ -337,7 +335,7 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
     return T.StructType(
         [
             T.StructField("client", names),
-            T.StructField("sample", samples[job.domain.sample_type]),
+            T.StructField("sample", samples[job.reading.domain.sample_type]),
             T.StructField("agreement", T.StringType()),
             T.StructField("order", T.LongType()),
             T.StructField("digest", T.BinaryType()),
@@ -347,13 +345,13 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
 
 def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     """For each client of the list a row whose one outcome is the mark LISTED."""
-    if job.columns.client not in clients.columns:
+    if job.reading.columns.client not in clients.columns:
         raise DiscreetError(
-            f"column {job.columns.client!r} is not in the list of clients; it has {', '.join(clients.columns)}"
+            f"column {job.reading.columns.client!r} is not in the list of clients; it has {', '.join(clients.columns)}"
         )
-    marks = [F.col(job.columns.client).cast(names).alias("client"), F.lit(LISTED.tobytes()).alias("outcomes")]
-    if job.columns.counts is not None:
-        marks.append(F.lit(job.columns.amounts(1).tobytes()).alias("counts"))
+    marks = [F.col(job.reading.columns.client).cast(names).alias("client"), F.lit(LISTED.tobytes()).alias("outcomes")]
+    if job.reading.columns.counts is not None:
+        marks.append(F.lit(job.reading.columns.amounts(1).tobytes()).alias("counts"))
     return clients.select(*marks)
 
 
@@ -385,10 +383,10 @@ def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
         return session.read.parquet(path)
     if _is_remote(path):
         raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
-    listed = client_list(Path(path), job.columns.client, integers=job.integer_clients)
-    names = T.LongType() if job.integer_clients else T.StringType()
+    listed = client_list(Path(path), job.reading.columns.client, integers=job.reading.integer_clients)
+    names = T.LongType() if job.reading.integer_clients else T.StringType()
     return session.createDataFrame(
-        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(job.columns.client, names)])
+        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(job.reading.columns.client, names)])
     )
 
 

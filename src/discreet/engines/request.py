@@ -1,0 +1,215 @@
+"""A release before it meets an engine: which columns, which domain, which mechanism, under which agreement, with which key.
+
+`RequestTerms` is the one list of what can be asked for: every function that takes a request in words takes these keywords.
+"""
+
+import difflib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Required, TypedDict, Unpack
+
+import polars as pl
+
+from discreet.agreement import Agreement
+from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
+from discreet.families import Band, FiniteFamily, Simplex
+from discreet.mechanisms import check_mechanism, sampler_named
+from discreet.mechanisms.sampler import Sampler
+from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
+from discreet.tables.domains import Domain, as_domain
+from discreet.tables.records import Columns, Reading, check_nulls
+from discreet.tables.terms import agreed, agreed_domain, agreed_family
+from discreet.tradeoff import large_epsilon
+
+_USUAL = {"mechanism": "optimal", "rounds": 1, "purpose": ""}
+
+
+class RequestTerms(TypedDict, total=False):
+    """What can be asked for, in the words of the public functions; `Request` says what each of them means."""
+
+    client: Required[str]
+    value: Required[str]
+    count: str | None
+    weight: str | None
+    domain: Any
+    other: Any
+    nulls: str
+    epsilon: float | None
+    mechanism: str | None
+    rounds: int | None
+    round: int
+    purpose: str | None
+    family: FiniteFamily | None
+    sampler: Sampler[FiniteFamily] | None
+    agreement: Agreement | None
+    secret: Secret | str | Path | None
+    show_values: bool
+
+
+@dataclass(frozen=True, init=False)
+class Request:
+    """What is asked of the clients of a table, checked. `Request.job` fits it to the columns there are.
+
+    Args:
+        client: the column that says who: texts or integers.
+        value: the column that says what: labels, integers or numbers, or lists of them.
+        count: the column that says how often each row counts (whole numbers), if there is one.
+        weight: or how much (any numbers of at least 0).
+        domain: a list of labels, a number of outcomes, or `Cells(low, high, number)`; it is public, never inferred.
+        other: the outcome that values outside the domain become (with cells: "nearest"). Without it they are an error.
+        nulls: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
+        epsilon: the privacy budget of each sample.
+        mechanism: "optimal" (the default: closest to each client), "linear" (the average is estimable) or "mollifier".
+        rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
+        round: which of them this is, from 1.
+        purpose: what the samples are for; part of the agreement.
+        family: in place of `domain`, a `Simplex` or `Band` on the outcomes.
+        sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
+        agreement: in place of all these terms and the rounds and purpose, those agreed on; any that is given too must be the same.
+        secret: the path of a file that `discreet secret` made (or `read_secret(path)`). Asking again with the same data then gives the
+            same samples, and a round that was released on other data is refused. (A `Secret` that is in no file is remembered by this
+            process alone.) Without one every run is a new release, and spends epsilon again.
+        show_values: errors show some of the values that are outside the domain, which are clients' own; without it they count them.
+
+    Raises:
+        DiscreetError: for terms that are missing, out of range or contradict each other.
+    """
+
+    columns: Columns
+    domain: Domain
+    nulls: str
+    epsilon: float
+    mechanism: str
+    rounds: int
+    round: int
+    purpose: str
+    agreement: Agreement | None
+    secret: Secret | None = field(repr=False)
+    show_values: bool
+
+    def __init__(self, **terms: Unpack[RequestTerms]) -> None:
+        _check_words(terms)
+        agreement = _agreed_on(terms)
+        domain = _domain(terms, agreement)
+        check_nulls(nulls := terms.get("nulls", "error"), domain)
+        mechanism = _term("mechanism", terms, agreement)
+        check_mechanism(mechanism)
+        self.__dict__.update(  # whoever holds it cannot change it
+            columns=Columns(
+                client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
+            ),
+            domain=domain,
+            nulls=nulls,
+            epsilon=_term("epsilon", terms, agreement),
+            mechanism=mechanism,
+            rounds=_term("rounds", terms, agreement),
+            round=terms.get("round", 1),
+            purpose=_term("purpose", terms, agreement),
+            agreement=agreement,
+            secret=as_secret(terms.get("secret")),
+            show_values=terms.get("show_values", False),
+        )
+
+    def under(self, secret: Secret) -> "Request":
+        """The same request under that secret."""
+        found = object.__new__(Request)
+        found.__dict__.update(self.__dict__, secret=secret)
+        return found
+
+    def reading(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> Reading:
+        """How a table with these columns is read. `untyped`: they are all texts (CSV) and get their types from the request."""
+        return Reading.of(
+            self.columns, self.domain, schema,
+            untyped=untyped, where=where, agreed=self.agreement is not None, nulls=self.nulls, show_values=self.show_values,
+        )  # fmt: skip
+
+    def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
+        """The job on a table with these columns, which messages call `where`."""
+        reading = self.reading(schema, untyped=untyped, where=where)
+        domain = reading.domain
+        family = domain.family if self.agreement is None else agreed_family(self.agreement, domain)
+        sampler = sampler_named(self.mechanism, family, epsilon=self.epsilon)
+        if self.mechanism == "linear" and not isinstance(family, Simplex):
+            raise DiscreetError(
+                "mechanism = 'linear' on a band is for its members alone, and a table may hold others; agree on 'optimal', or on all laws"
+            )
+        if (doubt := large_epsilon(self.epsilon)) is not None:
+            warn_caller(doubt, LargeEpsilonWarning)
+        agreement = Agreement.of(sampler, interval=domain.interval, rounds=self.rounds, purpose=self.purpose)
+        if self.agreement is not None and agreement.id != self.agreement.id:
+            raise DiscreetError(
+                f"the release would be made under agreement {agreement.id}, not under {self.agreement.id}; take its terms from "
+                "the agreement"
+            )
+        secret = fresh_secret() if self.secret is None else self.secret
+        columns = reading.columns
+        question = Question(value=columns.value, count=columns.count, weight=columns.weight)
+        key = secret.run_key(agreement.id, agreement.check_round(self.round), question)
+        return Job(reading=reading, sampler=sampler, agreement=agreement, question=question, key=key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A request fitted to a table: what every engine carries out.
+
+    `question` is what is asked of each client, as it enters the key: two columns of one domain are two questions.
+    """
+
+    reading: Reading
+    sampler: Sampler[FiniteFamily]
+    agreement: Agreement
+    question: Question
+    key: RunKey
+
+
+def _check_words(terms: Any) -> None:
+    """As Python does for keywords: refuse those that nobody knows, and miss those that are needed."""
+    known = RequestTerms.__annotations__
+    for name in terms:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise TypeError(f"a request has no term {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    missing = [name for name in known if name in RequestTerms.__required_keys__ and name not in terms]
+    if missing:
+        raise TypeError(f"a request needs {' and '.join(missing)}: the columns that say who and what")
+
+
+def _agreed_on(terms: RequestTerms) -> Agreement | None:
+    """The agreement that is given, or that a given sampler or family makes."""
+    family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
+    if [family, sampler, agreement].count(None) < 2:
+        raise DiscreetError("family, sampler and agreement each say who the clients may be; give one of them")
+    if agreement is not None and not isinstance(agreement, Agreement):
+        raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
+    if family is not None:
+        epsilon = terms.get("epsilon")
+        if epsilon is None:
+            raise DiscreetError("epsilon is not given; say epsilon= beside family=")
+        sampler = sampler_named(_term("mechanism", terms, None), family, epsilon=epsilon)
+    if sampler is None:
+        return agreement
+    if not isinstance(sampler, Sampler):
+        raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
+    if not isinstance(sampler.family, (Simplex, Band)):
+        raise DiscreetError(
+            f"{sampler.family!r} is on points, and a table is read as outcomes; give Simplex(...) or Band(...), or cells of an interval"
+        )
+    return Agreement.of(sampler, rounds=_term("rounds", terms, None), purpose=_term("purpose", terms, None))
+
+
+def _domain(terms: RequestTerms, agreement: Agreement | None) -> Domain:
+    domain, other = terms.get("domain"), terms.get("other")
+    if agreement is not None:
+        return agreed_domain(agreement, domain, other)
+    for name in ("domain", "epsilon"):
+        if terms.get(name) is None:
+            raise DiscreetError(f"{name} is not given; say {name}= (--{name}), or agreement= (--agreement)")
+    return as_domain(domain, other)
+
+
+def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
+    """A term as it is given, agreed on, or usual; whoever says otherwise than the agreement is refused."""
+    given = terms.get(name)
+    if agreement is not None:
+        return agreed(name, given, agreement)
+    return _USUAL.get(name) if given is None else given
