@@ -123,7 +123,7 @@ def large_epsilon(epsilon: float) -> str | None:
 def warn_of_large(epsilon: float) -> None:
     """Warn whoever makes a sampler with too large an epsilon. What the library makes for itself, to compute, releases nothing."""
     doubt = large_epsilon(epsilon)
-    if doubt is not None and asked_from_outside("tradeoff", "mechanisms", "agreement", "design"):
+    if doubt is not None and asked_from_outside("tradeoff", "mechanisms", "agreement", "design", "torch"):
         warn_caller(doubt, LargeEpsilonWarning)
 
 

@@ -29,7 +29,17 @@ def as_laws(values: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
     laws = _in_float64(given, name, size)
     if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
         return laws
-    rounding = min((size + 4) * float(np.finfo(given.dtype).eps) / 2, _MOST_ROUNDING)
+    return renormalised(laws, float(np.finfo(given.dtype).eps))
+
+
+def sum_rounding(size: int, spacing: float) -> float:
+    """How far from one the sum of `size` numbers may be that were normalised in floats with this spacing at one."""
+    return min((size + 4) * spacing / 2, _MOST_ROUNDING)
+
+
+def renormalised(laws: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
+    """The laws (..., k), those normalised again that miss one by the rounding of floats with this spacing at one; others as given."""
+    rounding = sum_rounding(laws.shape[-1], spacing)
     with np.errstate(invalid="ignore", over="ignore"):
         total = laws.sum(axis=-1, keepdims=True)
         off = np.abs(total - 1.0)
@@ -119,19 +129,19 @@ def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     return np.asarray((rows / total).reshape(array.shape))
 
 
-def law_of_logits(logits: ArrayLike, size: int) -> NDArray[np.float64]:
+def law_of_logits(logits: ArrayLike, size: int, name: str = "logits") -> NDArray[np.float64]:
     """softmax(logits) of logits (..., size), in float64: e^(logit - largest), normalised. Minus infinity is a probability of 0."""
-    array = as_floats(logits, "logits", size)
+    array = as_floats(logits, name, size)
     rows = array.reshape(-1, size)
     for problem, mask in (("NaN", np.isnan(rows)), ("infinite", np.isposinf(rows))):
         if mask.any():
             row, place = (int(i) for i in np.argwhere(mask)[0])
-            where = "logits" if len(rows) == 1 else f"logits[{row}]"
+            where = name if len(rows) == 1 else f"{name}[{row}]"
             raise DiscreetError(f"{where}[{place}] = {rows[row, place]:g} is {problem}; logits are numbers or -inf")
     largest = rows.max(axis=1, keepdims=True)
     empty = np.isneginf(largest[:, 0])
     if empty.any():
-        which = "logits is" if len(rows) == 1 else f"logits[{int(np.argmax(empty))}] is"
+        which = f"{name} is" if len(rows) == 1 else f"{name}[{int(np.argmax(empty))}] is"
         raise DiscreetError(f"{which} -inf everywhere: no outcome could occur; leave at least one finite")
     with np.errstate(over="ignore", under="ignore"):  # a difference past every float is a probability of 0
         shares = np.exp(rows - largest)

@@ -1,0 +1,12 @@
+"""Private samples of tensors: `release` draws one outcome for each row of logits or probabilities, on the device that holds them."""
+
+from discreet.errors import need_extra
+
+try:
+    import torch  # noqa: F401
+except ImportError as missing:
+    need_extra("torch", missing)
+
+from discreet.torch.sampling import output, release, weights
+
+__all__ = ["output", "release", "weights"]

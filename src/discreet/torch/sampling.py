@@ -1,0 +1,161 @@
+"""`release`, `weights` and `output` for tensors: the law of `OptimalSampler`, drawn where the tensors lie.
+
+Whatever a client's row says, the integers W it is drawn with satisfy L <= W <= U, with L and U from the reference alone and
+U <= e^epsilon L (`discreet.release.lattice`, `discreet.torch.boxes`): every outcome is at most e^epsilon times as likely for one row as
+for any other over the same reference. So all that is done to the client's own row beforehand is as private as nothing: temperature,
+top-k, top-p, a mask. What is done to the reference must not depend on the client: a mask there (-inf) says which outcomes can occur
+at all, and has to be public.
+
+CUDA tensors of float32, bfloat16 and float16 are drawn by one kernel (`discreet.torch.kernel`) where Triton is installed; float64 and
+all else by `discreet.torch.host`, in the arithmetic of the numpy path.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import torch
+
+from discreet.release import SystemEntropy
+from discreet.torch import host
+from discreet.torch.boxes import Terms, terms_of
+from discreet.torch.inputs import Rows, rows_of
+from discreet.tradeoff import warn_of_large
+
+_TRITON = find_spec("triton") is not None
+
+
+def release(
+    *,
+    epsilon: float,
+    logits: torch.Tensor | None = None,
+    probabilities: torch.Tensor | None = None,
+    reference: torch.Tensor | None = None,
+    upper: float | None = None,
+    temperature: float = 1.0,
+) -> torch.Tensor:
+    """One private outcome for each row, from integer weights and the operating system's entropy.
+
+    Each call spends epsilon anew for every row. Over a reference the box is b mu <= q <= e^epsilon b mu with
+    b = upper/(e^epsilon + upper - 1).
+
+    Args:
+        epsilon: the privacy budget of one outcome, in (0, inf).
+        logits: what clients hold, (..., k): logarithms of probabilities up to a constant; -inf is a probability of 0. Or:
+        probabilities: the same as probabilities that sum to one.
+        reference: what everybody knows, of the same kind: one row (k,) for all or one for each, (..., k). An outcome with -inf (or 0)
+            here is never drawn. Left out: uniform.
+        upper: how many times likelier than in the reference an outcome may be for the clients that the box is made for, above 1. Small: q
+            stays near p where p is near the reference. Left out: k without a reference (then this is the sampler of `Simplex(k)`), with
+            one e^(epsilon/2) + 1, which is Husain's mollifier.
+        temperature: what the clients' logits are divided by.
+
+    Returns:
+        Outcome numbers (...) in int64, on the device of what was given.
+
+    Raises:
+        DiscreetError: for what is no law, a reference that does not fit, or terms out of range. No outcome has left then.
+
+    Example:
+        >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
+    """
+    rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
+    found = drawn(rows, terms, torch.from_numpy(SystemEntropy().integers(len(rows.p))))
+    return found.reshape(rows.shape)
+
+
+def weights(
+    *,
+    epsilon: float,
+    logits: torch.Tensor | None = None,
+    probabilities: torch.Tensor | None = None,
+    reference: torch.Tensor | None = None,
+    upper: float | None = None,
+    temperature: float = 1.0,
+) -> torch.Tensor:
+    """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
+
+    Args:
+        epsilon: the privacy budget of one outcome, in (0, inf).
+        logits: what clients hold, (..., k), as logits; or:
+        probabilities: the same as probabilities.
+        reference: what everybody knows, of the same kind, (k,) or (..., k); left out: uniform.
+        upper: as in `release`.
+        temperature: what the clients' logits are divided by.
+
+    Returns:
+        Whole numbers (..., k) in int64, on the device of what was given.
+
+    Raises:
+        DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
+    """
+    rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
+    return _weights(rows, terms).reshape(*rows.shape, rows.size)
+
+
+def output(
+    *,
+    epsilon: float,
+    logits: torch.Tensor | None = None,
+    probabilities: torch.Tensor | None = None,
+    reference: torch.Tensor | None = None,
+    upper: float | None = None,
+    temperature: float = 1.0,
+) -> torch.Tensor:
+    """The law Q(.|P) that an outcome is drawn from, for each row.
+
+    Args:
+        epsilon: the privacy budget of one outcome, in (0, inf).
+        logits: what clients hold, (..., k), as logits; or:
+        probabilities: the same as probabilities.
+        reference: what everybody knows, of the same kind, (k,) or (..., k); left out: uniform.
+        upper: as in `release`.
+        temperature: what the clients' logits are divided by.
+
+    Returns:
+        Probabilities (..., k) in the dtype and on the device of what was given.
+
+    Raises:
+        DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
+    """
+    rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
+    if _on_gpu(rows):
+        laws = _weights(rows, terms).to(torch.float64) * 2.0**-62
+    else:
+        laws = torch.from_numpy(host.output(rows, terms))
+    return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
+
+
+def _checked(
+    logits: torch.Tensor | None,
+    probabilities: torch.Tensor | None,
+    reference: torch.Tensor | None,
+    temperature: float,
+    epsilon: float,
+    upper: float | None,
+) -> tuple[Rows, Terms]:
+    terms = terms_of(epsilon, upper)
+    warn_of_large(terms.epsilon)
+    return rows_of(logits, probabilities, reference, temperature), terms
+
+
+def _on_gpu(rows: Rows) -> bool:
+    """Whether the kernels draw these rows: decided by dtype and device, never by a number in them."""
+    return _TRITON and rows.p.is_cuda and torch.float64 not in rows.dtypes
+
+
+def drawn(rows: Rows, terms: Terms, uniform: torch.Tensor) -> torch.Tensor:
+    """One outcome for each row, from one integer in [0, 2^62) each (on the CPU): all that `release` does but draw the integers."""
+    if _on_gpu(rows):
+        from discreet.torch import gpu
+
+        return gpu.drawn(rows, terms, uniform)
+    return torch.from_numpy(host.drawn(rows, terms, uniform.numpy())).to(rows.p.device)
+
+
+def _weights(rows: Rows, terms: Terms) -> torch.Tensor:
+    if _on_gpu(rows):
+        from discreet.torch import gpu
+
+        return gpu.weights(rows, terms)
+    return torch.from_numpy(host.weights(rows, terms)).to(rows.p.device)
