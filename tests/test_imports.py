@@ -27,6 +27,7 @@ LAYERS = [
     {"agreement", "audit", "accounting", "data"},
     {"ledger", "tables"},
     {"estimation", "engines"},
+    {"torch"},
     {"plots"},
     {"research"},
     {"cli"},

@@ -51,7 +51,9 @@ class Terms:
 def terms_of(epsilon: float, upper: float | None) -> Terms:
     """The terms, or the error that says what is wrong with them."""
     if upper is not None:
-        _UPPER.check("upper", upper, "it bounds how many times likelier than in the reference an outcome may be for a client")
+        _UPPER.check(
+            "upper", upper, "it bounds how many times likelier than in the reference an outcome may be for a client"
+        )
     return Terms(check_epsilon(epsilon), None if upper is None else float(upper))
 
 
@@ -76,7 +78,7 @@ class DeviceBox:
         least = Fraction(ratio) * ((1 - _MARGIN) * b * TOTAL - size) - size
         if size > LARGEST_SIZE or most > TOTAL or least < TOTAL:
             raise DiscreetError(
-                f"epsilon = {terms.epsilon:g} with upper = {terms.upper_of_reference:g} over {size:,} outcomes leaves no room for rounding in "
-                "float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
+                f"epsilon = {terms.epsilon:g} with upper = {terms.upper_of_reference:g} over {size:,} outcomes leaves no room "
+                "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
             )
         return cls(constants.b, constants.B, ratio, math.ceil(most))

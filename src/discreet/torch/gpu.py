@@ -36,7 +36,9 @@ class _Tiles:
     def of(cls, size: int) -> _Tiles:
         block = min(triton.next_power_of_2(size), 1024)
         rows = max(1, 1024 // block)
-        return cls(rows, block, min(triton.next_power_of_2(size), 4096), 4 if size <= 4096 else 8, 3 if size > 4096 else 1)
+        return cls(
+            rows, block, min(triton.next_power_of_2(size), 4096), 4 if size <= 4096 else 8, 3 if size > 4096 else 1
+        )
 
 
 @lru_cache(maxsize=256)
@@ -50,8 +52,13 @@ def _constants(size: int, terms: Terms, referenced: bool, device: torch.device) 
         lattice, ceiling = sampler.lattice, float(sampler.box.ceiling)
         lower, upper = int(lattice.lower), int(lattice.upper)  # one number each: the reference is uniform
         top = ceiling * size if ceiling < math.inf else _UNBOUNDED
-        reals, whole = (float(sampler.box.lower) * size, top, 1.0, 0.0, float(lower), float(upper)), (lower, lattice.shared)
-    return torch.tensor(reals, dtype=torch.float64, device=device), torch.tensor(whole, dtype=torch.int64, device=device)
+        reals, whole = (
+            (float(sampler.box.lower) * size, top, 1.0, 0.0, float(lower), float(upper)),
+            (lower, lattice.shared),
+        )
+    return torch.tensor(reals, dtype=torch.float64, device=device), torch.tensor(
+        whole, dtype=torch.int64, device=device
+    )
 
 
 def _ready(tensor: torch.Tensor) -> torch.Tensor:
@@ -60,7 +67,9 @@ def _ready(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
-def _launch(rows: Rows, terms: Terms, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, tuple[torch.Tensor, ...]]:
+def _launch(
+    rows: Rows, terms: Terms, uniform: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, tuple[torch.Tensor, ...]]:
     """Outcomes, what was solved, and the tensors as the kernels read them; the error of the first row that is no law."""
     device, size = rows.p.device, rows.size
     reals, whole = _constants(size, terms, rows.reference is not None, device)
@@ -118,7 +127,9 @@ def weights(rows: Rows, terms: Terms) -> torch.Tensor:
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
     found = sum(parts(rows, terms))
     if not isinstance(found, torch.Tensor) or not bool((found.sum(1) == TOTAL).all()):
-        raise DiscreetError("weights do not sum to 2^62: these are not the integers that are drawn with; please report this")
+        raise DiscreetError(
+            "weights do not sum to 2^62: these are not the integers that are drawn with; please report this"
+        )
     return found
 
 

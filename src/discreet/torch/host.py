@@ -79,11 +79,16 @@ def _parts(rows: Rows, terms: Terms) -> Iterator[_Part]:
         if columns.size == 1:
             yield _Part(which, columns, np.ones((len(own[which]), 1)), None)
             continue
-        held = own[which][:, columns]
-        total = held.sum(axis=1, keepdims=True)
-        held = np.where(total > _VANISHING, held / np.where(total > _VANISHING, total, 1.0), weights / weights.sum())
+        held = own[which] if columns.size == rows.size else _within(own[which][:, columns], weights)
         family = Band(weights, lower=0.0, upper=terms.upper_of_reference, everybody=True)
         yield _Part(which, columns, held, OptimalSampler(family, epsilon=terms.epsilon))
+
+
+def _within(held: Floats, weights: Floats) -> Floats:
+    """What clients hold of the outcomes that can occur, normalised; whoever holds nothing of them counts as the reference."""
+    total = held.sum(axis=1, keepdims=True)
+    some = total > _VANISHING
+    return np.where(some, held / np.where(some, total, 1.0), weights / weights.sum())
 
 
 def drawn(rows: Rows, terms: Terms, uniform: Integers) -> Integers:

@@ -58,10 +58,14 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
     _check_tensor(name, given)
     size = int(given.shape[-1])
     if size < 2:
-        raise DiscreetError(f"{name} has shape {tuple(given.shape)}; its last axis holds one number for each of at least 2 outcomes")
+        raise DiscreetError(
+            f"{name} has shape {tuple(given.shape)}; its last axis holds one number for each of at least 2 outcomes"
+        )
     POSITIVE.check("temperature", temperature, "1 leaves the logits as they are")
     if temperature != 1.0 and logits is None:
-        raise DiscreetError(f"temperature = {temperature:g} is for logits; raise probabilities to a power before you pass them")
+        raise DiscreetError(
+            f"temperature = {temperature:g} is for logits; raise probabilities to a power before you pass them"
+        )
     if reference is not None:
         _check_tensor("reference", reference)
         if int(reference.shape[-1]) != size:
@@ -74,14 +78,20 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
                 f"pass one of the same shape, or a single row ({size},) for all"
             )
         if reference.device != given.device:
-            raise DiscreetError(f"reference is on {reference.device} and {name} on {given.device}; move one to the other")
+            raise DiscreetError(
+                f"reference is on {reference.device} and {name} on {given.device}; move one to the other"
+            )
         reference = reference.detach().reshape(-1, size)
-    return Rows(given.detach().reshape(-1, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1]))
+    return Rows(
+        given.detach().reshape(-1, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1])
+    )
 
 
 def _check_tensor(name: str, value: Any) -> None:
     if not isinstance(value, torch.Tensor):
-        raise DiscreetError(f"{name} = {type(value).__name__} is not a torch.Tensor; for arrays use OptimalSampler(...).release")
+        raise DiscreetError(
+            f"{name} = {type(value).__name__} is not a torch.Tensor; for arrays use OptimalSampler(...).release"
+        )
     if value.dtype not in _DTYPES:
         allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in _DTYPES)
         raise DiscreetError(f"{name} has dtype {value.dtype}; it takes {allowed}")

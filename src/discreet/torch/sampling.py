@@ -16,7 +16,7 @@ from importlib.util import find_spec
 
 import torch
 
-from discreet.release import SystemEntropy
+from discreet.release import TOTAL, SystemEntropy
 from discreet.torch import host
 from discreet.torch.boxes import Terms, terms_of
 from discreet.torch.inputs import Rows, rows_of
@@ -119,10 +119,8 @@ def output(
         DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
     """
     rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
-    if _on_gpu(rows):
-        laws = _weights(rows, terms).to(torch.float64) * 2.0**-62
-    else:
-        laws = torch.from_numpy(host.output(rows, terms))
+    on_gpu = _on_gpu(rows)
+    laws = _weights(rows, terms).to(torch.float64) / TOTAL if on_gpu else torch.from_numpy(host.output(rows, terms))
     return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
 
 

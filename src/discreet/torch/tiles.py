@@ -13,7 +13,9 @@ import triton
 import triton.language as tl
 
 _TOTAL = tl.constexpr(float(1 << 62))
-_SURELY_PAST = tl.constexpr(1.5 * (1 << 62))  # a sum that float32 puts here is past 2^62; one that it does not fits 63 bits
+_SURELY_PAST = tl.constexpr(
+    1.5 * (1 << 62)
+)  # a sum that float32 puts here is past 2^62; one that it does not fits 63 bits
 LARGEST = tl.constexpr(1e20)  # a slope: as good as infinite, and times a mass still a number
 UNKNOWN = tl.constexpr(1e30)  # F at an end of the bracket that was not looked at yet
 _NEAR = tl.constexpr(1e-6)  # what is wrong with the sum of a law when its slope is taken for right
@@ -135,11 +137,10 @@ def evaluation(
                 else:
                     m_odd = m_odd | (1 - (m_numbers >= 0.0).to(tl.int32))
                 m_top = tl.maximum(m_top, m_numbers)
-    sums = (tl.sum(f_one, 1), tl.sum(g_one, 1), tl.sum(f_other, 1), tl.sum(g_other, 1), tl.sum(z, 1))
+    found = (tl.sum(f_one, 1), tl.sum(g_one, 1), tl.sum(f_other, 1), tl.sum(g_other, 1), tl.sum(z, 1))
     if LOOK:
-        return sums + (tl.max(p_top, 1), tl.sum(p_total, 1), tl.max(p_odd, 1), tl.max(m_top, 1), tl.max(m_odd, 1))
-    else:
-        return sums
+        found = found + (tl.max(p_top, 1), tl.sum(p_total, 1), tl.max(p_odd, 1), tl.max(m_top, 1), tl.max(m_odd, 1))
+    return found
 
 
 @triton.jit
@@ -178,9 +179,7 @@ def proposed(low, f_low, g_low, high, f_high, g_high, z, turn):
 
 
 @triton.jit
-def integers(
-    p_mass, m_mass, inside, slope, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr
-):
+def integers(p_mass, m_mass, inside, slope, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
     """(L, U, E) of a tile as int64. U <= e^epsilon L: `ratio` is so far below e^epsilon that a rounded product still is.
 
     L, U and what lies between are whole numbers that float64 holds exactly. A value that is NaN counts as L."""

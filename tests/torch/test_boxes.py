@@ -1,0 +1,67 @@
+"""The bounds that a GPU's integers rest on, in exact arithmetic."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import DiscreetError
+from discreet.numerics import exp_lower
+from discreet.release import TOTAL
+from discreet.torch.boxes import LARGEST_SIZE, DeviceBox, Terms, terms_of
+
+
+@given(
+    lower=st.integers(1, TOTAL).map(lambda number: math.floor(float(number) * (1 - 2.0**-52)) or 1),
+    epsilon=st.floats(1e-3, 60.0),
+)
+def test_a_rounded_product_stays_below_e_to_the_epsilon(lower: int, epsilon: float) -> None:
+    """U = floor(rho L) in float64, as the kernels compute it."""
+    box = DeviceBox.around(1000, Terms(epsilon, None))
+    upper = math.floor(np.float64(lower) * np.float64(box.ratio))
+    assert Fraction(upper) <= exp_lower(epsilon) * lower
+
+
+@given(
+    size=st.integers(2, 3000),
+    epsilon=st.floats(0.01, 20.0),
+    upper=st.none() | st.floats(1.5, 1e4),
+    wrong=st.floats(-(2.0**-14), 2.0**-14),
+    seed=st.integers(0, 1 << 30),
+)
+def test_whatever_float32_does_to_the_sum_the_integers_add_up(
+    size: int, epsilon: float, upper: float | None, wrong: float, seed: int
+) -> None:
+    """sum L <= 2^62 <= sum U for a Z that is off by as much as is allowed for, and no integer is shared past `unshared`."""
+    try:
+        box = DeviceBox.around(size, Terms(epsilon, upper))
+    except DiscreetError:
+        return
+    masses = np.exp(5.0 * np.random.default_rng(seed).standard_normal(size)).astype(np.float32).astype(np.float64)
+    base = box.b * TOTAL / (masses.sum() * (1.0 + wrong))
+    lower = np.maximum(np.floor(masses * base), 1.0)
+    ceilings = np.minimum(np.floor(lower * box.ratio), float(TOTAL))
+    least, most = sum(map(int, lower)), sum(map(int, ceilings))
+    assert least <= TOTAL <= most
+    assert least <= box.unshared
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(10, 1e-5), (LARGEST_SIZE + 1, 1.0)])
+def test_what_leaves_no_room_for_rounding_is_refused(size: int, epsilon: float) -> None:
+    with pytest.raises(DiscreetError, match="pass float64"):
+        DeviceBox.around(size, Terms(epsilon, None))
+
+
+def test_a_usual_epsilon_is_not_refused_on_a_vocabulary() -> None:
+    for epsilon in (0.01, 0.1, 1.0, 8.0, 60.0):
+        box = DeviceBox.around(262_144, Terms(epsilon, None))
+        assert box.b == pytest.approx(math.exp(-epsilon / 2))  # Husain's mollifier, unless told otherwise
+
+
+@pytest.mark.parametrize("upper", [1.0, 0.5, -2.0, math.nan, math.inf, "3"])
+def test_an_upper_that_is_none_is_named(upper: float) -> None:
+    with pytest.raises(DiscreetError, match="upper"):
+        terms_of(1.0, upper)
