@@ -148,7 +148,7 @@ def the_interval(console: Console) -> None:
         clients.append(family.mixture(rng.dirichlet(np.ones(count)), rng.uniform(-1.0, 1.0, count)))
     sampler = dc.OptimalSampler(family, epsilon=EPSILON)
 
-    def everything() -> dc.OutputLaw:
+    def everything() -> dc.mechanisms.OutputLaw:
         law = sampler.output(clients)
         for divergence in ("kl", "tv", "hellinger"):
             law.divergence(divergence)

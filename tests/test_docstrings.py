@@ -7,7 +7,22 @@ from typing import Any
 import pytest
 
 import discreet as dc
+from discreet.design import Design
+from discreet.families import HistogramFit, KernelFit, MixtureFit, Tabulated
+from discreet.mechanisms import OutputLaw, nearest_member
+from discreet.tradeoff import Constants, Risk
 
+BELOW = (
+    Design,
+    OutputLaw,
+    Risk,
+    Constants,
+    HistogramFit,
+    KernelFit,
+    MixtureFit,
+    Tabulated,
+    nearest_member,
+)  # the top, and explained
 RESULTS = {
     "Constants",
     "ContinuousFamily",
@@ -22,6 +37,8 @@ def public() -> Iterator[Any]:
         found = getattr(dc, name)
         if callable(found) and not (isinstance(found, type) and issubclass(found, (Exception, Warning))):
             yield pytest.param(found, id=name)
+    for found in BELOW:
+        yield pytest.param(found, id=found.__name__)
 
 
 def methods() -> Iterator[Any]:

@@ -121,7 +121,7 @@ def test_references_examples_and_nearest_members_are_read_by_label() -> None:
         COLOURS, epsilon=1.0, reference=in_place
     )
     band = dc.Band([1, 1, 1], lower=0.5, upper=1.5, labels=COLOURS.labels)
-    assert np.array_equal(dc.nearest_member(band, LAW), dc.nearest_member(band, in_place))
+    assert np.array_equal(dc.mechanisms.nearest_member(band, LAW), dc.mechanisms.nearest_member(band, in_place))
     assert dc.design(COLOURS, epsilon=1.0, clients=FRAME).value == pytest.approx(
         dc.design(COLOURS, epsilon=1.0, clients=[in_place, in_place]).value, rel=1e-12
     )

@@ -17,7 +17,7 @@ SIMPLEX = dc.Simplex(LABELS)
 UNEVEN = dc.Band(np.arange(1, 501), lower=0.5, upper=2.0, labels=LABELS)
 LINEAR = dc.LinearSampler(SIMPLEX, epsilon=2.0)
 LINE = dc.GaussianMixtures()
-TABLE = dc.Tabulated([np.linspace(0.0, 1.0, 1001)], np.ones(1000))
+TABLE = dc.families.Tabulated([np.linspace(0.0, 1.0, 1001)], np.ones(1000))
 WIDE = dc.LaplaceMixtures(dim=100, box=[(-4.0, 4.0)] * 100)
 RECORDS = np.linspace(-1.0, 1.0, 300)
 
@@ -50,8 +50,10 @@ MADE: dict[str, Callable[[], Any]] = {
     "density band": lambda: dc.DensityBand(TABLE, lower=0.5, upper=2.0),
     "table": lambda: TABLE,
     "mixture": lambda: dc.Mixture(np.ones(500), np.zeros(500)),
-    "histogram": lambda: LINE.law(records=RECORDS, fit=dc.HistogramFit()),
-    "kernels": lambda: dc.DensityBand(stats.norm(), lower=0.5, upper=2.0).law(records=RECORDS, fit=dc.KernelFit()),
+    "histogram": lambda: LINE.law(records=RECORDS, fit=dc.families.HistogramFit()),
+    "kernels": lambda: dc.DensityBand(stats.norm(), lower=0.5, upper=2.0).law(
+        records=RECORDS, fit=dc.families.KernelFit()
+    ),
     "outputs": lambda: dc.OptimalSampler(LINE, epsilon=1.0).output([stats.norm()] * 20),
     "cells": lambda: LINE.cells(1000),
     "nodes": lambda: LINE.nodes,

@@ -26,8 +26,8 @@ WRONG: list[Any] = [
     float("nan"), [FINITE], b"x", 2j, True, LAW,
 ]  # fmt: skip
 CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
-    "nearest_member": (dc.nearest_member, [LINE, stats.norm()], {}),
-    "nearest_member of laws": (dc.nearest_member, [dc.Simplex(3), [0.5, 0.5, 0.0]], {}),
+    "nearest_member": (dc.mechanisms.nearest_member, [LINE, stats.norm()], {}),
+    "nearest_member of laws": (dc.mechanisms.nearest_member, [dc.Simplex(3), [0.5, 0.5, 0.0]], {}),
     "OptimalSampler": (dc.OptimalSampler, [dc.Simplex(3)], {"epsilon": 1.0, "how": None}),
     "LinearSampler": (dc.LinearSampler, [LINE], {"epsilon": 1.0, "how": None}),
     "MollifierSampler": (dc.MollifierSampler, [dc.Simplex(3)], {"epsilon": 1.0, "how": None, "reference": None}),
@@ -35,7 +35,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
     "DensityBand": (dc.DensityBand, [stats.norm(), None], {"lower": 0.5, "upper": 2.0}),
     "GaussianMixtures": (dc.GaussianMixtures, [1], {"radius": 1.0, "scale": 1.0, "box": None}),
     "Mixture": (dc.Mixture, [[1.0], [0.0], 1.0], {"kernel": "gaussian"}),
-    "Tabulated": (dc.Tabulated, [[0.0, 1.0], [1.0]], {}),
+    "Tabulated": (dc.families.Tabulated, [[0.0, 1.0], [1.0]], {}),
     "profile_of": (accounting.profile_of, [FINITE], {}),
     "compose": (accounting.compose, [[(PROFILE, 2)]], {}),
     "renyi": (accounting.renyi, [PROFILE], {"order": 2.0}),
@@ -89,4 +89,4 @@ def test_what_is_no_family_is_not_taken_for_one(kind: Any, wrong: Any) -> None:
     with pytest.raises(dc.DiscreetError, match="is not a family; pass Simplex"):
         kind(wrong, epsilon=1.0)
     with pytest.raises(dc.DiscreetError, match="is not a family; pass Simplex"):
-        dc.nearest_member(wrong, [0.5, 0.5])
+        dc.mechanisms.nearest_member(wrong, [0.5, 0.5])

@@ -7,7 +7,7 @@ from typing import Any
 from discreet import forks as forks  # from now on it is noted what a fork leaves behind
 from discreet._version import __version__
 from discreet.agreement import Agreement
-from discreet.design import Design, design
+from discreet.design import design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import (
     BudgetError,
@@ -15,25 +15,19 @@ from discreet.errors import (
     ImpossibleError,
     LargeEpsilonWarning,
     LedgerError,
-    MissingExtraError,
     NotPrivateWarning,
     OutsideFamilyError,
     OutsideFamilyWarning,
-    UnresolvedWarning,
 )
 from discreet.families import (
     Band,
     ContinuousFamily,
     DensityBand,
     GaussianMixtures,
-    HistogramFit,
-    KernelFit,
     LaplaceMixtures,
     Mixture,
-    MixtureFit,
     Near,
     Simplex,
-    Tabulated,
 )
 from discreet.mechanisms import (
     Cells,
@@ -41,12 +35,10 @@ from discreet.mechanisms import (
     LinearSampler,
     MollifierSampler,
     OptimalSampler,
-    OutputLaw,
     Points,
     Sampler,
-    nearest_member,
 )
-from discreet.tradeoff import Constants, Risk, minimax_risk
+from discreet.tradeoff import minimax_risk
 from discreet.worst_case import epsilon_for
 
 __all__ = [
@@ -54,43 +46,32 @@ __all__ = [
     "Band",
     "BudgetError",
     "Cells",
-    "Constants",
     "ContinuousFamily",
     "Density",
     "DensityBand",
-    "Design",
     "DiscreetError",
     "FDivergence",
     "GaussianMixtures",
-    "HistogramFit",
     "ImpossibleError",
-    "KernelFit",
     "LaplaceMixtures",
     "LargeEpsilonWarning",
     "LedgerError",
     "LinearSampler",
-    "MissingExtraError",
     "Mixture",
-    "MixtureFit",
     "MollifierSampler",
     "Near",
     "NotPrivateWarning",
     "OptimalSampler",
-    "OutputLaw",
     "OutsideFamilyError",
     "OutsideFamilyWarning",
     "Points",
-    "Risk",
     "Sampler",
     "Simplex",
-    "Tabulated",
-    "UnresolvedWarning",
     "__version__",
     "design",
     "divergence",
     "epsilon_for",
     "minimax_risk",
-    "nearest_member",
 ]
 
 

@@ -4,8 +4,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from discreet import MissingExtraError
 from discreet.data import destinations, flights, logbooks
+from discreet.errors import MissingExtraError
 
 
 def test_the_flights_are_those_with_a_tail_number() -> None:

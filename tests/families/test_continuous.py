@@ -29,9 +29,9 @@ FAMILIES = [
     dc.DensityBand(stats.Normal(mu=-100.0, sigma=5.0), lower=0.5, upper=2.0),
     dc.DensityBand(stats.cauchy(1.0, 2.0), lower=0.5, upper=2.0),
     dc.DensityBand(stats.multivariate_normal([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]]), lower=0.5, upper=2.0),
-    dc.DensityBand(dc.Tabulated([0.0, 1.0, 2.0, 4.0], [1.0, 3.0, 0.5]), lower=0.1, upper=0.4),
+    dc.DensityBand(dc.families.Tabulated([0.0, 1.0, 2.0, 4.0], [1.0, 3.0, 0.5]), lower=0.1, upper=0.4),
     dc.DensityBand(
-        dc.Tabulated([[0.0, 1.0, 3.0], [0.0, 2.0]], [[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), lower=0.0, upper=2.0
+        dc.families.Tabulated([[0.0, 1.0, 3.0], [0.0, 2.0]], [[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), lower=0.0, upper=2.0
     ),
 ]
 by_name = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: repr(family)[:60])
@@ -207,9 +207,9 @@ def test_families_are_values() -> None:
 
 
 def test_tabulated_densities() -> None:
-    constant = dc.Tabulated([0.0, 1.0, 3.0], [2.0, 1.0])
+    constant = dc.families.Tabulated([0.0, 1.0, 3.0], [2.0, 1.0])
     assert constant.pdf([-0.1, 0.5, 2.0, 3.5]).tolist() == [0.0, 2.0, 1.0, 0.0]
-    linear = dc.Tabulated([[0.0, 1.0], [0.0, 2.0]], [[0.0, 2.0], [1.0, 3.0]])
+    linear = dc.families.Tabulated([[0.0, 1.0], [0.0, 2.0]], [[0.0, 2.0], [1.0, 3.0]])
     assert linear.pdf([[0.5, 1.0], [1.0, 2.0], [2.0, 0.0]]) == pytest.approx([1.5, 3.0, 0.0])
     family = dc.DensityBand(constant, lower=0.1, upper=0.5)
     assert family.bounds.upper == pytest.approx(2.0, rel=1e-12)

@@ -22,18 +22,18 @@ def points_of(family: Any, p: dc.Mixture, count: int, rng: np.random.Generator) 
 
 @pytest.mark.parametrize(("family", "fit"), [
     (interval_family(), None),
-    (interval_family(), dc.HistogramFit()),
-    (interval_family(), dc.HistogramFit(7)),
-    (interval_family(), dc.KernelFit()),
-    (interval_family(), dc.MixtureFit(20)),
+    (interval_family(), dc.families.HistogramFit()),
+    (interval_family(), dc.families.HistogramFit(7)),
+    (interval_family(), dc.families.KernelFit()),
+    (interval_family(), dc.families.MixtureFit(20)),
     (dc.LaplaceMixtures(1), None),
     (dc.LaplaceMixtures(12), None),
-    (dc.LaplaceMixtures(12), dc.KernelFit()),
+    (dc.LaplaceMixtures(12), dc.families.KernelFit()),
     (PLANE, None),
-    (PLANE, dc.HistogramFit()),
+    (PLANE, dc.families.HistogramFit()),
     (BAND, None),
-    (BAND, dc.KernelFit()),
-    (BAND, dc.KernelFit(0.05)),
+    (BAND, dc.families.KernelFit()),
+    (BAND, dc.families.KernelFit(0.05)),
 ], ids=str)  # fmt: skip
 def test_fits_are_members(family: Any, fit: Any) -> None:
     """No warning: pytest turns one into an error."""
@@ -71,7 +71,7 @@ def test_the_mixture_fit_learns_the_law() -> None:
 def test_the_histogram_has_the_frequencies_of_its_cells() -> None:
     family = dc.DensityBand(lambda x: np.ones_like(x), [(0.0, 1.0)], lower=0.0, upper=4.0)
     records = np.array([0.1, 0.1, 0.3, 0.9])
-    p = family.law(records=records, fit=dc.HistogramFit(4))
+    p = family.law(records=records, fit=dc.families.HistogramFit(4))
     assert isinstance(p.bins, int)  # type: ignore[attr-defined]
     law = dc.OptimalSampler(family, epsilon=3.0).output(p)
     assert law.mass == pytest.approx(1.0, abs=1e-9)
@@ -88,13 +88,13 @@ def test_the_cost_of_a_histogram_is_a_bound() -> None:
     misses = 0
     for _ in range(20):
         records = points_of(family, truth, 400, rng)[:, 0]
-        p = family.law(records=records, fit=dc.HistogramFit(12))
+        p = family.law(records=records, fit=dc.families.HistogramFit(12))
         cells = p.partition  # type: ignore[attr-defined]
         nodes = cells.nodes(6)
         shares = (np.exp(truth.log_density(nodes.x.reshape(-1, 1))).reshape(nodes.weights.shape) * nodes.weights).sum(
             axis=1
         )
-        binned = dc.HistogramFit(12).law(family, records[:, None])
+        binned = dc.families.HistogramFit(12).law(family, records[:, None])
         binned.heights = shares / shares.sum() / cells.masses
         one, other = sampler.output(p), sampler.output(binned)
         x, width = np.linspace(-3.999, 3.999, 8000, retstep=True)
@@ -107,7 +107,7 @@ def test_nearest_member_is_nearest() -> None:
     """Of the members tried, none is closer in any divergence; and a member is its own nearest."""
     family = interval_family()
     stranger = stats.norm(1.5, 0.6)
-    nearest = dc.nearest_member(family, stranger)
+    nearest = dc.mechanisms.nearest_member(family, stranger)
     assert float(nearest.mass_error) < 1e-8
     ratio = nearest.relative(family.nodes.x.reshape(-1, 1))
     assert ratio.max() <= family.bounds.upper * (1 + 1e-9)
@@ -121,11 +121,11 @@ def test_nearest_member_is_nearest() -> None:
             member = q.pdf(x) / (q.pdf(x).sum() * 0.0004)
             assert own <= float(divergence(p * 0.0004, member * 0.0004)) + 1e-6
     inside = family.mixture([1.0], [0.3])
-    assert dc.nearest_member(family, inside).divergence("tv") == pytest.approx(0.0, abs=1e-7)
+    assert dc.mechanisms.nearest_member(family, inside).divergence("tv") == pytest.approx(0.0, abs=1e-7)
 
 
 def test_kernels_are_pulled_inside_the_radius() -> None:
-    p = PLANE.law(records=[[3.0, 4.0], [0.1, 0.2]], fit=dc.KernelFit())
+    p = PLANE.law(records=[[3.0, 4.0], [0.1, 0.2]], fit=dc.families.KernelFit())
     assert isinstance(p, dc.Mixture)
     assert p.means == pytest.approx(np.array([[0.6, 0.8], [0.1, 0.2]]))
     assert math.hypot(*p.means[0]) <= 1.0 + 1e-12
@@ -143,7 +143,7 @@ def test_kernel_fits_lie_in_the_band_everywhere(family: Any, bandwidth: float | 
     """At the records themselves, which are on no node, and all around them; and their mass is one."""
     rng = np.random.default_rng(5)
     records = 0.7 * rng.standard_normal((40, family.dim))
-    p = family.law(records=records, fit=dc.KernelFit(bandwidth))
+    p = family.law(records=records, fit=dc.families.KernelFit(bandwidth))
     around = (records[:, None, :] + (bandwidth or 0.3) * rng.standard_normal((40, 50, family.dim))).reshape(
         -1, family.dim
     )
@@ -161,6 +161,6 @@ def test_kernel_fits_lie_in_the_band_everywhere(family: Any, bandwidth: float | 
 
 def test_a_narrow_kernel_fit_is_near_its_records_and_not_the_reference() -> None:
     """Moved into the band by clipping, it keeps what it can: nearly all that the band allows sits around the records."""
-    p = BAND.law(records=[1.0], fit=dc.KernelFit(1e-3))
+    p = BAND.law(records=[1.0], fit=dc.families.KernelFit(1e-3))
     ratio = p.pdf([1.0, 1.2, -2.0]) / BAND.pdf([1.0, 1.2, -2.0])  # type: ignore[attr-defined]
     assert ratio == pytest.approx([BAND.bounds.upper, BAND.bounds.upper, BAND.bounds.lower])

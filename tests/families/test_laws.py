@@ -37,7 +37,7 @@ def test_the_softmax_of_the_report_is_taken() -> None:
         assert sampler(dc.Simplex(3), epsilon=1.0).output(p).sum() == pytest.approx(1.0, abs=1e-12)
     assert dc.design(dc.Simplex(3), epsilon=1.0, clients=[p]).value >= 0.0
     dc.MollifierSampler(dc.Simplex(3), epsilon=1.0, reference=p)
-    assert dc.nearest_member(dc.Simplex(3), p).sum() == pytest.approx(1.0, abs=1e-12)
+    assert dc.mechanisms.nearest_member(dc.Simplex(3), p).sum() == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_logarithm_is_the_same_client_as_its_density() -> None:
         ({"log_density": lambda x: np.full(len(x), np.inf)}, "is infinite"),
         ({"log_density": lambda x: np.zeros((len(x), 3))}, "one number for each point"),
         ({"log_density": 3.0}, "log_density is a function"),
-        ({"log_density": np.sin, "fit": dc.HistogramFit()}, "takes no fit="),
+        ({"log_density": np.sin, "fit": dc.families.HistogramFit()}, "takes no fit="),
         ({"log_density": np.sin, "records": [0.0]}, "not both"),
         ({}, "not neither"),
     ],

@@ -33,7 +33,7 @@ def test_densities_need_not_be_normalised(factor: float) -> None:
         dc.Near(scipy.stats.norm(), factor=factor, box=(-1.0, 2.0)),
         dc.Near(lambda x: 17.0 * np.exp(-np.abs(x)), factor=factor, box=(-3.0, 3.0)),
         dc.Near(dc.Mixture([0.5, 0.5], [[-1.0], [1.0]]), factor=factor),
-        dc.Near(dc.Tabulated([[0.0, 1.0, 3.0]], [2.0, 0.5]), factor=factor),
+        dc.Near(dc.families.Tabulated([[0.0, 1.0, 3.0]], [2.0, 0.5]), factor=factor),
     ]
     for family in families:
         assert isinstance(family, dc.DensityBand)

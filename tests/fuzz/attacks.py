@@ -242,7 +242,7 @@ def attack(name: str, data: bytes) -> None:
     with warnings.catch_warnings(), _alarm():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", dc.OutsideFamilyWarning)
-        warnings.simplefilter("ignore", dc.UnresolvedWarning)
+        warnings.simplefilter("ignore", dc.errors.UnresolvedWarning)
         warnings.simplefilter("ignore", dc.LargeEpsilonWarning)
         try:
             result = ATTACKS[name](Chooser(data))

@@ -42,11 +42,14 @@ PLANNING = [
     "--seed",
     "--json",
 ]
+DESIGNING = [
+    "--epsilon", "--keep", "--divergence", "--other", "--nulls", "--cells", "--count", "--weight", "--rounds", "--purpose", "--json",
+]  # fmt: skip
 FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet", "--force")
 MADE = ("--ledger", "--state")  # names under which something may be made
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
-    "estimate", "estimate", "plan", "nonsense", "",
+    "estimate", "estimate", "plan", "design", "nonsense", "",
 ]  # fmt: skip
 
 
@@ -68,7 +71,7 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
     if c.below(64) == 63:  # these take seconds where they succeed
         command = c.among(["demo", "reproduce"])
     arguments = command.split()
-    options = {"sample": SAMPLING, "estimate": ESTIMATING, "plan": PLANNING}.get(command, OPTIONS)
+    options = {"sample": SAMPLING, "estimate": ESTIMATING, "plan": PLANNING, "design": DESIGNING}.get(command, OPTIONS)
     match command:
         case "agree" | "ledger show" | "ledger create" | "secret":
             arguments.append(str(folder / c.among(["file", "nowhere/file", "\x00"])))
@@ -82,7 +85,7 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
             arguments += ["--out", str(folder)]
         case "reproduce":
             arguments += [c.among(["fig2", "fig3", "fig9", "", "all fig"]), "--quick", "--out", str(folder)]
-        case "sample":
+        case "sample" | "design":
             arguments += _sampling(c, folder)
         case "estimate":
             arguments += _estimating(c, folder)

@@ -8,7 +8,7 @@ import discreet as dc
 from discreet.research import BoostedSampler, Training
 from tests.fuzz.chooser import WORDS, Chooser
 
-FITS: list[Any] = [None, dc.HistogramFit(4), dc.KernelFit(), dc.MixtureFit(8)]
+FITS: list[Any] = [None, dc.families.HistogramFit(4), dc.families.KernelFit(), dc.families.MixtureFit(8)]
 
 
 def continuous_families(c: Chooser) -> Any:
@@ -20,10 +20,10 @@ def continuous_families(c: Chooser) -> Any:
         return dc.Mixture(weights, means, c.among([1.0, c.number()]), kernel=kernel).pdf(points)
     if what == 1:
         axis = [c.among([0.0, 1.0, 2.0, c.number()]) for _ in range(c.below(4))]
-        return dc.Tabulated(axis, [c.number() for _ in range(c.below(4))]).pdf(points)
+        return dc.families.Tabulated(axis, [c.number() for _ in range(c.below(4))]).pdf(points)
     if what == 2:
         return [
-            c.among([dc.HistogramFit, dc.KernelFit, dc.MixtureFit])(c.number()),
+            c.among([dc.families.HistogramFit, dc.families.KernelFit, dc.families.MixtureFit])(c.number()),
             c.among([dc.Cells, dc.Points, dc.Density])(c.number()),
         ]
     family = c.continuous_family()
@@ -46,7 +46,7 @@ def continuous_samplers(c: Chooser) -> Any:
     if what == 0:
         return dc.minimax_risk(family, epsilon=c.number(), divergence=c.among(WORDS))
     if what == 1:
-        return dc.nearest_member(family, c.density()).log_density(np.zeros((2, family.dim)))
+        return dc.mechanisms.nearest_member(family, c.density()).log_density(np.zeros((2, family.dim)))
     if what == 2:
         training = Training(
             rounds=1, samples=20, batch=10, epochs=1, width=3, burn_in=5, sampling=c.among(["exact", "metropolis"])
@@ -61,7 +61,7 @@ def continuous_samplers(c: Chooser) -> Any:
     client = c.density() if c.below(3) else [c.density() for _ in range(c.below(3))]
     if what == 3:
         law = sampler.output(client)
-        assert isinstance(law, dc.OutputLaw)
+        assert isinstance(law, dc.mechanisms.OutputLaw)
         return [law.scale, law.mass, law.divergence(c.among(WORDS)), law.pdf(np.zeros((2, family.dim)))]
     if what == 4:
         return sampler.weights(client)

@@ -8,13 +8,14 @@ import pytest
 
 import discreet as dc
 from discreet import plots
+from discreet.design import Design
 from discreet.plots.style import figure
 from tests.pictures import assert_picture
 
 CLIENTS = np.random.default_rng(0).dirichlet(np.full(6, 0.5), 40)
 
 
-def designs(epsilon: float = 1.0) -> list[dc.Design]:
+def designs(epsilon: float = 1.0) -> list[Design]:
     return [dc.design(dc.Simplex(6), epsilon=epsilon, clients=CLIENTS, keep=keep) for keep in (0.7, 1.0, 0.9)]
 
 

@@ -200,7 +200,7 @@ def test_the_linear_sampler_on_projected_clients(first: Density, second: Density
     found = []
     for p in (first, second):
         try:
-            found.append(sampler.weights(dc.nearest_member(family, p)))
+            found.append(sampler.weights(dc.mechanisms.nearest_member(family, p)))
         except dc.DiscreetError as error:
             if "zero mass" not in str(error):
                 raise

@@ -100,7 +100,9 @@ def test_no_member_exceeds_the_risk(seed: int, epsilon: float, name: str) -> Non
         p = random_mixture(rng)
     else:
         size, speed, phase = rng.exponential(2.0), rng.uniform(0.2, 6.0), rng.uniform(0.0, 6.3)
-        p = dc.nearest_member(family, lambda x: family.pdf(x) * np.exp(size * np.sin(speed * np.tanh(x) + phase)))
+        p = dc.mechanisms.nearest_member(
+            family, lambda x: family.pdf(x) * np.exp(size * np.sin(speed * np.tanh(x) + phase))
+        )
     sampler = dc.OptimalSampler(family, epsilon=epsilon)
     law = sampler.output(p)
     for divergence in ("kl", "tv", "hellinger", "chi2", "le_cam"):

@@ -16,9 +16,9 @@ from discreet import (
     OptimalSampler,
     Simplex,
     divergence,
-    nearest_member,
 )
 from discreet.divergences import BUILT_IN
+from discreet.mechanisms import nearest_member
 from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.projection.breakpoints import NEGLIGIBLE

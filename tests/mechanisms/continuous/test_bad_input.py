@@ -88,9 +88,9 @@ BAD_FAMILIES: dict[str, tuple[Any, str]] = {
     "scale": (lambda: dc.LaplaceMixtures(scale=-1.0), r"scale = -1 is not in \(0, inf\)"),
     "wide": (lambda: dc.LaplaceMixtures(radius=1e4), "would overflow"),
     "too many dimensions": (lambda: dc.GaussianMixtures(100_000, radius=10.0), "too wide to say anything"),
-    "table": (lambda: dc.Tabulated([0.0, 1.0], [1.0, 2.0, 3.0]), "one value for each point, or edges"),
-    "table order": (lambda: dc.Tabulated([1.0, 0.0], [1.0, 2.0]), "increasing"),
-    "table negative": (lambda: dc.Tabulated([0.0, 1.0], [1.0, -2.0]), r"values\[1\] = -2"),
+    "table": (lambda: dc.families.Tabulated([0.0, 1.0], [1.0, 2.0, 3.0]), "one value for each point, or edges"),
+    "table order": (lambda: dc.families.Tabulated([1.0, 0.0], [1.0, 2.0]), "increasing"),
+    "table negative": (lambda: dc.families.Tabulated([0.0, 1.0], [1.0, -2.0]), r"values\[1\] = -2"),
     "weights": (lambda: dc.Mixture([0.0, 0.0], [0.0, 1.0]), "all zero"),
     "weights negative": (lambda: dc.Mixture([1.0, -1.0], [0.0, 1.0]), r"weights\[1\] = -1 is negative"),
     "means": (lambda: dc.Mixture([1.0], [0.0, 1.0]), "means has shape"),
@@ -102,16 +102,16 @@ BAD_FAMILIES: dict[str, tuple[Any, str]] = {
     "record NaN": (lambda: INTERVAL.law(records=[math.nan]), r"records\[0\] = nan is outside"),
     "record far away": (lambda: PLANE.law(records=[[0.0, 1e300]]), r"records\[0\] = \[0, 1e\+300\] is outside"),
     "no fit": (lambda: INTERVAL.law(records=[0.0], fit=80.0), "fit = 80.0 is not a fit"),  # type: ignore[arg-type]
-    "bins": (lambda: dc.HistogramFit(math.nan), "bins = nan"),  # type: ignore[arg-type]
-    "bandwidth": (lambda: dc.KernelFit(-1.0), "bandwidth = -1"),
-    "components": (lambda: dc.MixtureFit(0), "components = 0"),
+    "bins": (lambda: dc.families.HistogramFit(math.nan), "bins = nan"),  # type: ignore[arg-type]
+    "bandwidth": (lambda: dc.families.KernelFit(-1.0), "bandwidth = -1"),
+    "components": (lambda: dc.families.MixtureFit(0), "components = 0"),
     "radius too long": (lambda: dc.GaussianMixtures(radius=1e300), "radius = 1e\\+300 is not in .*other units"),
     "scale too short": (lambda: dc.Mixture([1.0], [0.0], 1e-300), "other units"),
     "box too long": (lambda: dc.GaussianMixtures(box=(0.0, 1e300)), "other units"),
     "box of almost nothing": (lambda: dc.LaplaceMixtures(3, radius=700.0, box=(0.0, 700.0)), "c2 = e.* would overflow"),
     "cells": (lambda: INTERVAL.cells(0), "cells = 0"),
     "too many cells": (lambda: INTERVAL.cells(1e300), "cells = 1e\\+300 is not a whole number"),  # type: ignore[arg-type]
-    "table without axes": (lambda: dc.Tabulated([], [1.0]), "axes"),
+    "table without axes": (lambda: dc.families.Tabulated([], [1.0]), "axes"),
     "point": (lambda: INTERVAL.pdf([0.0, math.nan]), "x holds nan"),
 }
 
@@ -199,7 +199,9 @@ def test_outside_the_family(how: Any) -> None:
     with pytest.raises(dc.OutsideFamilyError, match="nearest_member"):
         dc.LinearSampler(INTERVAL, epsilon=1.0, how=how).release(stranger)
     assert (
-        -4.0 <= dc.LinearSampler(INTERVAL, epsilon=1.0, how=how).release(dc.nearest_member(INTERVAL, stranger)) <= 4.0
+        -4.0
+        <= dc.LinearSampler(INTERVAL, epsilon=1.0, how=how).release(dc.mechanisms.nearest_member(INTERVAL, stranger))
+        <= 4.0
     )
 
 

@@ -28,7 +28,7 @@ NARROW: dict[str, Any] = {
     "scipy mixture": stats.Mixture(
         [stats.Normal(mu=0.0, sigma=1.0), stats.Normal(mu=CENTRE, sigma=WIDTH)], weights=[0.5, 0.5]
     ),
-    "table": dc.Tabulated(
+    "table": dc.families.Tabulated(
         [-4.0, CENTRE - WIDTH, CENTRE + WIDTH, 4.0], [0.125, 0.5 / (2 * WIDTH), 0.5 / (4.0 - CENTRE - WIDTH) / 2]
     ),
 }
@@ -90,7 +90,7 @@ def test_mass_beyond_every_node_is_told() -> None:
     sampler = dc.OptimalSampler(dc.GaussianMixtures(1), epsilon=1.0)
     far = dc.Mixture([0.5, 0.5], [0.0, 100.0])
     for p in (far, [SMOOTH, far]):
-        with pytest.warns(dc.UnresolvedWarning, match=r"a mass of 1 .* of which the nodes saw 0\.5"):
+        with pytest.warns(dc.errors.UnresolvedWarning, match=r"a mass of 1 .* of which the nodes saw 0\.5"):
             law = quiet(sampler, p)
         assert np.max(law.mass_error) > 0.49
 
@@ -98,7 +98,7 @@ def test_mass_beyond_every_node_is_told() -> None:
 def test_a_spike_in_many_dimensions_is_told() -> None:
     family = dc.LaplaceMixtures(5)
     p = dc.Mixture([0.5, 0.5], [[0.0] * 5, [0.1] * 5], [1.0, 1e-4], kernel="laplace")
-    with pytest.warns(dc.UnresolvedWarning), pytest.warns(dc.OutsideFamilyWarning):
+    with pytest.warns(dc.errors.UnresolvedWarning), pytest.warns(dc.OutsideFamilyWarning):
         law = dc.OptimalSampler(family, epsilon=1.0).output(p)
     assert float(law.mass_error) > 0.49
 
@@ -127,7 +127,7 @@ def test_cells_hold_what_a_narrow_client_has_in_them() -> None:
     sampler = dc.OptimalSampler(interval_family(), epsilon=1.0)
     cells = interval_family().cells(1024)
     own = int(cells.numbers(np.array([[CENTRE]]))[0])
-    for p in (SPIKED, dc.Tabulated([CENTRE - WIDTH, CENTRE + WIDTH], [1.0])):
+    for p in (SPIKED, dc.families.Tabulated([CENTRE - WIDTH, CENTRE + WIDTH], [1.0])):
         with pytest.warns(dc.OutsideFamilyWarning):
             weights = sampler.weights(p)
         assert weights[own] == np.asarray(sampler.lattice.upper)[own]
@@ -136,7 +136,7 @@ def test_cells_hold_what_a_narrow_client_has_in_them() -> None:
 def test_the_baseline_says_what_its_nodes_missed() -> None:
     training = Training(rounds=1, samples=20, batch=10, epochs=1, width=3, burn_in=5, sampling="exact")
     law = BoostedSampler(interval_family(), epsilon=1.0, training=training).output([SPIKED, SMOOTH], seeds=[0, 1])
-    with pytest.warns(dc.UnresolvedWarning, match=r"p\[0\] has a mass of 0.9999"):
+    with pytest.warns(dc.errors.UnresolvedWarning, match=r"p\[0\] has a mass of 0.9999"):
         law.divergence("tv")
 
 
@@ -186,8 +186,8 @@ def test_luck_bounds_the_average_over_draws() -> None:
 @pytest.mark.parametrize("p", [
     dc.Mixture([0.3, 0.7], [-1.0, 0.5], [0.2, 2.0]),
     dc.Mixture([0.3, 0.7], [-1.0, 0.5], [0.2, 2.0], kernel="laplace"),
-    dc.Tabulated([-1.0, 0.0, 0.5, 3.0], [1.0, 2.0, 0.3]),
-    dc.Tabulated([-1.0, 0.0, 0.5, 3.0], [1.0, 2.0, 0.3, 0.0]),
+    dc.families.Tabulated([-1.0, 0.0, 0.5, 3.0], [1.0, 2.0, 0.3]),
+    dc.families.Tabulated([-1.0, 0.0, 0.5, 3.0], [1.0, 2.0, 0.3, 0.0]),
 ], ids=["gaussian", "laplace", "edges", "points"])  # fmt: skip
 @pytest.mark.parametrize(("low", "high"), [(-0.7, 0.3), (-5.0, 1.0), (0.1, np.inf), (-np.inf, np.inf)])
 def test_masses_in_a_box(p: Any, low: float, high: float) -> None:
@@ -208,7 +208,7 @@ def test_masses_in_a_box_keep_their_digits_in_the_tails() -> None:
 
 
 def test_masses_of_tables_in_the_plane() -> None:
-    table = dc.Tabulated([[0.0, 1.0, 3.0], [0.0, 2.0]], [[1.0, 2.0], [0.5, 1.0], [0.0, 4.0]])
+    table = dc.families.Tabulated([[0.0, 1.0, 3.0], [0.0, 2.0]], [[1.0, 2.0], [0.5, 1.0], [0.0, 4.0]])
     low, high = np.array([0.5, 0.25]), np.array([2.0, 1.5])
     x, y = (np.linspace(a, b, 601) for a, b in zip(low, high, strict=True))
     middle = np.stack(np.meshgrid(0.5 * (x[1:] + x[:-1]), 0.5 * (y[1:] + y[:-1]), indexing="ij"), axis=-1)

@@ -26,7 +26,7 @@ FIRST_ROWS = {  # KL, TV, half of squared Hellinger of the proposed mechanism, f
 TIGHT_H = dc.GaussianMixtures(2, radius=1.0, scale=math.sqrt(0.5))
 
 
-def figures(law: dc.OutputLaw) -> list[float]:
+def figures(law: dc.mechanisms.OutputLaw) -> list[float]:
     """KL, total variation and squared Hellinger of a single client."""
     return [float(law.divergence(name)) for name in ("kl", "tv", "hellinger")]
 
@@ -72,11 +72,11 @@ def test_halving_the_nodes_changes_little(family: ContinuousFamily, p: Any, accu
     assert found.scale == pytest.approx(float(halved.scale), abs=accuracy)
 
 
-def quietly(sampler: Any, p: Any) -> dc.OutputLaw:
+def quietly(sampler: Any, p: Any) -> dc.mechanisms.OutputLaw:
     """The output of a client that may be outside the family."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dc.OutsideFamilyWarning)
-        law: dc.OutputLaw = sampler.output(p)
+        law: dc.mechanisms.OutputLaw = sampler.output(p)
     return law
 
 
@@ -97,7 +97,7 @@ def test_the_first_client_of_each_published_array(epsilon: float, seed: int) -> 
     assert (kl, tv, hellinger / 2.0) == pytest.approx(FIRST_ROWS[epsilon], abs=1e-5)
 
 
-def brute_force(family: dc.GaussianMixtures, p: Any, constants: dc.Constants) -> tuple[float, float, float]:
+def brute_force(family: dc.GaussianMixtures, p: Any, constants: dc.tradeoff.Constants) -> tuple[float, float, float]:
     """(r, KL, TV) on two million midpoints with a root finder: nothing in common with the library's nodes."""
     assert family.box is not None
     x, width = fine_grid(*family.box[0], 2_000_000)
