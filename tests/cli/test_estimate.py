@@ -261,3 +261,44 @@ def test_two_releases_of_the_same_clients_are_not_twice_as_many(
     first.drop("client").write_parquet(tmp_path / "unnamed.parquet")
     unnamed = json.loads(run("estimate", str(tmp_path / "unnamed.parquet"), "--agreement", agreement, "--json").stdout)
     assert any("do not name their clients" in note and "2 rounds" in note for note in unnamed["notes"])
+
+
+def test_examples_are_reweighted_beside_the_intervals(run: Run, files: Path) -> None:
+    """Every other aircraft is public; the population by examples is near the truth, and labelled."""
+    raw = pl.read_parquet(files / "flights.parquet")
+    raw.filter(pl.col("tailnum").hash() % 2 == 0).write_parquet(files / "examples.parquet")
+    more = ("--examples", str(files / "examples.parquet"), "--client", "tailnum", "--value", "dest")
+    known = ("--truth", str(files / "flights.parquet"))
+    result = run(*arguments(files, "optimal", *more, *known, "--json"))
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert sum(row["reweighted"] for row in record["shares"]) == pytest.approx(1.0)
+    assert 1500 < record["reweighted"]["examples"] < 2500
+    assert 0.0 < record["reweighted"]["gap"] < 1e-6
+    assert record["reweighted"]["strain"] < 6.0
+    assert record["fidelity"]["the weighted examples"]["tv"] < 0.1 < record["fidelity"]["the samples"]["tv"]
+    told = run(*arguments(files, "optimal", *more)).stdout
+    assert "by examples" in told
+    assert "It rests on the examples" in " ".join(told.split())
+
+
+def test_examples_need_their_columns(refusal: Callable[..., str], files: Path) -> None:
+    source = ("--examples", str(files / "flights.parquet"))
+    assert "--examples FILE needs --client" in refusal(*arguments(files, "linear", *source, "--value", "dest"))
+    assert "column 'nobody' is not in" in refusal(
+        *arguments(files, "linear", *source, "--value", "dest", "--client", "nobody")
+    )
+    assert "give that too" in refusal(*arguments(files, "linear", "--client", "tailnum"))
+    assert "would replace" in refusal(
+        *arguments(
+            files,
+            "linear",
+            *source,
+            "--value",
+            "dest",
+            "--client",
+            "tailnum",
+            "--synthetic",
+            str(files / "flights.parquet"),
+        )
+    )

@@ -16,7 +16,7 @@ from discreet.files import check_apart
 from discreet.tables.formats import STANDARD
 
 if TYPE_CHECKING:
-    from discreet.estimation import Estimate, Population
+    from discreet.estimation import Estimate, Population, Reweighted
     from discreet.estimation.fidelity import Fidelity
     from discreet.tables.domains import Domain
     from discreet.tables.sources import Source
@@ -56,9 +56,16 @@ def estimate(
     truth: Annotated[
         str | None, typer.Option(metavar="FILE", help="Raw records, where they may be known: how near is the estimate?")
     ] = None,
-    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="What, in --truth.")] = None,
+    examples: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Public records of others: also estimate by weights of them that explain the samples."
+        ),
+    ] = None,
+    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="What, in --truth and --examples.")] = None,
     client: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Who, in --truth: every client then counts the same.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Who, in --examples and --truth, where every client then counts the same."),
     ] = None,
     sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the samples.")] = "sample",
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
@@ -74,14 +81,15 @@ def estimate(
     from discreet.tables.inputs import file_source, standard_input
 
     check_count("top", top)
-    _check_options(rows, synthetic, truth, value, client)
-    _check_written(source, agreement, plot, synthetic, rows, truth)
+    _check_options(rows, synthetic, truth, examples, value, client)
+    _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with standard_input(None) if source == STANDARD else nullcontext(file_source(source)) as records:
         agreed = _agreed(records, agreement)
         outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
         tallied = tally(records, agreed, outcomes, sample=sample)
     edges = tallied.domain.edges if isinstance(tallied.domain, Cells) else None
-    found = population(sampler, counts=tallied.counts, edges=edges, confidence=confidence)
+    public = _public(examples, tallied.domain, value, client)
+    found = population(sampler, counts=tallied.counts, edges=edges, examples=public, confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, tallied.domain, value, client)
     doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *found.doubts]
@@ -120,6 +128,8 @@ def _told(
     if statistics:
         blocks.append(_statistics(statistics, found))
     blocks.append(_reading(found, agreed))
+    if found.reweighted is not None:
+        blocks.append(_resting(found.reweighted))
     if known is not None:
         truth = "average client" if by_client else "average of all records (with --client: the average client)"
         blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelities(found, known)]
@@ -138,17 +148,24 @@ def _doubts(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
 
 
 def _check_options(
-    rows: int | None, synthetic: str | None, truth: str | None, value: str | None, client: str | None
+    rows: int | None,
+    synthetic: str | None,
+    truth: str | None,
+    examples: str | None,
+    value: str | None,
+    client: str | None,
 ) -> None:
     """What does not go together, before anything is read or written."""
     if rows is not None:
         if synthetic is None:
             raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
         check_count("rows", rows, most=10**9 - 1)
-    if (truth is None) != (value is None):
+    if examples is not None and (value is None or client is None):
+        raise DiscreetError("--examples FILE needs --client COLUMN and --value COLUMN: who, and what")
+    if (truth is None and examples is None) != (value is None):
         raise DiscreetError("--truth FILE and --value COLUMN go together")
-    if client is not None and truth is None:
-        raise DiscreetError("--client names a column of --truth FILE; give that too")
+    if client is not None and truth is None and examples is None:
+        raise DiscreetError("--client names a column of --truth FILE or --examples FILE; give that too")
 
 
 def _agreed(records: "Source", agreement: Path | None) -> Agreement:
@@ -164,7 +181,13 @@ def _agreed(records: "Source", agreement: Path | None) -> Agreement:
 
 
 def _check_written(
-    source: str, agreement: Path | None, plot: Path | None, synthetic: str | None, rows: int | None, truth: str | None
+    source: str,
+    agreement: Path | None,
+    plot: Path | None,
+    synthetic: str | None,
+    rows: int | None,
+    truth: str | None,
+    examples: str | None,
 ) -> None:
     """What cannot be written, or would replace what is read, before anything is."""
     from discreet.tables.inputs import reads
@@ -176,7 +199,13 @@ def _check_written(
         check_picture(plot)
         check_apart(
             plot,
-            {"samples": source, "agreement": agreement, "truth": truth, "synthetic table": synthetic},
+            {
+                "samples": source,
+                "agreement": agreement,
+                "truth": truth,
+                "examples": examples,
+                "synthetic table": synthetic,
+            },
             what="picture",
         )
     if synthetic is None:
@@ -186,7 +215,7 @@ def _check_written(
     format_of(synthetic)
     if source == STANDARD and rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
-    for read in (source, None if agreement is None else str(agreement), truth):
+    for read in (source, None if agreement is None else str(agreement), truth, examples):
         if read is not None and read != STANDARD and reads(read, synthetic):
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
@@ -199,6 +228,18 @@ def _truth(truth: str | None, domain: "Domain", value: str | None, client: str |
         return None
     assert value is not None
     return average_law(file_source(truth), domain, value=value, client=client)
+
+
+def _public(examples: str | None, domain: "Domain", value: str | None, client: str | None) -> Any:
+    """The laws of the public examples."""
+    from discreet.estimation.tallies import client_laws
+    from discreet.tables.inputs import file_source
+
+    if examples is None:
+        return None
+    assert value is not None
+    assert client is not None
+    return client_laws(file_source(examples), domain, value=value, client=client)
 
 
 def _write_synthetic(
@@ -233,6 +274,8 @@ def _shares(found: "Population", known: Any, top: int) -> Table:
     ]
     if found.exact:
         columns.append("nearest")
+    if found.reweighted is not None:
+        columns.append("by examples")
     if known is not None:
         columns.append("truth")
     made = table("outcome", *columns)
@@ -241,6 +284,8 @@ def _shares(found: "Population", known: Any, top: int) -> Table:
         cells.append(_between(law.all_low[place], law.all_high[place]))
         if found.exact:
             cells.append(_share(found.nearest[place]))
+        if found.reweighted is not None:
+            cells.append(_share(found.reweighted.law[place]))
         if known is not None:
             cells.append(_share(known[place]))
         made.add_row(plain(found.outcomes.names[place], most=200), *cells)
@@ -285,6 +330,14 @@ def _reading(found: "Population", agreed: Agreement) -> str:
         f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
         "could have given them. The shares among the samples themselves are one of these. (The worst-case TV alone would allow them "
         f"to be off by +-{found.largest_bias:.2g}.)"
+    )
+
+
+def _resting(found: "Reweighted") -> str:
+    return (
+        f"[bold]By examples[/bold]: the average of {counted(len(found.weights), 'public example')}, weighted so as to explain the samples "
+        f"(the examples themselves count like {found.pull:,.0f} samples). It rests on the examples: what none of them is like is not in it, and "
+        "the intervals do not speak of it."
     )
 
 
@@ -333,6 +386,8 @@ def _compared(found: "Population", known: Any) -> dict[str, "Fidelity"]:
     laws = {"the samples": found.released.estimate}
     if found.exact:
         laws["the nearest law"] = found.nearest
+    if found.reweighted is not None:
+        laws["the weighted examples"] = found.reweighted.law
     return {name: fidelity(known, law, found.outcomes) for name, law in laws.items()}
 
 
@@ -346,6 +401,8 @@ def _record(
             row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
         if found.exact:
             row["nearest"] = float(found.nearest[place])
+        if found.reweighted is not None:
+            row["reweighted"] = float(found.reweighted.law[place])
         if known is not None:
             row["truth"] = float(known[place])
         shares.append(row)
@@ -361,6 +418,13 @@ def _record(
         "statistics": [asdict(each) for each in statistics],
         "notes": doubts,
     }
+    if found.reweighted is not None:
+        record["reweighted"] = {
+            "examples": len(found.reweighted.weights),
+            "counting_as_samples": found.reweighted.pull,
+            "gap": found.reweighted.gap,
+            "strain": json_number(found.reweighted.strain),
+        }
     if known is not None:
         record["fidelity"] = {
             name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}

@@ -89,10 +89,10 @@ class Examples:
         return whole
 
 
-def as_examples(clients: Any, weights: ArrayLike | None, size: int) -> Examples:
+def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> Examples:
     """Laws (n, size), or a scipy.sparse matrix whose rows are counts or laws, as `Examples`; everything else is refused by name."""
     starts, outcome, mass = (
-        _sparse_entries(clients, size) if hasattr(clients, "tocsr") else _dense_entries(clients, size)
+        _sparse_entries(clients, size, name) if hasattr(clients, "tocsr") else _dense_entries(clients, size, name)
     )
     weight, counts = _weights(weights, starts.size - 1), np.diff(starts)
     counted = weight > 0.0
@@ -106,25 +106,25 @@ def as_examples(clients: Any, weights: ArrayLike | None, size: int) -> Examples:
     return Examples(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
 
 
-def _dense_entries(clients: Any, size: int) -> tuple[Integers, Integers, Floats]:
-    laws = as_floats(clients, "clients", size)
+def _dense_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+    laws = as_floats(clients, name, size)
     if laws.ndim != 2 or not len(laws):
         raise DiscreetError(
-            f"clients has shape {laws.shape}; give one law a row, (n, {size}) with n at least 1, or a sparse matrix of counts"
+            f"{name} has shape {laws.shape}; give one law a row, (n, {size}) with n at least 1, or a sparse matrix of counts"
         )
     good = is_law(laws)
     if not good.all():
-        refuse_bad_law(laws, int(np.argmin(good)), "clients")
+        refuse_bad_law(laws, int(np.argmin(good)), name)
     held = laws > NEGLIGIBLE
     counts = held.sum(axis=1)
     mass = laws[held]
     return np.concatenate([[0], np.cumsum(counts)]), np.nonzero(held)[1], mass / np.repeat(laws.sum(axis=1), counts)
 
 
-def _sparse_entries(clients: Any, size: int) -> tuple[Integers, Integers, Floats]:
+def _sparse_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
     """Rows of a sparse matrix, each divided by its sum."""
     if clients.ndim != 2 or clients.shape[1] != size or not clients.shape[0]:
-        raise DiscreetError(f"clients has shape {clients.shape}; give one row a client, (n, {size}) with n at least 1")
+        raise DiscreetError(f"{name} has shape {clients.shape}; give one row a client, (n, {size}) with n at least 1")
     rows = clients.tocsr().astype(np.float64)
     if rows is clients:
         rows = rows.copy()
@@ -134,11 +134,11 @@ def _sparse_entries(clients: Any, size: int) -> tuple[Integers, Integers, Floats
         entry = int(np.argmax(bad))
         row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
         dense = np.asarray(rows[[row]].todense()).ravel()
-        refuse_bad_entries(dense, f"clients[{row}]")
+        refuse_bad_entries(dense, f"{name}[{row}]")
     largest = rows.max(axis=1).toarray().ravel()
     if not (largest > 0.0).all():
         raise DiscreetError(
-            f"clients[{int(np.argmin(largest > 0.0))}] is all zero: a client without records has no law; leave it out"
+            f"{name}[{int(np.argmin(largest > 0.0))}] is all zero: a client without records has no law; leave it out"
         )
     counts = np.diff(rows.indptr)
     rows.data /= np.repeat(largest, counts)  # so that no sum overflows

@@ -4,6 +4,7 @@ from discreet.estimation.inversion import Inversion, Line, inversion_of
 from discreet.estimation.nearest import nearest_law
 from discreet.estimation.planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
 from discreet.estimation.population import Estimate, Population, Shares, population
+from discreet.estimation.reweighting import Reweighted
 
 __all__ = [
     "Estimate",
@@ -11,6 +12,7 @@ __all__ = [
     "Line",
     "Outlook",
     "Population",
+    "Reweighted",
     "Shares",
     "clients_for",
     "epsilon_for_accuracy",

@@ -23,6 +23,7 @@ from discreet.estimation.intervals import Interval, clopper_pearson, largest_ave
 from discreet.estimation.inversion import Inversion, held, inversion_of, limits
 from discreet.estimation.nearest import nearest_law
 from discreet.estimation.outcomes import Outcomes
+from discreet.estimation.reweighting import Reweighted, example_laws, reweighted
 from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
@@ -73,7 +74,11 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """What the samples of one agreement tell. Made by `population`."""
+    """What the samples of one agreement tell. Made by `population`.
+
+    `reweighted`: the population that public examples have when they are weighted so as to explain the samples. It rests on the examples;
+    everything else here does not.
+    """
 
     outcomes: Outcomes
     counts: NDArray[np.int64]
@@ -82,6 +87,7 @@ class Population:
     bounds: Bounds
     sampler: Sampler[AnyFamily]
     confidence: float
+    reweighted: Reweighted | None = None
 
     def __repr__(self) -> str:
         return f"<Population behind {self.clients:,} samples of {self.sampler!r}>"
@@ -170,6 +176,11 @@ class Population:
                 )
             who = "one client tells" if self.clients == 1 else f"{self.clients:,} clients tell"
             said.append(f"{who} a share to +-{width:.2g} at worst; {fix}")
+        if self.reweighted is not None and not self.reweighted.explains:
+            said.append(
+                f"no weights of the examples explain the samples ({self.reweighted.strain:.0f} standard deviations off): these clients are "
+                "unlike the examples, and so is the reweighted population"
+            )
         return tuple(said)
 
     # shares
@@ -263,6 +274,7 @@ def population(
     counts: LawLike | None = None,
     clients: ArrayLike | None = None,
     edges: ArrayLike | None = None,
+    examples: Any = None,
     confidence: float = 0.95,
 ) -> Population:
     """The population behind samples that this sampler released, one of each client, or behind how often it released each outcome.
@@ -270,14 +282,18 @@ def population(
     `clients`: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
     release twice, are not those of two clients. Without it that they are all different is taken on trust.
     `edges`: where the outcomes of a finite family are cells, their ends; on a continuous family in one dimension, public bins.
+    `examples`: laws (N, k) of public examples, or a scipy.sparse matrix of their counts. `reweighted` is then the population that they
+    have when they are weighted so as to explain the samples.
     """
     OPEN_UNIT.check("confidence", confidence)
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
     if clients is not None:
         _check_distinct(clients, samples)
-    inversion = inversion_of(sampler)
+    inversion, laws = inversion_of(sampler), None
     if isinstance(sampler.family, ContinuousFamily):
+        if examples is not None:
+            raise DiscreetError("examples are laws on the outcomes of a finite family; a continuous one has none")
         if edges is None:
             raise DiscreetError("edges is missing: give public bins for the samples of a continuous family")
         outcomes = Outcomes.of_cells(edges)
@@ -298,12 +314,14 @@ def population(
         if len(outcomes) != family.size:
             raise DiscreetError(f"edges bound {len(outcomes)} cells, but the family has {family.size} outcomes")
         reference = np.array(np.broadcast_to(sampler.reference, family.size), dtype=np.float64)
+        laws = None if examples is None else example_laws(family, examples)
     if samples is None:
         by_label = counts if isinstance(sampler.family, ContinuousFamily) else sampler.family.in_order(counts, "counts")
         counted = _checked_counts(by_label, len(outcomes))
     else:
         counted = _counted(samples, sampler, outcomes)
-    return Population(outcomes, counted, reference, inversion, sampler.bounds, sampler, float(confidence))
+    resting = None if laws is None else reweighted([(sampler, counted)], laws)
+    return Population(outcomes, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
 
 
 def _listed(column: Any) -> Any:
