@@ -15,6 +15,7 @@ Nothing here is private or needs to be: it works on released samples and public 
 weights of the examples can explain is not in the estimate, and `strain` says so where the samples show it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,7 +95,7 @@ def _foretelling(path: Sequence[Mixture], freedoms: Sequence[Floats], shares: Fl
 def example_laws(family: FiniteFamily, examples: Any) -> Floats:
     """Examples as laws (N, k): dense rows, or a scipy.sparse matrix of counts or laws."""
     given = examples if hasattr(examples, "tocsr") else family.as_rows(examples, "examples")
-    shape = getattr(given, "shape", ())
+    shape: tuple[int, ...] = tuple(given.shape)
     if len(shape) == 2 and shape[0] * shape[1] > LARGEST_TABLE:
         raise DiscreetError(
             f"examples has {shape[0]:,} rows on {shape[1]:,} outcomes, more than {LARGEST_TABLE:,} numbers; take fewer of them, at random"
@@ -123,4 +124,4 @@ def _strain(rounds: Sequence[tuple[Sampler, Integers]], found: Mixture, fitted: 
         statistic += float(np.sum(np.square(counts - number * y) / (number * y)))
         mean += k - 1
         variance += 2.0 * (k - 1) + max(0.0, float(np.sum(1.0 / y)) - k * k - 2.0 * k + 2.0) / number
-    return (statistic - max(mean - fitted, 0.0)) / max(variance, 1e-300) ** 0.5
+    return (statistic - max(mean - fitted, 0.0)) / math.sqrt(max(variance, 1e-300))
