@@ -63,7 +63,9 @@ class Reweighted:
         return self.strain < STRANGE
 
 
-def reweighted(rounds: Sequence[tuple[Sampler, Integers]], laws: Floats, *, pull: float | None = None) -> Reweighted:
+def reweighted(
+    rounds: Sequence[tuple[Sampler[Any], Integers]], laws: Floats, *, pull: float | None = None
+) -> Reweighted:
     """Examples (N, k) that explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen by them."""
     counts = np.concatenate([counted for _, counted in rounds]).astype(np.float64)
     released = np.hstack([np.asarray(sampler.output(laws), dtype=np.float64) for sampler, _ in rounds])
@@ -108,7 +110,7 @@ def _pulls(least: float, number: float) -> list[float]:
     return [*(one for one in PULLS if one > least / number), least / number]
 
 
-def _strain(rounds: Sequence[tuple[Sampler, Integers]], found: Mixture, fitted: float) -> float:
+def _strain(rounds: Sequence[tuple[Sampler[Any], Integers]], found: Mixture, fitted: float) -> float:
     """Pearson's statistic in standard deviations: sum (c - n y)^2/(n y), of mean (outcomes - 1 for each round) less what was fitted.
 
     Its variance under the mixture is 2 (k - 1) + (sum 1/y - k^2 - 2k + 2)/n, exactly, which allows for outcomes that are hardly ever
