@@ -74,6 +74,37 @@ def test_a_million_outcomes_and_ten_examples() -> None:
     assert float(found.worst("tv")) <= 1 - 0.1 * math.exp(3) / (math.exp(3) + 10**6 - 1) + 1e-12
 
 
+def spread_laws(seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """100 clients on 20 outcomes, of which they hold most: some shares are small."""
+    shares = np.arange(1.0, 21.0) ** -1.5
+    laws = np.random.default_rng(seed).dirichlet(20.0 * shares / shares.sum(), size=100)
+    laws[laws < 2e-3] = 0.0
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+
+def test_clients_that_hardly_count_keep_the_certificate() -> None:
+    """The floor runs into their bounds late, when nothing but they stands in the way."""
+    laws = spread_laws(0)
+    others = np.vstack([np.random.default_rng(seed).permuted(laws, axis=1) for seed in range(5)])
+    found = design(
+        dc.Simplex(20),
+        epsilon=8.0,
+        clients=np.vstack([laws, others]),
+        weights=np.repeat([1.0, 1e-4], [100, 500]),
+        keep=1e-6,
+    )
+    assert found.value - found.bound <= 1e-4 * found.value
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+def test_clients_that_hold_everything_but_what_nobody_holds_keep_the_certificate(epsilon: float) -> None:
+    """What they leave out has a floor next to zero: the difference of two sums would lose it."""
+    laws = spread_laws(0) + 1e-4
+    laws = np.hstack([laws / laws.sum(axis=1, keepdims=True), np.zeros((100, 1))])
+    found = design(dc.Simplex(21), epsilon=epsilon, clients=laws, keep=0.0)
+    assert found.value - found.bound <= 1e-4 * found.value
+
+
 @pytest.mark.parametrize("divergence", ["kl", "tv", "hellinger", "chi2"])
 @pytest.mark.parametrize("copies", [1, 4])
 def test_one_example_or_many_alike_cost_nothing(divergence: str, copies: int) -> None:

@@ -19,21 +19,30 @@ Booleans = NDArray[np.bool_]
 class Pair:
     """A slack s > 0 and its multiplier z > 0, whose product is led to a target, and the Newton step ds of the slack.
 
-    The multiplier's step follows from the slack's and is not kept: examples may be many.
+    The multiplier's step follows from the slack's and is not kept: examples may be many. `part` is what a pair's target is of the
+    common one: a client that counts little has large targets, so that w s z falls alike for everybody. Were its products as small as
+    the others' from the start, the floor would run into its bounds without having seen them.
     """
 
     s: Floats
     z: Floats
+    part: Floats | float = 1.0
     ds: Floats = field(default_factory=lambda: np.zeros(0))
     aim: Floats | float = 0.0  # the target divided by s
+
+    def start(self, mu: float) -> None:
+        """A multiplier on the central path of mu."""
+        self.z = mu * self.part / self.s
 
     def predict(self) -> None:
         """Aim at a product of zero."""
         self.aim = 0.0
 
     def correct(self, mu: float, largest: float) -> None:
-        """Aim at mu, less what the prediction's second-order term adds; kept within (0, mu + largest]."""
-        self.aim = np.clip(mu - self.ds * self.dz, 0.01 * mu, mu + largest) / self.s
+        """Aim at mu, less what the prediction's second-order term adds; kept within (0, mu + largest]. Both are common targets."""
+        self.aim = (
+            np.clip(mu * self.part - self.ds * self.dz, 0.01 * mu * self.part, (mu + largest) * self.part) / self.s
+        )
 
     @property
     def stiffness(self) -> Floats:
@@ -127,11 +136,11 @@ class HingeCost:
 
     at_zero = 0.0
 
-    def __init__(self, p: Floats, q: Floats, gamma: float, mu: float) -> None:
+    def __init__(self, p: Floats, q: Floats, gamma: float, mu: float, part: Floats | float = 1.0) -> None:
         self.p, self.gamma = p, gamma
-        excess = p - gamma * q
-        g = (excess + 2.0 * mu + np.hypot(excess, 2.0 * mu)) / 2.0
-        self.pairs = (Pair(g, mu / g), Pair(g - excess, mu / (g - excess)))
+        excess, product = p - gamma * q, mu * part
+        g = (excess + 2.0 * product + np.hypot(excess, 2.0 * product)) / 2.0
+        self.pairs = (Pair(g, product / g, part), Pair(g - excess, product / (g - excess), part))
 
     def value(self, q: Floats) -> Floats:
         return np.maximum(self.p - self.gamma * q, 0.0)

@@ -29,10 +29,11 @@ from discreet.projection.threads import available
 _BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
 _FIRST_MU = 30.0  # times the average product of slack and gradient at the start
 _WORTH_SHARING = 4  # blocks, below which starting threads costs more than they save
+_LARGEST_PART = 1e6
 _LONGEST = 0.999
 _SHORTEST = 0.9
 
-CostOf = Callable[[Floats, Floats, float], Cost]
+CostOf = Callable[[Floats, Floats, float, Floats | float], Cost]  # of masses, laws, a common target and its parts
 Result = TypeVar("Result")
 
 
@@ -55,30 +56,35 @@ class Block:
         self.starts: Integers = examples.starts[rows] - self.entries.start
         self.client = np.repeat(np.arange(len(self.starts), dtype=np.int32), examples.held[rows])
         self.weight = examples.weight[rows]
-        self._weight_of_all, self._alike = float(self.weight[0]), bool((self.weight == self.weight[0]).all())
+        self._alike = bool((self.weight == self.weight[0]).all())
         self.open = np.flatnonzero(examples.held[rows] < examples.size)
         self.growth = growth  # E - 1
         held = floor[self.outcome]
         rest = total - self.by_client(held)[self.open]
         share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
-        self.low, self.rest_low = (Pair(share * m, np.zeros(m.size)) for m in (held, rest))
-        self.high, self.rest_high = (Pair((growth - share) * m, np.zeros(m.size)) for m in (held, rest))
+        parts = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
+        places = (held, self._for_entries(parts)), (rest, self._for_rests(parts))
+        self.low, self.rest_low = (Pair(share * m, np.zeros(m.size), part) for m, part in places)
+        self.high, self.rest_high = (Pair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
 
     def start(self, floor: Floats, mu: float, cost: CostOf) -> None:
         """Multipliers on the central path of mu."""
-        self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu)
+        self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
         for pair in (self.low, self.high, self.rest_low, self.rest_high):
-            pair.z = mu / pair.s
+            pair.start(mu)
+
+    def _for_entries(self, values: Floats) -> Floats | float:
+        """A client's number for each of its entries; one number where clients count alike."""
+        return float(values[0]) if self._alike else values[self.client]
+
+    def _for_rests(self, values: Floats) -> Floats | float:
+        return float(values[0]) if self._alike else values[self.open]
 
     @property
     def entry_weight(self) -> Floats | float:
-        """The weight of every entry's client; one number where clients count alike."""
-        return self._weight_of_all if self._alike else self.weight[self.client]
-
-    @property
-    def beta(self) -> Floats:
-        return self.coupling - self.widened(self.rest_coupling)[self.client]
+        """The weight of every entry's client."""
+        return self._for_entries(self.weight)
 
     @property
     def pairs(self) -> Iterator[tuple[Pair, Floats | float]]:
@@ -86,7 +92,7 @@ class Block:
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
-            yield pair, self._weight_of_all if self._alike else self.weight[self.open]
+            yield pair, self._for_rests(self.weight)
 
     def by_client(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))
@@ -123,7 +129,7 @@ class Block:
             weight * rest,
             weight / self.looseness,
             self.alpha,
-            self.beta,
+            1.0 - self.coupling,
         )
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
@@ -133,7 +139,8 @@ class Block:
         self.rest_slack = at_zero + self.multiplier[self.open] - self.rest_low.aim + self.rest_high.aim
         moved = self.by_client(self.slack * self.inverse) + self.widened(self.rest_slack * self.rest_inverse)
         self.shift = (self.residual - moved) / self.looseness
-        entries = gradient - growth * self.high.aim - self.coupling * self.slack - self.shift[self.client] * self.beta
+        entries = gradient - growth * self.high.aim - self.coupling * self.slack
+        entries += self.shift[self.client] * (1.0 - self.coupling) - (self.shift * self.alpha)[self.client]
         rest = self.widened(at_zero - growth * self.rest_high.aim - self.rest_coupling * self.rest_slack)
         entries -= rest[self.client]
         whole = float(np.sum(self.weight * (rest + self.multiplier + self.shift * self.alpha)))
@@ -143,8 +150,9 @@ class Block:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
         held_step = floor_step[self.outcome]
         rest_step = total_step - self.by_client(held_step)[self.open]
-        pull = self.by_client(self.beta * held_step)
-        self.multiplier_step = self.shift + (self.alpha * total_step - pull) / self.looseness
+        pull = self.by_client((1.0 - self.coupling) * held_step)
+        pull[self.open] += self.alpha[self.open] * rest_step
+        self.multiplier_step = self.shift + pull / self.looseness
         step = -(self.slack + self.multiplier_step[self.client]) * self.inverse - self.coupling * held_step
         rest = -(self.rest_slack + self.multiplier_step[self.open]) * self.rest_inverse - self.rest_coupling * rest_step
         limits = [
@@ -198,8 +206,8 @@ class InteriorPoint:
         for block in self.blocks:
             block.start(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
-            pair.z = mu / pair.s
-        self.number = self._summed(lambda pair: np.ones_like(pair.s))
+            pair.start(mu)
+        self.number = self._summed(lambda pair: pair.part * np.ones_like(pair.s))
 
     @property
     def floor(self) -> Floats:
@@ -261,7 +269,7 @@ class InteriorPoint:
         products, entries, value = 0.0, 0.0, 0.0
         for block in self.blocks:
             q = self.floor[block.outcome] + block.low.s
-            found = cost(block.p, q, 1e-3)
+            found = cost(block.p, q, 1e-3, 1.0)
             found.look(q)
             slack = np.abs(found.multiplier() + block.multiplier[block.client])
             products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))

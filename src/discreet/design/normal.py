@@ -1,11 +1,14 @@
 """The linear system of a Newton step: one unknown for each outcome that somebody holds, and y.
 
-With o = |m| as a functional of (v, y), 1_j = m(held by j) and b_j = sum_e beta_e m_e, a client adds rank_j (alpha_j o - b_j)^2 +
-rest_j (o - 1_j)^2 and a diagonal. The squares of 1_j and b_j are summed entry by entry, so that the work is the sum of squared
-numbers of held outcomes.
+A client adds rank_j (alpha_j m(not held) + sum_e pull_e m_e)^2 + rest_j m(not held)^2 and a diagonal, with m(not held) = o - 1_j, o = |m|
+and 1_j = m(held by j). Where clients hold few outcomes the squares of 1_j and of b_j = sum_e (alpha_j - pull_e) m_e are summed entry by
+entry, so that the work is the sum of squared numbers of held outcomes. Where they hold many, o - 1_j may be next to nothing, which a
+difference would lose: then the functionals are written out, which dense products make as fast.
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.design.examples import Floats, Integers
 from discreet.kernels import compiled_for
 
-_DENSE = 0.2  # of entries held, from which a product of dense matrices is faster than one of sparse ones
+_DENSE = 0.2  # of entries held, from which rows are written out
 _REGULAR = 1e-14
 _PAIR_SECONDS = 4e-7  # over all steps, for a pair of outcomes of one client, without a compiler
 
@@ -25,7 +28,8 @@ class NormalMatrix:
     def __init__(self, size: int, seen: int) -> None:
         self.total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
         self._free = threading.Lock()
-        self._spare: list[Floats] = []  # sums of squares, as many as threads were at work at once
+        self._spare: list[Floats] = []  # sums of squares of entries, as many as threads were at work at once
+        self._whole: list[Floats] = []  # the same of squares that are written out over all outcomes
         self._diagonal = np.zeros(seen)
         self._cross = np.zeros(seen)
         self._both = 0.0
@@ -38,27 +42,55 @@ class NormalMatrix:
         rest: Floats,
         rank: Floats,
         alpha: Floats,
-        beta: Floats,
+        pull: Floats,
     ) -> None:
-        """One block of clients: `diagonal` and `beta` for each entry, the others for each client. Blocks may come from several threads."""
+        """One block of clients: `diagonal` and `pull` for each entry, the others for each client. Blocks may come from several threads."""
         seen = self._diagonal.size
-        counts = np.diff(np.append(starts, outcome.size))
         on_outcomes = np.bincount(outcome, weights=diagonal, minlength=seen)
+        if outcome.size > _DENSE * starts.size * seen:
+            with self._borrowed(self._whole, seen + 1) as whole:
+                self._add_written_out(whole, starts, outcome, rest, rank, alpha, pull)
+            with self._free:
+                self._diagonal += on_outcomes
+            return
+        counts = np.diff(np.append(starts, outcome.size))
+        beta = np.repeat(alpha, counts) - pull
         crossed = np.repeat(rest, counts) + np.repeat(rank * alpha, counts) * beta
         cross = np.bincount(outcome, weights=crossed, minlength=seen)
+        with self._borrowed(self._spare, seen) as squares:
+            _add_squares(squares, starts, outcome, rest, rank, beta)
         with self._free:
-            squares = self._spare.pop() if self._spare else np.zeros((seen, seen))
-        _add_squares(squares, starts, outcome, rest, rank, beta)
-        with self._free:
-            self._spare.append(squares)
             self._diagonal += on_outcomes
             self._both += float(np.sum(rest + rank * alpha**2))
             self._cross += cross
 
+    @contextmanager
+    def _borrowed(self, spare: list[Floats], side: int) -> Iterator[Floats]:
+        """A sum that no other thread is adding to."""
+        with self._free:
+            one = spare.pop() if spare else np.zeros((side, side))
+        yield one
+        with self._free:
+            spare.append(one)
+
+    def _add_written_out(
+        self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
+    ) -> None:
+        """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
+        seen, client = self._diagonal.size, np.repeat(np.arange(starts.size), np.diff(np.append(starts, outcome.size)))
+        hidden = self.total[-1] - seen
+        for scale, elsewhere, held in ((rank, alpha, pull), (rest, np.ones(starts.size), 0.0)):
+            rows = np.empty((starts.size, seen + 1))
+            rows[:, :seen] = elsewhere[:, None]
+            rows[client, outcome] = held
+            rows[:, seen] = rows[:, :seen].sum(axis=1) + hidden * elsewhere
+            rows *= np.sqrt(scale)[:, None]
+            out += rows.T @ rows
+
     def factored(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "Factored":
         """With the stiffness of the bounds of (v, y), and of the bound on the functional `cap`."""
         seen = self._diagonal.size
-        summed = self._spare[0]
+        summed = np.zeros((seen, seen)) if not self._spare else self._spare[0]
         for more in self._spare[1:]:
             summed += more
         squares = np.tril(summed) + np.tril(summed, -1).T
@@ -67,9 +99,13 @@ class NormalMatrix:
         whole[:seen, :seen] = squares
         whole[:seen, seen] = whole[seen, :seen] = squares.sum(axis=1)
         whole[seen, seen] = squares.sum()
-        cross = np.append(self._cross, self._cross.sum())
-        mixed = np.outer(self.total, cross)
-        whole += self._both * np.outer(self.total, self.total) - mixed - mixed.T + cap_stiffness * np.outer(cap, cap)
+        if self._both:
+            cross = np.append(self._cross, self._cross.sum())
+            mixed = np.outer(self.total, cross)
+            whole += self._both * np.outer(self.total, self.total) - mixed - mixed.T
+        whole += cap_stiffness * np.outer(cap, cap)
+        for more in self._whole:
+            whole += more
         whole[np.arange(seen + 1), np.arange(seen + 1)] += stiffness
         if not (whole.diagonal() > 0.0).all():
             raise np.linalg.LinAlgError("a pivot is lost in rounding")
@@ -117,8 +153,4 @@ def _add_squares(out: Floats, starts: Integers, outcome: Any, rest: Floats, rank
     of_client = np.repeat(np.arange(starts.size), np.diff(ends))
     for root in (np.sqrt(rest)[of_client], np.sqrt(rank)[of_client] * beta):
         rows = sparse.csr_array((root, outcome, ends), shape=shape)
-        if outcome.size > _DENSE * shape[0] * shape[1]:
-            dense = rows.toarray()
-            out += dense.T @ dense
-        else:
-            out += (rows.T @ rows).toarray()
+        out += (rows.T @ rows).toarray()

@@ -55,8 +55,8 @@ class Objective:
     def slope_at_one(self) -> float:
         return self.gamma / 2.0 if self.curve is None else self.curve.slope_at_one
 
-    def cost(self, p: Floats, q: Floats, mu: float) -> Cost:
-        return HingeCost(p, q, self.gamma, mu) if self.curve is None else SmoothCost(p, self.curve)
+    def cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> Cost:
+        return HingeCost(p, q, self.gamma, mu, part) if self.curve is None else SmoothCost(p, self.curve)
 
 
 def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) -> Found:
@@ -67,17 +67,19 @@ def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) 
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost)
     floors = Floors(size, epsilon, keep)
     bound, certificate = -math.inf, certificate_of(point, objective, floors)
+    spent = False
     for _ in range(STEPS):
         value, gap = point.value + objective.constant, point.gap
-        if gap <= max(TOLERANCE * value, NEGLIGIBLE):
+        spent |= gap <= _SPENT * value
+        if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
             found = certificate_of(point, objective, floors)
             bound, certificate = max((bound, certificate), (found.lower_bound(), found), key=lambda one: one[0])
-            if value - max(bound, 0.0) <= max(TOLERANCE * value, NEGLIGIBLE) or gap <= _SPENT * value:
+            if spent or value - max(bound, 0.0) <= max(TOLERANCE * value, NEGLIGIBLE):
                 break
         try:
             point.step(value)
         except np.linalg.LinAlgError:  # nothing is left to gain that floats can tell
-            break
+            spent = True
     bound = max(bound, 0.0)  # no divergence is negative
     floor = np.full(size, 1.0 / (ratio + size - 1)) if keep > _MOST_KEEP else examples.spread_out(point.floor, point.y)
     value = mean_divergence(examples, f, floor, ratio)
