@@ -161,13 +161,13 @@ BAD_SAMPLERS: dict[str, tuple[Any, str]] = {
         "rng = 7 is not",
     ),
     "seed of a sample": (
-        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output(stats.norm()).draw(3, rng=7),
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output(stats.norm()).sample(3, rng=7),
         "rng = 7 is not",
     ),
     "count": (lambda: dc.Points(1), "count = 1 is less than 2"),
     "delta": (lambda: dc.Density(delta1=1.0), r"delta1 = 1 is not in \[0, 1\)"),
     "sample of many": (
-        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output([stats.norm()]).draw(3),
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).output([stats.norm()]).sample(3),
         "ask for the output of one",
     ),
     "many as one": (

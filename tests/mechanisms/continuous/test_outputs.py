@@ -264,12 +264,12 @@ def test_samples_follow_the_law() -> None:
     sampler = dc.OptimalSampler(interval_family(), epsilon=1.0)
     law = sampler.output(dc.Mixture([1.0], [0.9]))
     with pytest.warns(dc.NotPrivateWarning):
-        drawn = law.draw(20_000, rng=np.random.default_rng(0))
+        drawn = law.sample(20_000, rng=np.random.default_rng(0))
     x, width = fine_grid(-4.0, 4.0, 100_000)
     distribution = np.cumsum(law.pdf(x)) * width
     assert stats.kstest(drawn, lambda v: np.interp(v, x, distribution)).pvalue > 1e-3
     with pytest.warns(dc.NotPrivateWarning, match=r"release\(p\) is"):
-        assert law.draw(3).shape == (3,)
+        assert law.sample(3).shape == (3,)
 
 
 def test_many_dimensions_by_points() -> None:

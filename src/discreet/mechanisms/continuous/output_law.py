@@ -126,7 +126,7 @@ class OutputLaw:
             found[rows] = f(self.client_masses[rows], self.output_masses_of(rows))
         return self._each(found)
 
-    def draw(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
+    def sample(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
         """Points drawn from q by rejection from h: (count,) in one dimension, else (count, dim).
 
         For experiments, and it warns so: a draw by rejection follows q divided by whatever the mass of q really is, and the box alone
@@ -135,7 +135,7 @@ class OutputLaw:
         count = check_count("count", count)
         self._need_one()
         rng = generator(rng)
-        warn_caller("output(p).draw(n) is for experiments and NOT private; release(p) is", NotPrivateWarning)
+        warn_caller("output(p).sample(n) is for experiments and NOT private; release(p) is", NotPrivateWarning)
         kept: list[Floats] = []
         missing = count
         while missing:
