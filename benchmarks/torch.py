@@ -166,7 +166,7 @@ def check() -> None:
             p = 3.0 * torch.randn((100, size), generator=generator, device="cuda")
             p[1], p[2], p[3], p[4, : size // 2] = -1e4, -math.inf, 0.0, -math.inf
             p[1, 0], p[2, size - 1] = 0.0, 0.0  # two point masses, a flat row, half a row
-            for public in (None, reference.to(dtype), (reference + 0.0 * p).to(dtype)):
+            for public in (None, reference.to(dtype), reference.expand(p.shape).contiguous().to(dtype)):
                 _check_integers(p.to(dtype), public, epsilon, upper)
     rows = torch.randn((10_000, 1_000), generator=generator, device="cuda")
     found = weights(logits=rows, reference=rows[0], epsilon=2.0)
@@ -179,11 +179,11 @@ def check() -> None:
     for public in (None, exact[0]):
         given, terms = rows_of(exact, None, public, 1.0), terms_of(2.0, None)
         beside = rows_of(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
-        on_device = drawn(given, terms, torch.from_numpy(uniform))
+        on_device = drawn(given, terms, uniform)
         assert on_device.is_cuda
         assert np.array_equal(on_device.cpu().numpy(), host.drawn(beside, terms, uniform))
         single = rows_of(exact.float(), None, None if public is None else public.float(), 1.0)
-        same = gpu.drawn(single, terms, torch.from_numpy(uniform)).cpu().numpy() == host.drawn(beside, terms, uniform)
+        same = gpu.drawn(single, terms, uniform).cpu().numpy() == host.drawn(beside, terms, uniform)
         print(
             f"float32 beside float64, reference {'one' if public is not None else 'none'}: {same.mean():.4f} of the outcomes agree"
         )
@@ -203,13 +203,14 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
         f"{float(distance)} from the projection: {p.shape}, {p.dtype}, {epsilon}, {upper}, {public is not None}"
     )
     for _ in range(3):
-        uniform = torch.from_numpy(SystemEntropy().integers(len(p)))
+        integers = SystemEntropy().integers(len(p))
+        uniform = torch.from_numpy(integers)
         shared = lower.sum(1).cpu()
         rest = uniform - shared if public is None else TOTAL - 1 - uniform
         place = torch.where(uniform < shared, _place(lower, uniform), -1)
         place = torch.where((place < 0) & (rest < excess.sum(1).cpu()), _place(excess, rest), place)
         place = torch.where(place < 0, _place(fill, rest - excess.sum(1).cpu()), place)
-        assert torch.equal(gpu.drawn(rows, terms, uniform).cpu(), place)
+        assert torch.equal(gpu.drawn(rows, terms, integers).cpu(), place)
 
 
 def _place(part: torch.Tensor, integer: torch.Tensor) -> torch.Tensor:

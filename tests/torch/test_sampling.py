@@ -43,7 +43,7 @@ def integers(rows: int, seed: int) -> np.ndarray[Any, Any]:
 def on_tensors(p: Any, uniform: Any, epsilon: float, **given: Any) -> Any:
     """The outcomes of rows for given integers."""
     rows = rows_of(None, torch.from_numpy(p), given.get("reference"), 1.0)
-    return drawn(rows, terms_of(epsilon, given.get("upper")), torch.from_numpy(uniform)).numpy()
+    return drawn(rows, terms_of(epsilon, given.get("upper")), uniform).numpy()
 
 
 @settings(max_examples=25, deadline=None)
@@ -75,7 +75,7 @@ def test_logits_are_the_laws_that_families_make_of_them() -> None:
     logits = np.random.default_rng(4).normal(size=(50, 12)) * 3
     uniform = integers(50, 5)
     rows = rows_of(torch.from_numpy(logits), None, None, 2.0)
-    found = drawn(rows, terms_of(1.5, None), torch.from_numpy(uniform)).numpy()
+    found = drawn(rows, terms_of(1.5, None), uniform).numpy()
     simplex = dc.Simplex(12)
     lattice = dc.OptimalSampler(simplex, epsilon=1.5).lattice
     assert np.array_equal(found, outcomes(lattice, simplex.law(logits=logits / 2.0), None, uniform))

@@ -1,14 +1,14 @@
 """Which box: everything that epsilon, `upper` and the number of outcomes decide, before a tensor is looked at.
 
 Around the uniform reference it is the lattice of `OptimalSampler(Simplex(k))`, or of the band 0 <= dP/dmu <= upper. Around a reference
-that differs from row to row the lattice is made on the device, row by row, from masses e_x (float32) and their sum Z, summed in float32:
+that differs from row to row the lattice is made on the device, row by row, from masses e_x and their sum Z, all in float32:
 
-    L_x = max(1, floor(2^62 b e_x/Z)),    U_x = min(2^62, floor(rho L_x))      rho = e^epsilon (1 - 2^-50), rounded down
+    L_x = max(1, floor(e_x (2^62 b/Z))),    U_x = min(2^62, floor(rho L_x))      rho <= e^epsilon (1 - 2^-22), itself a float32
 
-in float64, whose products are off by a factor of at most 1 + 2^-53, so U_x <= e^epsilon L_x holds between integers. Z is off by a
-factor of at most 1 +- 2^-14 (sums of at most 2^10 terms one after the other), so over k outcomes
+A product in float32 is off by a factor of at most 1 + 2^-24, so U_x <= e^epsilon L_x holds between the integers; float32 holds both
+exactly. Z is off by a factor of at most 1 +- 2^-14 (at most 2^10 terms are added one after the other), so over k outcomes
 
-    sum L <= (1 + 2^-13) b 2^62 + k  <=  2^62  <=  rho ((1 - 2^-13) b 2^62 - k) - k <= sum U
+    sum L <= (1 + 2^-13) b 2^62 + k  <=  2^62  <=  (1 - 2^-23) rho ((1 - 2^-13) b 2^62 - k) - k  <=  sum U
 
 if b keeps that distance from both ends, which is asked for here in rational numbers (`DeviceBox.around`).
 """
@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
 
 from discreet.errors import DiscreetError, Range
 from discreet.families.band import Bounds
@@ -59,26 +61,28 @@ def terms_of(epsilon: float, upper: float | None) -> Terms:
 
 @dataclass(frozen=True)
 class DeviceBox:
-    """b mu <= q <= B mu as a kernel needs it: rho below e^epsilon, and from which integer on none is shared."""
+    """b mu <= q <= B mu as a kernel needs it: rho, from which integer on none is shared, and up to which all are."""
 
     b: float
     B: float
     ratio: float
     unshared: int
+    surely_shared: int
 
     @classmethod
     def around(cls, size: int, terms: Terms) -> DeviceBox:
         """The box around references over so many outcomes; too small an epsilon, or too many outcomes, is an error."""
         constants = optimal_constants(Bounds(0.0, terms.upper_of_reference), terms.epsilon)
-        exact = min(exp_lower(terms.epsilon), exp_lower(stated(terms.epsilon))) * (1 - Fraction(1, 1 << 50))
-        ratio = float(exact)
-        ratio = ratio if Fraction(ratio) <= exact else math.nextafter(ratio, 0.0)
+        exact = min(exp_lower(terms.epsilon), exp_lower(stated(terms.epsilon))) * (1 - Fraction(1, 1 << 22))
+        nearest = np.float32(float(exact))
+        ratio = float(nearest if Fraction(float(nearest)) <= exact else np.nextafter(nearest, np.float32(0.0)))
         b = Fraction(constants.b)
         most = (1 + _MARGIN) * b * TOTAL + size
-        least = Fraction(ratio) * ((1 - _MARGIN) * b * TOTAL - size) - size
+        shared = (1 - _MARGIN) * b * TOTAL - size
+        least = (1 - Fraction(1, 1 << 23)) * Fraction(ratio) * shared - size
         if size > LARGEST_SIZE or most > TOTAL or least < TOTAL:
             raise DiscreetError(
                 f"epsilon = {terms.epsilon:g} with upper = {terms.upper_of_reference:g} over {size:,} outcomes leaves no room "
                 "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
             )
-        return cls(constants.b, constants.B, ratio, math.ceil(most))
+        return cls(constants.b, constants.B, ratio, math.ceil(most), math.floor(shared))

@@ -5,60 +5,71 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
 import triton
+from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families.laws import sum_rounding
 from discreet.release import TOTAL
-from discreet.torch import host, kernel
+from discreet.torch import host, kernel, small
 from discreet.torch.boxes import DeviceBox, Terms
 from discreet.torch.inputs import Rows
 
+Integers = NDArray[np.int64]
+
 _UNBOUNDED = 1e30  # a ceiling that the floors of the other outcomes imply
-_SAMPLED = 8  # blocks that a first guess of the slope is made from
 _ALIGNMENT = 16  # bytes
 _FLOAT32_SLACK = 1e-5  # what summing in float32 may add to what a sum misses
+_SMALL = 2048  # outcomes of which a program holds whole rows
+_BITS_OF_E = math.log2(math.e)
+
+
+# how rows are cut: the same for every batch, so that a reference has the same integers in all of them
+_CHECK: dict[str, int] = {"BLOCK": 8192, "num_warps": 8}
+_TILES: dict[str, int] = {"DEPTH": 4, "BLOCK": 1024, "SAMPLE": 1024, "num_warps": 8}
+_PICK: dict[str, int] = {"BLOCK": 4096, "num_warps": 8}
 
 
 @dataclass(frozen=True)
-class _Tiles:
-    """How a row is cut: a function of the number of outcomes alone, so that a reference has the same integers in every batch."""
+class _Box:
+    """The numbers that the kernels read (b, B, rho, 2^62 b, L, U; then as integers L, from where nothing is shared, up to where all is),
+    and what the host needs of them: L and sum L over a uniform reference."""
 
-    rows: int
-    block: int
-    wide: int
-    warps: int
-    stages: int
-
-    @classmethod
-    def of(cls, size: int) -> _Tiles:
-        block = min(triton.next_power_of_2(size), 1024)
-        rows = max(1, 1024 // block)
-        return cls(
-            rows, block, min(triton.next_power_of_2(size), 4096), 4 if size <= 4096 else 8, 3 if size > 4096 else 1
-        )
+    reals: torch.Tensor
+    whole: torch.Tensor
+    lower: int
+    shared: int
 
 
 @lru_cache(maxsize=256)
-def _constants(size: int, terms: Terms, referenced: bool, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """The numbers that `kernel.draw` reads: b, B, rho, 2^62 b, L, U in float64, and L, from where nothing is shared, as integers."""
+def _box(size: int, terms: Terms, referenced: bool, device: torch.device) -> _Box:
     if referenced:
         box = DeviceBox.around(size, terms)
-        reals, whole = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0), (1, box.unshared)
+        reals, lower, shared = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0), 1, box.unshared
+        whole = (lower, shared, box.surely_shared)
     else:
         sampler = host.uniform_sampler(size, terms)
         lattice, ceiling = sampler.lattice, float(sampler.box.ceiling)
-        lower, upper = int(lattice.lower), int(lattice.upper)  # one number each: the reference is uniform
+        lower, upper, shared = int(lattice.lower), int(lattice.upper), lattice.shared  # one number each: it is uniform
         top = ceiling * size if ceiling < math.inf else _UNBOUNDED
-        reals, whole = (
-            (float(sampler.box.lower) * size, top, 1.0, 0.0, float(lower), float(upper)),
-            (lower, lattice.shared),
-        )
-    return torch.tensor(reals, dtype=torch.float64, device=device), torch.tensor(
-        whole, dtype=torch.int64, device=device
+        reals = (float(sampler.box.lower) * size, top, 1.0, 0.0, float(lower), float(upper))
+        whole = (lower, shared, shared)
+    return _Box(
+        torch.tensor(reals, dtype=torch.float64, device=device),
+        torch.tensor(whole, dtype=torch.int64, device=device),
+        lower,
+        shared,
     )
+
+
+@lru_cache(maxsize=16)
+def _side_stream(device: torch.device) -> Any:
+    """A stream beside the current one: rows are solved while all are checked."""
+    return torch.cuda.Stream(device)
 
 
 def _ready(tensor: torch.Tensor) -> torch.Tensor:
@@ -67,66 +78,154 @@ def _ready(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
-def _launch(
-    rows: Rows, terms: Terms, uniform: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, tuple[torch.Tensor, ...]]:
-    """Outcomes, what was solved, and the tensors as the kernels read them; the error of the first row that is no law."""
-    device, size = rows.p.device, rows.size
-    reals, whole = _constants(size, terms, rows.reference is not None, device)
-    tiles = _Tiles.of(size)
-    p = _ready(rows.p)
-    m = p if rows.reference is None else _ready(rows.reference)
-    with torch.cuda.device_of(p):
-        out = torch.empty(len(p), dtype=torch.int64, device=device)
-        solved = torch.empty((len(p), 5), dtype=torch.float64, device=device)
-        bad = torch.zeros(1, dtype=torch.int32, device=device)
-        blocks = triton.cdiv(size, tiles.block)
-        kernel.draw[(triton.cdiv(len(p), tiles.rows),)](
-            p, m, uniform.to(device, non_blocking=True), out, solved, bad, reals, whole, len(p), size, size,
-            size if len(m) == len(p) else 0, math.log2(math.e) / rows.temperature, math.log2(math.e),
-            _tolerance(p), _tolerance(m), max(1, blocks // _SAMPLED) * tiles.block,
-            REFERENCE=rows.reference is not None, LOGITS=rows.logits, ROWS=tiles.rows, BLOCK=tiles.block, WIDE=tiles.wide,
-            STAGES=tiles.stages, num_warps=tiles.warps,
+@lru_cache(maxsize=256)
+def _tolerance(size: int, dtype: torch.dtype) -> float:
+    return sum_rounding(size, torch.finfo(dtype).eps) + _FLOAT32_SLACK
+
+
+class _Launch:
+    """The kernels on some rows: `out` has their outcomes, `solved` what was found of those that were solved."""
+
+    def __init__(self, rows: Rows, terms: Terms, uniform: Integers) -> None:
+        self.rows, self.device, self.size = rows, rows.p.device, rows.size
+        self.referenced = rows.reference is not None
+        self.box = _box(self.size, terms, self.referenced, self.device)
+        self.p = _ready(rows.p)
+        self.m = self.p if rows.reference is None else _ready(rows.reference)
+        count = len(self.p)
+        with torch.cuda.device_of(self.p):
+            self.bad = torch.zeros(1, dtype=torch.int32, device=self.device)
+            self.solved = torch.empty((count, kernel.COLUMNS.value), dtype=torch.float64, device=self.device)
+            if self.size <= _SMALL:
+                self.out = torch.empty(count, dtype=torch.int64, device=self.device)
+                self._draw_small(self._on_device(uniform))
+            elif self.referenced:
+                self.out = torch.empty(count, dtype=torch.int64, device=self.device)
+                self._solve_and_pick(count, self.bad, self._on_device(uniform))
+            else:
+                self._draw_large(uniform)
+        if self.bad.item():
+            host.refuse(rows)
+
+    def _on_device(self, values: Integers) -> torch.Tensor:
+        return torch.from_numpy(values).to(self.device, non_blocking=True)
+
+    @property
+    def _layout(self) -> tuple[int, int, int, float, float]:
+        stride = self.size if len(self.m) == len(self.p) else 0
+        return self.size, self.size, stride, _BITS_OF_E / self.rows.temperature, _BITS_OF_E
+
+    @property
+    def _tolerances(self) -> tuple[float, float]:
+        return _tolerance(self.size, self.p.dtype), _tolerance(self.size, self.m.dtype)
+
+    @property
+    def _kind(self) -> dict[str, bool]:
+        return {"REFERENCE": self.referenced, "LOGITS": self.rows.logits}
+
+    def _draw_small(self, uniform: torch.Tensor) -> None:
+        block = triton.next_power_of_2(self.size)
+        together = max(1, 512 // block)
+        small.draw[(triton.cdiv(len(self.p), together),)](
+            self.p, self.m, uniform, self.solved, self.out, self.bad, self.box.reals, self.box.whole, len(self.p), *self._layout,
+            *self._tolerances, **self._kind, ROWS=together, BLOCK=block, num_warps=1 if block <= 1024 else 4,
         )  # fmt: skip
-    if bad.item():
-        host.refuse(rows)
-    return out, solved, (p, m, reals)
+
+    def _draw_large(self, uniform: Integers) -> None:
+        """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked."""
+        kernel.check[(len(self.p),)](
+            self.p,
+            self.bad,
+            self.size,
+            self.size,
+            self._tolerances[0],
+            LOGITS=self.rows.logits,
+            BLOCK=8192,
+            num_warps=8,
+        )
+        own = np.flatnonzero(uniform >= self.box.shared)
+        sent = self._on_device(np.concatenate([uniform // self.box.lower, own, uniform[own] - self.box.shared]))
+        count = len(uniform)
+        self.out = sent[:count]
+        if not own.size:
+            return
+        listed, rest = sent[count : count + own.size], sent[count + own.size :]
+        if not self.p.is_cuda:
+            self._solve_and_pick(own.size, self.bad, rest, listed)
+            return
+        side, current = _side_stream(self.device), torch.cuda.current_stream(self.device)
+        side.wait_stream(current)
+        with torch.cuda.stream(side):
+            self._solve_and_pick(own.size, self.bad, rest, listed)
+        current.wait_stream(side)
+
+    def _solve_and_pick(
+        self, programs: int, bad: torch.Tensor, uniform: torch.Tensor, listed: torch.Tensor | None = None
+    ) -> None:
+        listed = uniform if listed is None else listed
+        sample = 1024
+        step = triton.cdiv(self.size, sample) // kernel.SAMPLED.value * sample
+        kernel.solve[(programs,)](
+            self.p, self.m, listed, uniform, self.solved, bad, self.box.reals, self.box.whole, *self._layout, *self._tolerances,
+            max(step, sample), **self._kind, **_TILES,
+        )  # fmt: skip
+        kernel.pick[(programs,)](
+            self.p,
+            self.m,
+            listed,
+            uniform,
+            self.solved,
+            self.out,
+            self.box.reals,
+            self.box.whole,
+            *self._layout,
+            **self._kind,
+            **_PICK,
+        )
+
+    def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
+        shape = len(self.p), self.size
+        lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.device) for _ in range(3))
+        with torch.cuda.device_of(self.p):
+            kernel.write[(shape[0], triton.cdiv(self.size, 1024))](
+                self.p,
+                self.m,
+                self.solved,
+                lower,
+                upper,
+                excess,
+                self.box.reals,
+                *self._layout,
+                **self._kind,
+                BLOCK=1024,
+            )
+        available = TOTAL - lower.sum(1, keepdim=True)
+        given = _handed_out(excess, available)
+        return lower, given, _handed_out(upper - lower - given, available - given.sum(1, keepdim=True))
 
 
-def _tolerance(tensor: torch.Tensor) -> float:
-    return sum_rounding(int(tensor.shape[1]), torch.finfo(tensor.dtype).eps) + _FLOAT32_SLACK
-
-
-def drawn(rows: Rows, terms: Terms, uniform: torch.Tensor) -> torch.Tensor:
+def drawn(rows: Rows, terms: Terms, uniform: Integers) -> torch.Tensor:
     """One outcome for each row, from one integer in [0, 2^62) each."""
     if not len(rows.p):
         return torch.empty(0, dtype=torch.int64, device=rows.p.device)
-    return _launch(rows, terms, uniform)[0]
+    return _Launch(rows, terms, uniform).out
 
 
 def parts(rows: Rows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """L, E cut off at 2^62, and the fill, (n, k) each: what the integers are given out to, read off the kernels' own functions."""
-    count, size = rows.p.shape
-    _, solved, (p, m, reals) = _launch(rows, terms, torch.full((count,), TOTAL - 1, dtype=torch.int64))
-    lower, upper, excess = (torch.empty((count, size), dtype=torch.int64, device=p.device) for _ in range(3))
-    block = min(triton.next_power_of_2(size), 1024)
-    with torch.cuda.device_of(p):
-        kernel.write[(count, triton.cdiv(size, block))](
-            p, m, solved, lower, upper, excess, reals, size, size, size if len(m) == len(p) else 0,
-            math.log2(math.e) / rows.temperature, math.log2(math.e), REFERENCE=rows.reference is not None, LOGITS=rows.logits,
-            BLOCK=block,
-        )  # fmt: skip
-    available = TOTAL - lower.sum(1, keepdim=True)
-    given = _handed_out(excess, available)
-    return lower, given, _handed_out(upper - lower - given, available - given.sum(1, keepdim=True))
+    """L, E and the fill of each row: what the integers are given out to, read off the kernels' own functions."""
+    return _Launch(
+        rows, terms, np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
+    ).parts()  # an integer that nobody shares
 
 
 def weights(rows: Rows, terms: Terms) -> torch.Tensor:
     """W = L + E + fill: the integers that `drawn` draws from."""
     if not len(rows.p):
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
-    found = sum(parts(rows, terms))
-    if not isinstance(found, torch.Tensor) or not bool((found.sum(1) == TOTAL).all()):
+    lower, excess, fill = parts(rows, terms)
+    found = lower + excess + fill
+    if not bool((found.sum(1) == TOTAL).all()):
         raise DiscreetError(
             "weights do not sum to 2^62: these are not the integers that are drawn with; please report this"
         )

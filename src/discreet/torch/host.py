@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families import Band, Simplex
+from discreet.families import Band, FiniteFamily, Simplex
 from discreet.families.laws import is_law, law_of_logits, refuse_bad_law, renormalised
 from discreet.mechanisms import OptimalSampler
 from discreet.release import TOTAL, outcomes
@@ -30,7 +30,7 @@ _VANISHING = 1e-300  # a smaller share of the reference counts as none
 
 
 @lru_cache(maxsize=64)
-def uniform_sampler(size: int, terms: Terms) -> OptimalSampler:
+def uniform_sampler(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
     """The sampler around the uniform reference: that of the simplex, or of the band that `upper` says."""
     family = Simplex(size) if terms.upper is None else Band(np.ones(size), lower=0.0, upper=terms.upper, everybody=True)
     return OptimalSampler(family, epsilon=terms.epsilon)
@@ -43,7 +43,7 @@ class _Part:
     rows: slice
     columns: Integers | slice
     laws: Floats
-    sampler: OptimalSampler | None  # None where a single outcome can occur
+    sampler: OptimalSampler[FiniteFamily] | None  # None where a single outcome can occur
 
 
 def laws(rows: Rows) -> Floats:

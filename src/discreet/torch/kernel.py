@@ -1,12 +1,12 @@
-"""One private outcome for each row, in one launch: every program checks, solves and draws a few rows (Triton).
+"""One private outcome for each row of a large vocabulary (Triton): `check`, `solve` and `pick`, one program for a row each.
 
-A row whose integer falls on the part that all clients share is only checked; it is never solved. Otherwise the slope is first found on
-every few blocks of columns, which stay in cache, then from two slopes around it on the whole row: two passes over memory in most cases.
-Last, integer prefix sums up to the place where the integer falls.
+A row whose integer falls on the part that all clients share is only checked. Otherwise `solve` finds the slope, first on a sample of
+the row that stays in registers, then from four slopes around it on the whole row: one or two passes over memory as a rule. `pick` adds
+up integers to the place where the row's integer falls.
 
-The order in which the 2^62 integers are given out: L of every outcome first, then the excess and the room that is left. Over a uniform
-reference, where sum L is known beforehand, the excess begins there, as in `discreet.release.lattice`; over any other it is counted from
-the upper end, so that sum L need not be known to draw from it.
+The order in which the 2^62 integers are given out: L of every outcome first, then the excess, then the room that is left. Over a
+uniform reference, where sum L is known beforehand, the excess begins there, as in `discreet.release.lattice`; over any other it is
+counted from the upper end, so that sum L need not be known to draw from it.
 """
 
 import triton
@@ -14,205 +14,323 @@ import triton.language as tl
 
 from discreet.torch.tiles import (
     LARGEST,
+    TURNS,
     UNKNOWN,
     acceptable,
-    evaluation,
+    clipped,
+    falls_here,
+    finite,
+    first_past,
     integers,
-    largest,
     loaded,
     mass,
     narrowed,
-    place,
     proposed,
-    validity,
+    scale_to_total,
+    settled,
 )
 
-_TOTAL = tl.constexpr(1 << 62)
+_WHOLE = tl.constexpr(1 << 62)
 _FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the one that was taken for the largest
-_TURNS = tl.constexpr(40)
-_SAMPLE_TURNS = tl.constexpr(12)
-SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (tl.constexpr(place) for place in range(5))  # columns of `solved`
-_SOLVED = tl.constexpr(5)
+_NEARBY = tl.constexpr(1.08)  # factors around a slope that a sample of the row suggests
+_AROUND = tl.constexpr(1.5)
+SAMPLED = tl.constexpr(8)  # blocks of a row that are its sample
+SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (tl.constexpr(column) for column in range(5))  # columns of `solved`
+COLUMNS = tl.constexpr(5)
 
 
 @triton.jit
-def draw(
-    p, m, uniform, out, solved, bad, reals, whole, rows, size, p_stride, m_stride, p_scale, m_scale, tolerance, m_tolerance, sample_step,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
+def check(p, bad, size, stride, tolerance, LOGITS: tl.constexpr, BLOCK: tl.constexpr):
+    """Set `bad` if a row is no law."""
+    start = p + tl.program_id(0).to(tl.int64) * stride
+    seen = float("-inf") if LOGITS else 0.0
+    for first in range(0, size, BLOCK):
+        columns = first + tl.arange(0, BLOCK)
+        numbers = loaded(start + columns, columns < size, LOGITS)
+        if LOGITS:
+            seen = tl.maximum(seen, tl.max(numbers, 0))
+        else:
+            seen += tl.sum(numbers, 0)
+    if acceptable(seen, tolerance, LOGITS) == 0:
+        tl.store(bad, 1)
+
+
+@triton.jit
+def _passed(
+    p, m, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Fill `out` (and what `solved` says of the rows that were), or set `bad` if some row is no law."""
+    """One pass over a row: F and G at four slopes, Z, and what `acceptable` asks of both tensors."""
+    f_one = tl.zeros((BLOCK,), tl.float32)
+    g_one = tl.zeros((BLOCK,), tl.float32)
+    f_two = tl.zeros((BLOCK,), tl.float32)
+    g_two = tl.zeros((BLOCK,), tl.float32)
+    f_three = tl.zeros((BLOCK,), tl.float32)
+    g_three = tl.zeros((BLOCK,), tl.float32)
+    f_four = tl.zeros((BLOCK,), tl.float32)
+    g_four = tl.zeros((BLOCK,), tl.float32)
+    z = tl.zeros((BLOCK,), tl.float32)
+    p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
+    m_seen = tl.full((BLOCK,), float("-inf"), tl.float32)
+    for first in range(0, size, DEPTH * BLOCK):
+        columns = first + tl.arange(0, DEPTH)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+        inside = columns < size
+        p_numbers = loaded(p + columns, inside, LOGITS)
+        if REFERENCE:
+            m_numbers = loaded(m + columns, inside, LOGITS)
+            m_mass = mass(m_numbers, m_shift, m_scale, LOGITS)
+            m_seen = tl.maximum(m_seen, tl.max(m_numbers, 0))
+        else:
+            m_mass = tl.where(inside, 1.0, 0.0)
+        if LOGITS:
+            p_seen = tl.maximum(p_seen, tl.max(p_numbers, 0))
+        else:
+            p_seen += tl.sum(p_numbers, 0)
+        p_mass = mass(p_numbers, p_shift, p_scale, LOGITS)
+        low = m_mass * b
+        high = m_mass * B
+        z += tl.sum(m_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, one)
+        f_one += tl.sum(kept, 0)
+        g_one += tl.sum(open_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, two)
+        f_two += tl.sum(kept, 0)
+        g_two += tl.sum(open_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, three)
+        f_three += tl.sum(kept, 0)
+        g_three += tl.sum(open_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, four)
+        f_four += tl.sum(kept, 0)
+        g_four += tl.sum(open_mass, 0)
+    total = tl.sum(z, 0)
+    p_whole = tl.max(p_seen, 0) if LOGITS else tl.sum(p_seen, 0)
+    m_whole = tl.max(m_seen, 0) if LOGITS else total
+    return (
+        tl.sum(f_one, 0) - total, tl.sum(g_one, 0), tl.sum(f_two, 0) - total, tl.sum(g_two, 0),
+        tl.sum(f_three, 0) - total, tl.sum(g_three, 0), tl.sum(f_four, 0) - total, tl.sum(g_four, 0), total, p_whole, m_whole,
+    )  # fmt: skip
+
+
+@triton.jit
+def _evaluated(p_mass, m_mass, b, B, z, slope):
+    """F and G of a sample."""
+    kept, open_mass = clipped(p_mass, m_mass * b, m_mass * B, slope)
+    return tl.sum(tl.sum(kept, 1), 0) - z, tl.sum(tl.sum(open_mass, 1), 0)
+
+
+@triton.jit
+def _guess(p_mass, m_mass, b, B):
+    """The slope of a sample that is held in registers."""
+    z = tl.sum(tl.sum(m_mass, 1), 0)
+    p_sum = tl.sum(tl.sum(p_mass, 1), 0)
+    start = tl.where((p_sum > 0.0) & (z > 0.0), z / tl.where(p_sum > 0.0, p_sum, 1.0), 1.0)
+    start = tl.minimum(tl.maximum(start, 1e-18), 1e18)
+    low, f_low, g_low = start * 0.0, start * 0.0 - UNKNOWN, start * 0.0
+    high, f_high, g_high = start * 0.0 + LARGEST, start * 0.0 + UNKNOWN, start * 0.0
+    one, two, three, four, best = start * 0.25, start * 0.7, start * 1.4, start * 4.0, start
+    going = z > 0.0
+    turn = 0
+    while (turn < 8) & going:
+        f, g = _evaluated(p_mass, m_mass, b, B, z, one)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, one, f, g, going)
+        f, g = _evaluated(p_mass, m_mass, b, B, z, two)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, two, f, g, going)
+        f, g = _evaluated(p_mass, m_mass, b, B, z, three)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, three, f, g, going)
+        f, g = _evaluated(p_mass, m_mass, b, B, z, four)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, four, f, g, going)
+        one, two, three, four, best, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
+        going = (right == 0) & (low < LARGEST)
+        turn += 1
+    return best
+
+
+@triton.jit
+def solve(
+    p, m, listed, uniform, solved, bad, reals, whole, size, p_stride, m_stride, p_scale, m_scale, p_tolerance, m_tolerance, sample_step,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLE: tl.constexpr,
+):  # fmt: skip
+    """Slope, lift and scales of each row; over a reference every row is checked, and those that are surely shared go unsolved."""
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
-    ratio = tl.load(reals + 2)
-    share = tl.load(reals + 3)  # 2^62 b
+    share = tl.load(reals + 3).to(tl.float32)  # 2^62 b
+    if REFERENCE:
+        row = tl.program_id(0).to(tl.int64)
+        solving = tl.load(uniform + row) >= tl.load(whole + 2)
+    else:
+        row = tl.load(listed + tl.program_id(0))
+        solving = row >= 0
+    p_row = p + row * p_stride
+    m_row = m + row * m_stride
+    columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, SAMPLE)[None, :]
+    inside = columns < size
+    numbers = loaded(p_row + columns, inside, LOGITS)
+    zero = b * 0.0
+    p_shift = finite(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
+    m_shift = zero
+    guess = zero + 1.0
+    if REFERENCE:
+        others = loaded(m_row + columns, inside, LOGITS)
+        m_shift = finite(tl.max(tl.max(others, 1), 0)) if LOGITS else zero
+        others = mass(others, m_shift, m_scale, LOGITS)
+    else:
+        others = tl.where(inside, 1.0, 0.0)
+    if solving:
+        guess = _guess(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
+
+    one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
+    low, f_low, g_low = zero, zero - UNKNOWN, zero
+    high, f_high, g_high = zero + LARGEST, zero + UNKNOWN, zero
+    slope, z = guess, zero + 1.0
+    good = row >= 0
+    going = row >= 0
+    again = row >= 0  # whether the shifts, and so what is known of F, may still change
+    turn = 0
+    while (turn < TURNS) & going:
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _passed(
+            p_row,
+            m_row,
+            size,
+            p_shift,
+            m_shift,
+            p_scale,
+            m_scale,
+            b,
+            B,
+            one,
+            two,
+            three,
+            four,
+            REFERENCE,
+            LOGITS,
+            DEPTH,
+            BLOCK,
+        )
+        z = tl.where(again, z_now, z)  # of the first pass with these shifts: whatever the client, the same
+        good = acceptable(p_seen, p_tolerance, LOGITS)
+        if REFERENCE:
+            good = good & acceptable(m_seen, m_tolerance, LOGITS)
+        p_far = again & good & (turn == 0)
+        m_far = p_far
+        if LOGITS:
+            p_far = p_far & ((p_seen - p_shift) * p_scale > _FAR)
+            m_far = m_far & ((m_seen - m_shift) * m_scale > _FAR)
+        else:
+            p_far = p_far & (turn > 0)
+            m_far = m_far & (turn > 0)
+        again = p_far | m_far
+        usable = again == 0
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, usable
+        )
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, two, f_two, g_two, usable
+        )
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, three, f_three, g_three, usable
+        )
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, usable
+        )
+        one, two, three, four, slope, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
+        if again:  # something is far larger than all that was sampled: start anew from there
+            p_shift = tl.where(p_far, p_seen, p_shift)
+            m_shift = tl.where(m_far, m_seen, m_shift)
+            one, two, three, four = zero + 0.1, zero + 1.0, zero + 10.0, zero + 100.0
+        going = good & (again | (solving & (right == 0) & (low < LARGEST)))
+        turn += 1
+    if good == 0:
+        tl.store(bad, 1)
+    slope, lift = settled(solving, slope, low, f_low, z, b, B)
+    tl.store(solved + row * COLUMNS + SLOPE, scale_to_total(slope, z, REFERENCE).to(tl.float64))
+    tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64))
+    tl.store(solved + row * COLUMNS + BASE, (share / z).to(tl.float64))
+    tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
+    tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
+
+
+@triton.jit
+def _place(
+    PART: tl.constexpr,
+    p, m, rest, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """(the outcome on which `rest` falls or -1, what is left of it past the end) in the prefix sums of L (PART 0), of the excess
+    E (1), or of the room over it (2)."""
+    found = tl.full((1,), -1, tl.int64)
+    first = 0
+    searching = first < size
+    while searching:
+        columns = first + tl.arange(0, BLOCK)
+        inside = (columns < size)[None, :]
+        if PART == 0:
+            p_mass = tl.zeros((1, BLOCK), tl.float32)
+        else:
+            p_mass = mass(loaded(p + columns[None, :], inside, LOGITS), p_shift, p_scale, LOGITS)
+        if REFERENCE:
+            m_mass = mass(loaded(m + columns[None, :], inside, LOGITS), m_shift, m_scale, LOGITS)
+        else:
+            m_mass = p_mass
+        low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE)
+        if PART == 0:
+            part = low
+        elif PART == 1:
+            part = excess
+        else:
+            part = high - low - excess
+        sums, here = falls_here(part, rest)
+        if tl.max(here.to(tl.int32), 0) > 0:
+            found = first_past(part, rest, columns, size)
+        else:
+            rest = rest - sums
+        first += BLOCK
+        searching = (first < size) & (tl.max(found, 0) < 0)
+    return found, rest
+
+
+@triton.jit
+def pick(
+    p, m, listed, uniform, solved, out, reals, whole, size, p_stride, m_stride, p_scale, m_scale,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The outcome of each row that `solve` was given, by its integer. Over a uniform reference that is counted from sum L on."""
+    if REFERENCE:
+        row = tl.program_id(0).to(tl.int64)
+    else:
+        row = tl.load(listed + tl.program_id(0))
+    drawn = tl.load(uniform + tl.program_id(0) + tl.arange(0, 1))
+    p_row = p + row * p_stride
+    m_row = m + row * m_stride
+    steep = tl.load(solved + row * COLUMNS + SLOPE)
+    lift = tl.load(solved + row * COLUMNS + LIFT)
+    base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
+    p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
+    m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
+    ratio = tl.load(reals + 2).to(tl.float32)
     lower = tl.load(reals + 4)
     upper = tl.load(reals + 5)
-    each = tl.load(whole + 0)  # L over a uniform reference
-    shared = tl.load(whole + 1)  # no integer from here on is shared; over a uniform reference all others are
-
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    live = row < rows
-    p_starts = row.to(tl.int64) * p_stride
-    m_starts = row.to(tl.int64) * m_stride
-    drawn = tl.load(uniform + row, mask=live, other=0)
-    slope = tl.full((ROWS,), 0.0, tl.float32)
-    none = tl.full((ROWS,), 0.0, tl.float64)
-
+    found = tl.full((1,), -1, tl.int64)
+    rest = drawn
     if REFERENCE:
-        solving = live & (drawn >= shared)
-        good = live
-        found = tl.full((ROWS,), -1, tl.int64)
-        rest = _TOTAL - 1 - drawn
-    else:
-        p_top, p_total, p_odd = validity(p, p_starts, live, size, LOGITS, ROWS, WIDE, STAGES)
-        good = acceptable(p_top, p_total, p_odd, tolerance, LOGITS)
-        solving = live & good & (drawn >= shared)
-        found = tl.where(drawn < shared, drawn // each, -1)
-        rest = drawn - shared
-
-    z = tl.full((ROWS,), 1.0, tl.float32) * size
-    lift = tl.full((ROWS,), 0.0, tl.float32)
-    p_shift = tl.full((ROWS,), 0.0, tl.float32)
-    m_shift = tl.full((ROWS,), 0.0, tl.float32)
-    if REFERENCE | (tl.max(solving.to(tl.int32), 0) > 0):
-        # a guess, from every few blocks
-        if REFERENCE:
-            p_shift = largest(p, p_starts, live, size, sample_step, LOGITS, ROWS, BLOCK)
-            m_shift = largest(m, m_starts, live, size, sample_step, LOGITS, ROWS, BLOCK)
-        else:
-            if LOGITS:
-                p_shift = tl.where(good, p_top, 0.0)
-        one = tl.full((ROWS,), 1.0, tl.float32)
-        f_one, p_sum, f_two, g_two, m_sum = evaluation(
-            p, m, p_starts, m_starts, solving, size, sample_step, p_shift, m_shift, p_scale, m_scale, 0.0, 1e30, one, one,
-            REFERENCE, LOGITS, False, ROWS, BLOCK, 1,
+        steep = steep.to(tl.float32)
+        lift = lift.to(tl.float32)
+        rest = _WHOLE - 1 - drawn
+        if tl.max(drawn, 0) < tl.load(whole + 1):
+            found, left = _place(
+                0, p_row, m_row, drawn, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
+                REFERENCE, LOGITS, BLOCK,
+            )  # fmt: skip
+    if tl.max(found, 0) < 0:
+        found, left = _place(
+            1, p_row, m_row, rest, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
+            REFERENCE, LOGITS, BLOCK,
         )  # fmt: skip
-        guess = tl.where((p_sum > 0.0) & (m_sum > 0.0), m_sum / p_sum, 1.0)
-        guess = tl.minimum(tl.maximum(guess, 1e-18), 1e18)
-        low, f_low, g_low = one * 0.0, one * -UNKNOWN, one * 0.0
-        high, f_high, g_high = one * LARGEST, one * UNKNOWN, one * 0.0
-        first = guess * 0.5
-        second = guess * 2.0
-        turn = 0
-        going = solving
-        while (turn < _SAMPLE_TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
-            f_one, g_one, f_two, g_two, z_some = evaluation(
-                p, m, p_starts, m_starts, going, size, sample_step, p_shift, m_shift, p_scale, m_scale, b, B, first, second,
-                REFERENCE, LOGITS, False, ROWS, BLOCK, 1,
+        if tl.max(found, 0) < 0:
+            found, left = _place(
+                2, p_row, m_row, left, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
+                REFERENCE, LOGITS, BLOCK,
             )  # fmt: skip
-            low, f_low, g_low, high, f_high, g_high = narrowed(
-                low, f_low, g_low, high, f_high, g_high, first, f_one, g_one, going
-            )
-            low, f_low, g_low, high, f_high, g_high = narrowed(
-                low, f_low, g_low, high, f_high, g_high, second, f_two, g_two, going
-            )
-            first, second, best, right = proposed(low, f_low, g_low, high, f_high, g_high, z_some, turn)
-            guess = tl.where(going, best, guess)
-            going = going & (right == 0) & (low < LARGEST)
-            turn += 1
-        # the whole row, from slopes on either side of the guess
-        apart = tl.where(sample_step <= BLOCK, 1.0001, 1.1)
-        first = tl.minimum(guess / apart, LARGEST)
-        second = tl.minimum(guess * apart, LARGEST)
-        low, f_low, g_low = one * 0.0, one * -UNKNOWN, one * 0.0
-        high, f_high, g_high = one * LARGEST, one * UNKNOWN, one * 0.0
-        slope = guess
-        going = solving
-        if REFERENCE:
-            # the first pass checks both tensors too; it is done again if something is far larger than what was sampled
-            looks = 0
-            again = live
-            f_one, g_one, f_two, g_two = one, one, one, one
-            while (looks < 2) & (tl.max(again.to(tl.int32), 0) > 0):
-                f_some, g_some, f_more, g_more, z_some, p_top, p_total, p_odd, m_top, m_odd = evaluation(
-                    p, m, p_starts, m_starts, again, size, BLOCK, p_shift, m_shift, p_scale, m_scale, b, B, first, second,
-                    REFERENCE, LOGITS, True, ROWS, BLOCK, STAGES,
-                )  # fmt: skip
-                f_one, g_one = tl.where(again, f_some, f_one), tl.where(again, g_some, g_one)
-                f_two, g_two = tl.where(again, f_more, f_two), tl.where(again, g_more, g_two)
-                z = tl.where(again, z_some, z)
-                law = acceptable(p_top, p_total, p_odd, tolerance, LOGITS)
-                reference = acceptable(m_top, z_some, m_odd, m_tolerance, LOGITS)
-                good = good & ((again == 0) | (law & reference))
-                far = again & good & (looks == 0)
-                if LOGITS:
-                    p_far = far & ((p_top - p_shift) * p_scale > _FAR)
-                    m_far = far & ((m_top - m_shift) * m_scale > _FAR)
-                    p_shift = tl.where(p_far, p_top, p_shift)
-                    m_shift = tl.where(m_far, m_top, m_shift)
-                    again = p_far | m_far
-                    first = tl.where(again, 1.0, first)
-                    second = tl.where(again, 2.0, second)
-                else:
-                    again = far & (looks > 0)
-                looks += 1
-            base = share / z.to(tl.float64)
-            # what is shared does not look at the client
-            maybe = good & (drawn < shared)
-            if tl.max(maybe.to(tl.int32), 0) > 0:
-                found, left_over = place(
-                    0, p, m, p_starts, m_starts, maybe, drawn, size, p_shift, m_shift, p_scale, m_scale, none, none, base, ratio,
-                    lower, upper, REFERENCE, LOGITS, ROWS, WIDE,
-                )  # fmt: skip
-            solving = good & (found < 0)
-            going = solving
-            low, f_low, g_low, high, f_high, g_high = narrowed(
-                low, f_low, g_low, high, f_high, g_high, first, f_one, g_one, going
-            )
-            low, f_low, g_low, high, f_high, g_high = narrowed(
-                low, f_low, g_low, high, f_high, g_high, second, f_two, g_two, going
-            )
-            first, second, slope, right = proposed(low, f_low, g_low, high, f_high, g_high, z, 0)
-            going = going & (right == 0) & (low < LARGEST)
-        turn = 1
-        while (turn < _TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
-            f_one, g_one, f_two, g_two, z_some = evaluation(
-                p, m, p_starts, m_starts, going, size, BLOCK, p_shift, m_shift, p_scale, m_scale, b, B, first, second,
-                REFERENCE, LOGITS, False, ROWS, BLOCK, STAGES,
-            )  # fmt: skip
-            low, f_low, g_low, high, f_high, g_high = narrowed(
-                low, f_low, g_low, high, f_high, g_high, first, f_one, g_one, going
-            )
-            low, f_low, g_low, high, f_high, g_high = narrowed(
-                low, f_low, g_low, high, f_high, g_high, second, f_two, g_two, going
-            )
-            first, second, best, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
-            slope = tl.where(going, best, slope)
-            going = going & (right == 0) & (low < LARGEST)
-            turn += 1
-        # a client on too small a set: its outcomes at their ceilings, a multiple of the floor for the others
-        beyond = solving & (low >= LARGEST)
-        held = (f_low + (1.0 - b) * z) / (B - b)
-        left = z - held
-        lift = tl.where(beyond & (left > 0.0), (z - B * held) / (b * tl.where(left > 0.0, left, 1.0)), 0.0)
-        slope = tl.where(beyond, LARGEST, slope)
-
-        steep = slope.to(tl.float64) * 4611686018427387904.0 / z.to(tl.float64)
-        if REFERENCE:
-            base = share / z.to(tl.float64)
-        else:
-            base = none
-        tl.store(solved + row * _SOLVED + SLOPE, steep, mask=solving)
-        tl.store(solved + row * _SOLVED + LIFT, lift.to(tl.float64), mask=solving)
-        tl.store(solved + row * _SOLVED + BASE, base, mask=solving)
-        tl.store(solved + row * _SOLVED + P_SHIFT, p_shift.to(tl.float64), mask=solving)
-        tl.store(solved + row * _SOLVED + M_SHIFT, m_shift.to(tl.float64), mask=solving)
-        lifted = lift.to(tl.float64)
-        own, left_over = place(
-            1, p, m, p_starts, m_starts, solving, rest, size, p_shift, m_shift, p_scale, m_scale, steep, lifted, base, ratio,
-            lower, upper, REFERENCE, LOGITS, ROWS, WIDE,
-        )  # fmt: skip
-        found = tl.where(solving, own, found)
-        lost = solving & (own < 0)
-        if tl.max(lost.to(tl.int32), 0) > 0:
-            filled, left_over = place(
-                2, p, m, p_starts, m_starts, lost, left_over, size, p_shift, m_shift, p_scale, m_scale, steep, lifted, base,
-                ratio, lower, upper, REFERENCE, LOGITS, ROWS, WIDE,
-            )  # fmt: skip
-            found = tl.where(lost, filled, found)
-    tl.store(out + row, found, mask=live)
-    if tl.max((live & (good == 0)).to(tl.int32), 0) > 0:
-        tl.store(bad, 1)
+    tl.store(out + row + tl.arange(0, 1), found)
 
 
 @triton.jit
@@ -220,24 +338,28 @@ def write(
     p, m, solved, lower_out, upper_out, excess_out, reals, size, p_stride, m_stride, p_scale, m_scale,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """L, U and E of one row and one block of columns, by the very function that `draw` adds up."""
-    row = tl.program_id(0) + tl.arange(0, 1)
+    """L, U and E of one row and one block of columns, by the very function that outcomes are picked with."""
+    row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = (columns < size)[None, :] & (row >= 0)[:, None]
-    steep = tl.load(solved + row * _SOLVED + SLOPE)
-    lift = tl.load(solved + row * _SOLVED + LIFT)
-    base = tl.load(solved + row * _SOLVED + BASE)
-    p_shift = tl.load(solved + row * _SOLVED + P_SHIFT).to(tl.float32)
-    m_shift = tl.load(solved + row * _SOLVED + M_SHIFT).to(tl.float32)
-    p_mass = mass(loaded(p, row.to(tl.int64) * p_stride, columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    inside = columns < size
+    steep = tl.load(solved + row * COLUMNS + SLOPE)
+    lift = tl.load(solved + row * COLUMNS + LIFT)
     if REFERENCE:
-        m_mass = mass(loaded(m, row.to(tl.int64) * m_stride, columns, inside, LOGITS), m_shift, m_scale, LOGITS)
+        steep = steep.to(tl.float32)
+        lift = lift.to(tl.float32)
+    base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
+    p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
+    m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
+    p_mass = mass(loaded(p + row * p_stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    if REFERENCE:
+        m_mass = mass(loaded(m + row * m_stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
     else:
         m_mass = p_mass
     low, high, excess = integers(
-        p_mass, m_mass, inside, steep, lift, base, tl.load(reals + 2), tl.load(reals + 4), tl.load(reals + 5), REFERENCE
-    )
-    places = row.to(tl.int64)[:, None] * size + columns[None, :]
+        p_mass, m_mass, inside, steep, lift, base, tl.load(reals + 2).to(tl.float32), tl.load(reals + 4), tl.load(reals + 5),
+        REFERENCE,
+    )  # fmt: skip
+    places = row * size + columns
     tl.store(lower_out + places, low, mask=inside)
     tl.store(upper_out + places, high, mask=inside)
     tl.store(excess_out + places, excess, mask=inside)

@@ -6,7 +6,7 @@ for any other over the same reference. So all that is done to the client's own r
 top-k, top-p, a mask. What is done to the reference must not depend on the client: a mask there (-inf) says which outcomes can occur
 at all, and has to be public.
 
-CUDA tensors of float32, bfloat16 and float16 are drawn by one kernel (`discreet.torch.kernel`) where Triton is installed; float64 and
+CUDA tensors of float32, bfloat16 and float16 are drawn by kernels (`discreet.torch.gpu`) where Triton is installed; float64 and
 all else by `discreet.torch.host`, in the arithmetic of the numpy path.
 """
 
@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from discreet.release import TOTAL, SystemEntropy
 from discreet.torch import host
@@ -60,7 +62,7 @@ def release(
         >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
     """
     rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
-    found = drawn(rows, terms, torch.from_numpy(SystemEntropy().integers(len(rows.p))))
+    found = drawn(rows, terms, SystemEntropy().integers(len(rows.p)))
     return found.reshape(rows.shape)
 
 
@@ -142,13 +144,13 @@ def _on_gpu(rows: Rows) -> bool:
     return _TRITON and rows.p.is_cuda and torch.float64 not in rows.dtypes
 
 
-def drawn(rows: Rows, terms: Terms, uniform: torch.Tensor) -> torch.Tensor:
-    """One outcome for each row, from one integer in [0, 2^62) each (on the CPU): all that `release` does but draw the integers."""
+def drawn(rows: Rows, terms: Terms, uniform: NDArray[np.int64]) -> torch.Tensor:
+    """One outcome for each row, from one integer in [0, 2^62) each: all that `release` does but draw the integers."""
     if _on_gpu(rows):
         from discreet.torch import gpu
 
         return gpu.drawn(rows, terms, uniform)
-    return torch.from_numpy(host.drawn(rows, terms, uniform.numpy())).to(rows.p.device)
+    return torch.from_numpy(host.drawn(rows, terms, uniform)).to(rows.p.device)
 
 
 def _weights(rows: Rows, terms: Terms) -> torch.Tensor:
