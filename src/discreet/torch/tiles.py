@@ -16,9 +16,8 @@ LARGEST = tl.constexpr(1e20)  # a slope: as good as infinite, and times a mass s
 UNKNOWN = tl.constexpr(1e30)  # F at an end of the bracket that was not looked at yet
 TURNS = tl.constexpr(20)
 _NEAR = tl.constexpr(1e-6)  # what is missing from the sum of a law whose slope is taken for right
-_AGREEING = tl.constexpr(
-    3e-5
-)  # how close the steps from both ends are when the curve through both ends is taken for right
+_AGREEING = tl.constexpr(3e-5)  # how close steps from both ends come when the curve through both is taken for right,
+_NARROW = tl.constexpr(0.02)  # if the ends themselves are as close as this
 _TOTAL = tl.constexpr(float(1 << 62))
 _SURELY_PAST = tl.constexpr(
     1.5 * (1 << 62)
