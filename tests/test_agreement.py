@@ -26,6 +26,7 @@ from discreet import (
     family_terms,
 )
 from discreet.agreement import Agreement, FamilyTerms
+from discreet.domain import Digested, Interval, Labels
 from discreet.mechanisms.sampler import Sampler
 from tests.strategies import bands, epsilons, sizes
 
@@ -36,7 +37,7 @@ MADE: dict[str, tuple[Sampler[Any], dict[str, Any]]] = {
     "simplex": (OptimalSampler(Simplex(10), epsilon=1.0), {}),
     "labels": (LinearSampler(COLOURS, epsilon=0.1), {"rounds": 12, "purpose": "Colours of 2013 — “public” use"}),
     "band": (MollifierSampler(SKEWED, epsilon=1 / 3), {}),
-    "cells": (OptimalSampler(Simplex(100), epsilon=2), {"interval": (-0.5, 1e300)}),
+    "cells": (OptimalSampler(Simplex(Interval(-0.5, 1e300, cells=100)), epsilon=2), {}),
 }
 IDS = {
     "simplex": "7c77cdbb4964b03bae6f945dce5346438e02310b6e1f4a3ffcbb49639ed5a586",
@@ -100,7 +101,7 @@ def test_every_term_changes_the_id() -> None:
         Agreement.of(OptimalSampler(Band([1, 1, 2], lower=0.0, upper=3.0), epsilon=1.0)),
         Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), rounds=2),
         Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="x"),
-        Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), interval=(0.0, 1.0)),
+        Agreement.of(OptimalSampler(Simplex(Interval(0.0, 1.0, cells=3)), epsilon=1.0)),
     ]
     assert Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), rounds=np.int8(2)).id == others[-3].id  # type: ignore[arg-type]
     assert len({base.id, *(other.id for other in others)}) == len(others) + 1
@@ -257,25 +258,26 @@ def test_a_file_that_lists_its_labels_is_all_that_is_needed(family: Simplex | Ba
     document_labels = document["family"]["labels"]
     assert document_labels == list(family.labels)
     read = Agreement.read(tmp_path / "a.json")
-    assert read.family.names == tuple(family.labels)
+    assert read.domain == Labels(family.labels)
     assert read.sampler() == sampler
-    document["family"]["labels"] = agreed.family.labels  # the digest, as in the canonical form
+    document["family"]["labels"] = agreed.document["family"]["labels"]  # the digest, as in the canonical form
     short = Agreement.from_json(json.dumps(document))
-    assert short.family.names is None
+    assert isinstance(short.domain, Digested)
     assert read == short == agreed
     assert hash(read) == hash(short)
     assert read.id == short.id == agreed.id
     assert read.canonical == short.canonical == short.text
     document["family"]["labels"] = document_labels[::-1]
     assert Agreement.from_json(json.dumps(document)).id != agreed.id
-    assert pickle.loads(pickle.dumps(read)).family.names == read.family.names
+    assert pickle.loads(pickle.dumps(read)).domain == read.domain
 
 
-def test_names_that_are_not_the_labels_are_refused() -> None:
-    terms = FamilyTerms.of(COLOURS)
-    with pytest.raises(DiscreetError, match="names are not the labels"):
-        replace(terms, names=("red", "green", "blue", 4))
-    assert replace(terms, names=None) == terms
+def test_labels_that_are_not_those_of_the_digest_are_refused() -> None:
+    terms = Agreement.from_json(Agreement.of(OptimalSampler(COLOURS, epsilon=1.0)).canonical).family
+    with pytest.raises(DiscreetError, match=r"family\.labels = 'sha256"):
+        terms.on(Labels(["red", "green", "blue", 4]))
+    assert terms.on(COLOURS.domain) == terms == FamilyTerms.of(COLOURS)
+    assert terms.on(COLOURS.domain).family() == COLOURS
 
 
 def test_half_an_agreement_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ RESULTS = {
     "Constants",
     "ContinuousFamily",
     "Design",
+    "Domain",
     "OutputLaw",
     "Risk",
 }  # made by the library: Attributes instead of Args

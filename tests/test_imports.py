@@ -12,6 +12,7 @@ LAYERS = [
     {"_version"},
     {"errors", "kernels", "numerics"},
     {"files", "forks", "labelled", "showing"},
+    {"domain"},
     {"quadrature"},
     {"perspectives"},
     {"divergences"},

@@ -10,7 +10,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet import accounting, audit, estimation
-from discreet.engines import Labels, Request
+from discreet.engines import Request
 
 LABELS = [f"label number {i}" for i in range(500)]
 SIMPLEX = dc.Simplex(LABELS)
@@ -37,7 +37,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "agreement": lambda: dc.Agreement.of(LINEAR, purpose="why " * 500),
     "population": population,
     "shares": lambda: population().law,
-    "outcomes": lambda: population().outcomes,
+    "outcomes": lambda: population().domain,
     "inversion": lambda: estimation.inversion_of(LINEAR),
     "outlook": lambda: estimation.outlook(LINEAR, mechanism="linear", clients=1000),
     "certificate": lambda: audit.certificate(dc.OptimalSampler(dc.Simplex(20), epsilon=1.0), epsilon=1.0),
@@ -57,7 +57,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "outputs": lambda: dc.OptimalSampler(LINE, epsilon=1.0).output([stats.norm()] * 20),
     "cells": lambda: LINE.cells(1000),
     "nodes": lambda: LINE.nodes,
-    "domain": lambda: Labels(tuple(LABELS)),
+    "domain": lambda: dc.Labels(tuple(LABELS)),
     "request": lambda: Request(client="c", value="v", domain=LABELS, epsilon=1.0),
 }
 

@@ -9,6 +9,7 @@ from discreet._version import __version__
 from discreet.agreement import Agreement
 from discreet.design import design
 from discreet.divergences import FDivergence, divergence
+from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import (
     BudgetError,
     DiscreetError,
@@ -50,9 +51,12 @@ __all__ = [
     "Density",
     "DensityBand",
     "DiscreetError",
+    "Domain",
     "FDivergence",
     "GaussianMixtures",
     "ImpossibleError",
+    "Interval",
+    "Labels",
     "LaplaceMixtures",
     "LargeEpsilonWarning",
     "LedgerError",
@@ -61,6 +65,7 @@ __all__ = [
     "MollifierSampler",
     "Near",
     "NotPrivateWarning",
+    "Numbers",
     "OptimalSampler",
     "OutsideFamilyError",
     "OutsideFamilyWarning",

@@ -17,9 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from discreet.domain import Domain
+from discreet.domain.canonical import canonical
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.family_terms import BESIDE, READ_FIELDS, FamilyTerms, canonical, family_terms
+from discreet.family_terms import BESIDE, READ_FIELDS, FamilyTerms, family_terms
 from discreet.files import check_target, reason, written
 from discreet.mechanisms import MECHANISMS, check_mechanism, sampler_named
 from discreet.mechanisms.sampler import AnyFamily, Sampler
@@ -71,7 +73,6 @@ class Agreement:
         cls,
         sampler: Sampler[AnyFamily],
         *,
-        interval: tuple[float, float] | None = None,
         rounds: int = 1,
         purpose: str = "",
     ) -> "Agreement":
@@ -80,8 +81,13 @@ class Agreement:
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)} as it comes")
         if isinstance(sampler.family, ContinuousFamily):
             raise DiscreetError(f"family = {sampler.family!r} has no terms yet; agree on a Simplex or a Band")
-        family = FamilyTerms.of(sampler.family, interval)
+        family = FamilyTerms.of(sampler.family)
         return cls(family=family, mechanism=sampler.name, epsilon=sampler.epsilon, rounds=rounds, purpose=purpose)
+
+    @property
+    def domain(self) -> Domain:
+        """The public outcomes agreed on."""
+        return self.family.domain
 
     @property
     def document(self) -> dict[str, Any]:
@@ -135,7 +141,7 @@ class Agreement:
         """The sampler agreed on. `family`: needed where the agreement does not hold all of it; checked against what it holds."""
         if family is None:
             family = self.family.family()
-        different = FamilyTerms.of(family, self.family.interval).difference(self.family)
+        different = FamilyTerms.of(family).difference(self.family)
         if different is not None:
             name, given, agreed = different
             raise DiscreetError(f"{name} = {given!r} is not the {agreed!r} that was agreed on")
@@ -143,7 +149,7 @@ class Agreement:
 
     def check_sampler(self, sampler: Sampler[AnyFamily]) -> None:
         """Refuse a sampler that is not the one agreed on, and name both agreements."""
-        own = Agreement.of(sampler, interval=self.family.interval, rounds=self.rounds, purpose=self.purpose)
+        own = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose)
         if own.id != self.id:
             raise DiscreetError(
                 f"{sampler!r} belongs to agreement {own.id}, not to {self.id}; use agreement.sampler(family)"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from discreet import OptimalSampler, Simplex
+from discreet import Interval, OptimalSampler, Simplex
 from discreet.agreement import Agreement
 
 Run = Callable[..., Any]
@@ -19,7 +19,7 @@ def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) 
     expected = Agreement.of(OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=0.5), rounds=3, purpose="colours")
     assert expected.id in made.stdout.replace("\n", "")
     assert Agreement.read(path) == expected
-    assert Agreement.read(path).family.names == ("red", "green", "blue")
+    assert Agreement.read(path).domain.labels == ("red", "green", "blue")
     assert (
         run(
             "agree", path, "--epsilon", "0.5", "--domain", str(labels), "--rounds", "3", "--purpose", "colours"
@@ -49,7 +49,7 @@ def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) 
     ("arguments", "says"),
     [
         ((), "needs --epsilon"),
-        (("--epsilon", "1"), "either --outcomes K or --domain"),
+        (("--epsilon", "1"), "give the public domain once"),
         (("--epsilon", "nan", "--outcomes", "3"), "epsilon = nan"),
         (("--epsilon", "1", "--outcomes", "3", "--mechanism", "best"), "'best'"),
         (("--epsilon", "1", "--outcomes", "3", "--rounds", "0"), "rounds = 0"),
@@ -69,11 +69,11 @@ def test_the_cells_of_an_interval(run: Run, refusal: Callable[..., str], tmp_pat
     path = str(tmp_path / "cells.json")
     made = run("agree", path, "--epsilon", "1", "--bounds", "-1", "4", "--cells", "10")
     assert made.exit_code == 0, made.output
-    assert Agreement.read(path) == Agreement.of(OptimalSampler(Simplex(10), epsilon=1.0), interval=(-1.0, 4.0))
+    assert Agreement.read(path) == Agreement.of(OptimalSampler(Simplex(Interval(-1.0, 4.0, cells=10)), epsilon=1.0))
     for arguments, says in (
         (("--bounds", "0", "1"), "go together"),
         (("--outcomes", "3", "--cells", "3"), "go together"),
-        (("--outcomes", "3", "--bounds", "0", "1", "--cells", "3"), "only one"),
+        (("--outcomes", "3", "--bounds", "0", "1", "--cells", "3"), "give the public domain once"),
         (("--bounds", "1", "0", "--cells", "3"), "do not enclose an interval"),
         (("--bounds", "0", "1", "--cells", "0"), "cells = 0"),
     ):

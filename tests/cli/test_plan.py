@@ -89,11 +89,11 @@ def test_a_rehearsal_on_example_records(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--clients", "10"), "either --outcomes K or --domain FILE"),
+        (("--clients", "10"), "give the public domain once"),
         (("--clients", "0", "--outcomes", "3"), "clients = 0"),
         (("--clients", str(10**16), "--outcomes", "3"), "clients is more than"),
         (("--clients", "10", "--outcomes", "3", "--plot", "p.xyz"), "does not end in"),
-        (("--clients", "10", "--outcomes", "0"), "outcomes = 0"),
+        (("--clients", "10", "--outcomes", "0"), "domain size = 0"),
         (("--clients", "10", "--outcomes", "3", "--epsilon", "-1"), "epsilon = -1"),
         (("--clients", "10", "--outcomes", "3", "--accuracy", "0"), "accuracy = 0"),
         (("--clients", "10", "--outcomes", "3", "--confidence", "nan"), "confidence = nan"),

@@ -86,9 +86,10 @@ def test_options_reach_the_release(folder: Path, run: Run) -> None:
     table = pl.read_parquet("in.parquet")
     table = pl.concat([table, pl.DataFrame({"who": ["c1", "c2"], "what": ["yeti", None], "n": [2, 1]})])
     table.with_columns(pl.col("n").cast(pl.Float64).alias("w")).write_parquet("odd.parquet")
+    Path("more.txt").write_text("\n".join([*ANIMALS, "rest"]) + "\n")
     Path("everybody.txt").write_text("\n".join(f"c{c}" for c in range(400)) + "\n")
     result = run(
-        "sample", "odd.parquet", "--client", "who", "--value", "what", "--epsilon", "1", "--domain", "animals.txt", "--other",
+        "sample", "odd.parquet", "--client", "who", "--value", "what", "--epsilon", "1", "--domain", "more.txt", "--other",
         "rest", "--nulls", "other", "--weight", "w", "--clients", "everybody.txt", "--mechanism", "linear", "--purpose",
         "a test", "--memory", "1MB", "--scratch", ".", "-o", "out.csv",
     )  # fmt: skip
@@ -159,7 +160,8 @@ def test_pipes(folder: Path) -> None:
         (("--domain", "binary.txt"), "not UTF-8"),
         (("--domain", "few.txt"), "column 'what' holds values outside the domain (3,246 in 4,000 rows)"),
         (("--domain-size", "4"), "cast the column to integers"),
-        (("--domain-size", "4", "--other", "x"), "--other x is not one of"),
+        (("--domain-size", "4", "--other", "x"), "other = 'x' is not one of"),
+        (("--domain", "animals.txt", "--other", "rest"), "other = 'rest' is not one of the 4 labels"),
         (("--bounds", "1", "0", "--cells", "3"), "do not enclose an interval"),
         (("--bounds", "0", "1", "--cells", "3", "--other", "ant"), "'nearest'"),
         (("--domain", "animals.txt", "--nulls", "maybe"), "nulls = 'maybe'"),

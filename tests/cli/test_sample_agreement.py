@@ -95,7 +95,7 @@ def test_the_agreement_says_it_all(folder: Path, run: Run) -> None:
         (("--domain-size", "5"), ("family.size = 5", "not 4", "ID")),
         (("--bounds", "0", "1", "--cells", "4"), ("family.labels = None", "ID")),
         (("--domain", "turned.txt"), ("family.labels = 'sha256:", "ID")),
-        (("--other", "yeti"), ("family.size = 5", "not 4", "ID")),
+        (("--other", "yeti"), ("other = 'yeti' is not one of the 4 labels", "ID")),
         (("--domain", "animals.txt", "--domain-size", "4"), ("give the public domain once",)),
         (("--cells", "4"), ("go together",)),
     ],
@@ -179,7 +179,7 @@ def test_numbers_cells_and_labels_that_are_numbers(folder: Path, run: Run, refus
     integers = ("--client", "who", "--value", "number", "--domain", "numbers.txt", "-q")
     arguments = (*integers, "--epsilon", "9", "--write-agreement", "integers.json", "--force", "-o", "out.parquet")
     assert run("sample", "in.parquet", *arguments).exit_code == 0
-    assert Agreement.read("integers.json").family.names == (0, 1, 2, 3)
+    assert Agreement.read("integers.json").domain.labels == (0, 1, 2, 3)
     assert sampled("number", "integers.json", "--other", "3").is_in(range(4)).all()
     assert sampled("number", "integers.json", "--domain", "numbers.txt", "--other", "3").is_in(range(4)).all()
     pl.read_parquet("in.parquet").write_csv("in.csv")
@@ -192,7 +192,7 @@ def test_the_agreement_of_a_release_is_written_beside_it(folder: Path, run: Run,
     options = (*BASE, "--epsilon", "1", "--domain", "animals.txt")
     assert run(*options, "--write-agreement", "used.json").exit_code == 0
     used = Agreement.read("used.json")
-    assert used.family.names == tuple(ANIMALS)
+    assert used.domain.labels == tuple(ANIMALS)
     released = pl.read_parquet("out.parquet")
     assert released["agreement"].unique().to_list() == [used.id]
     before = Path("used.json").read_bytes()

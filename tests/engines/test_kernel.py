@@ -195,7 +195,7 @@ def test_an_empty_batch_gives_an_empty_batch() -> None:
 
 
 def test_cells_give_points_within_them() -> None:
-    cells = dc.engines.Cells(-2.0, 6.0, 16)
+    cells = dc.Interval(-2.0, 6.0, cells=16)
     kernel = Kernel(job(domain=cells, epsilon=9.0))
     held = pa.array([[place % 16] for place in range(3000)], pa.list_(pa.int32()))
     points = (

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.engines import Cells, local, read_secret, sample, sample_file, write_secret
+from discreet.engines import local, read_secret, sample, sample_file, write_secret
 from discreet.engines import parts as parts_module
 from discreet.engines.local import LocalRelease
 from discreet.engines.parts import Parts
@@ -316,12 +316,18 @@ def test_labels_of_any_kind() -> None:
 def test_values_outside_and_missing_go_where_they_are_sent() -> None:
     table = pa.table({"client": [1, 1, 2, 3, 3], "value": ["a", "zebra", "yak", None, "b"]})
     with pytest.raises(DiscreetError, match="holds nulls"):
-        released(table, domain=["a", "b"], other="rest")
+        released(table, domain=["a", "b", "rest"], other="rest")
     with pytest.raises(DiscreetError, match=r"outside the domain \(2 in 5 rows, such as .*'(zebra|yak)'"):
         released(table, domain=["a", "b"], nulls="drop", show_values=True)
     source = source_of(table)
     request = Request(
-        client="client", value="value", domain=["a", "b"], epsilon=3.0, other="rest", nulls="other", secret=SECRET
+        client="client",
+        value="value",
+        domain=["a", "b", "rest"],
+        epsilon=3.0,
+        other="rest",
+        nulls="other",
+        secret=SECRET,
     )
     release = LocalRelease(source, request)
     found = by_client(pa.Table.from_batches(release.batches()))
@@ -347,17 +353,19 @@ def test_numbers_outside_a_domain_size() -> None:
 def test_cells_take_numbers() -> None:
     values = [-1.0, -0.75, 0.0, 0.999, 1.0, 0.5]
     table = pa.table({"client": list(range(6)), "value": values})
-    points = by_client(released(table, domain=Cells(-1.0, 1.0, 8), epsilon=20.0))
+    points = by_client(released(table, domain=dc.Interval(-1.0, 1.0, cells=8), epsilon=20.0))
     for client, value in enumerate(values):
         cell = min(int((value + 1.0) / 0.25), 7)
         assert -1.0 + 0.25 * cell <= points[client] <= -1.0 + 0.25 * (cell + 1)
     outside = pa.table({"client": [1, 2, 3], "value": [5.0, float("-inf"), float("nan")]})
     with pytest.raises(DiscreetError, match=r"holds NaN \(1 in 3 rows\)"):
-        released(outside, domain=Cells(-1.0, 1.0, 8))
+        released(outside, domain=dc.Interval(-1.0, 1.0, cells=8))
     with pytest.raises(DiscreetError, match="outside the domain"):
-        released(outside, domain=Cells(-1.0, 1.0, 8), nulls="drop")
+        released(outside, domain=dc.Interval(-1.0, 1.0, cells=8), nulls="drop")
     forget_held()
-    near = by_client(released(outside, domain=Cells(-1.0, 1.0, 8), nulls="drop", other="nearest", epsilon=20.0))
+    near = by_client(
+        released(outside, domain=dc.Interval(-1.0, 1.0, cells=8), nulls="drop", other="nearest", epsilon=20.0)
+    )
     assert near[1] >= 0.75
     assert near[2] <= -0.75
     assert set(near) == {1, 2}
@@ -398,16 +406,17 @@ def test_a_huge_domain() -> None:
         ({"count": "a", "weight": "b"}, "not both"),
         ({"epsilon": 0.0}, "epsilon = 0"),
         ({"epsilon": float("nan")}, "epsilon = nan"),
-        ({"domain": 0}, "domain size = 0"),
+        ({"domain": 0}, "domain = 0 is less than 1"),
         ({"domain": 2**32}, "more than"),
         ({"domain": []}, "labels are neither|empty"),
         ({"domain": ["a", "a"]}, "duplicate labels: 'a'"),
         ({"domain": ["a", 1]}, "neither all texts nor all integers"),
-        ({"domain": "abc"}, "not a number of outcomes"),
-        ({"domain": True}, "not a number of outcomes"),
-        ({"domain": 2.5}, "not a number of outcomes"),
+        ({"domain": "abc"}, "is a text; pass a number of outcomes or a list of labels"),
+        ({"domain": True}, "domain = True is not a whole number"),
+        ({"domain": 2.5}, "domain = 2.5 is not a whole number"),
+        ({"domain": dc.Simplex(40)}, "says more than one; pass its .domain, or say family="),
         ({"domain": ["a", "b"]}, "holds integers but label 'a' is none"),
-        ({"domain": Cells(0, 1, 4), "other": "x"}, "'nearest'"),
+        ({"domain": dc.Interval(0, 1, cells=4), "other": "x"}, "'nearest'"),
         ({"domain": 40, "other": 40}, "other = 40 is not one of the outcomes"),
         ({"nulls": "keep"}, "nulls = 'keep'"),
         ({"nulls": "other"}, "give other="),
@@ -431,7 +440,7 @@ def test_mistakes_are_named(changes: dict[str, Any], named: str) -> None:
         ({"client": [1], "value": [1.5]}, {}, "cast the column to integers"),
         ({"client": [1], "value": [True]}, {"domain": ["a"]}, "holds Boolean values but the labels are texts"),
         ({"client": [1], "value": ["x"]}, {"domain": [1, 2]}, "labels are integers"),
-        ({"client": [1], "value": ["x"]}, {"domain": Cells(0, 1, 2)}, "bounds need numbers"),
+        ({"client": [1], "value": ["x"]}, {"domain": dc.Interval(0, 1, cells=2)}, "bounds need numbers"),
         ({"client": [1], "value": [1], "n": [1.5]}, {"count": "n"}, "pass it as weight"),
         ({"client": [1], "value": [1], "n": ["x"]}, {"weight": "n"}, "not numbers"),
         ({"client": [1, 2], "value": [1, 2], "n": [1, None]}, {"count": "n"}, "column 'n' holds nulls"),
@@ -549,7 +558,12 @@ def test_the_place_in_the_output_tells_nobody_who_has_many_rows() -> None:
 def test_values_past_the_ends_are_counted_when_they_go_to_the_nearest_cell() -> None:
     table = pa.table({"client": [1, 2, 3, 4], "value": [-5.0, 0.5, 9.0, float("inf")]})
     request = Request(
-        client="client", value="value", domain=Cells(0.0, 1.0, 4), epsilon=30.0, other="nearest", secret=SECRET
+        client="client",
+        value="value",
+        domain=dc.Interval(0.0, 1.0, cells=4),
+        epsilon=30.0,
+        other="nearest",
+        secret=SECRET,
     )
     release = LocalRelease(source_of(table), request)
     points = by_client(pa.Table.from_batches(release.batches()))
@@ -560,7 +574,12 @@ def test_values_past_the_ends_are_counted_when_they_go_to_the_nearest_cell() -> 
 
 def test_nan_is_called_so() -> None:
     table = pa.table({"client": [1, 2, 3], "value": [0.5, float("nan"), None]})
-    terms: dict[str, Any] = {"client": "client", "value": "value", "domain": Cells(0.0, 1.0, 4), "epsilon": 1.0}
+    terms: dict[str, Any] = {
+        "client": "client",
+        "value": "value",
+        "domain": dc.Interval(0.0, 1.0, cells=4),
+        "epsilon": 1.0,
+    }
     with pytest.raises(DiscreetError, match=r"holds NaN \(1 in 2 rows\)"):
         sample(table.slice(0, 2), **terms)
     release = LocalRelease(source_of(table), Request(**terms, nulls="drop"))
@@ -584,7 +603,7 @@ SECRETS = ["Anna Rosenberg", "4711"]
         ("client,value\n4711,Anna Rosenberg\n", {}),  # swapped columns
         ("client,value\nAnna Rosenberg,4711\n", {}),
         ("client,value\nAnna Rosenberg,4711\n", {"domain": ["red", "green"]}),
-        ("client,value\nAnna Rosenberg,4711\n", {"domain": Cells(0.0, 1.0, 4)}),
+        ("client,value\nAnna Rosenberg,4711\n", {"domain": dc.Interval(0.0, 1.0, cells=4)}),
         ("client,value,n\nb,1,Anna Rosenberg\n", {"count": "n"}),
         ("client,value,n\nb,1,-4711\n", {"weight": "n"}),
         ('client,value\n"Anna Rosenberg,4711\n', {}),

@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import discreet as dc
 from discreet import DiscreetError
-from discreet.engines import Cells, Request, Secret, read_secret, sample, sample_file, write_secret
+from discreet.engines import Request, Secret, read_secret, sample, sample_file, write_secret
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
 from discreet.ledger.population import runs_in
@@ -57,7 +58,7 @@ def test_cells_and_samples_without_clients_repeat_too(ledger: PopulationLedger) 
     tables = [
         pl.DataFrame({"client": range(3000), "value": np.random.default_rng(seed).random(3000)}) for seed in (0, 1)
     ]
-    terms = {"domain": Cells(0.0, 1.0, 10), "epsilon": 0.4}
+    terms = {"domain": dc.Interval(0.0, 1.0, cells=10), "epsilon": 0.4}
     found = [released(ledger, table, **terms) for table in tables]
     assert found[0] == found[1]
     dropped = [sample(table, ledger=ledger, drop_client=True, **{**TERMS, **terms}) for table in tables]

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet.engines import Cells, read_secret, sample
+from discreet.engines import read_secret, sample
 from discreet.errors import DiscreetError
 from discreet.ledger.rounds import forget_held
 from discreet.tables.inputs import file_source
@@ -170,7 +170,7 @@ def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
     cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"count": "n", "mechanism": "linear"}, {}),
         ({"domain": 20, "other": 7, "weight": "n"}, {}),
-        ({"value": "level", "domain": Cells(0.0, 4.0, 16)}, {}),
+        ({"value": "level", "domain": dc.Interval(0.0, 4.0, cells=16)}, {}),
         ({"purpose": "with a list"}, {"clients": True}),
         ({"count": "n", "rounds": 2, "round": 2}, {"clients": True}),
     ]

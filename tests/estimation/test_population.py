@@ -134,16 +134,16 @@ def test_quantiles_of_cells_cover() -> None:
     """The median and a tail of a known law on an interval, whose cells blur it."""
     rng = np.random.default_rng(5)
     cells, clients = 40, 4000
-    edges = np.linspace(-2.0, 6.0, cells + 1)
-    sampler = dc.LinearSampler(dc.Simplex(cells), epsilon=4.0)
+    interval = dc.Interval(-2.0, 6.0, cells=cells)
+    sampler = dc.LinearSampler(dc.Simplex(interval), epsilon=4.0)
     spread = stats.norm(1.0, 1.2)
-    law = np.diff(spread.cdf(edges))
+    law = np.diff(spread.cdf(interval.edges))
     law /= law.sum()
     truth = {"median": spread.ppf(0.5), "quantile:0.9": spread.ppf(0.9), "mean": 1.0, "variance": 1.44}
     hits = dict.fromkeys(truth, 0)
     for _ in range(300):
         counts = rng.multinomial(clients, sampler.output(law))
-        found = population(sampler, counts=counts, edges=edges)
+        found = population(sampler, counts=counts)
         for name, value in truth.items():
             estimate = found.statistic(name)
             hits[name] += estimate.low <= value <= estimate.high
@@ -315,18 +315,47 @@ def sampler_for_errors() -> Sampler[Any]:
         ({}, "either samples"),
         ({"samples": ["a"], "confidence": 1.0}, "confidence = 1"),
         ({"samples": ["a"], "confidence": float("nan")}, "confidence = nan"),
-        ({"samples": ["a"], "edges": [0.0, 1.0]}, "edges bound 1 cells"),
-        ({"samples": [0.5, 9.0], "edges": [0.0, 1.0, 2.0, 3.0]}, "lies in no cell"),
-        ({"samples": [0.5, float("nan")], "edges": [0.0, 1.0, 2.0, 3.0]}, "lies in no cell"),
-        ({"samples": [0.5], "edges": [0.0, 1.0, 1.0, 3.0]}, "increasing"),
-        ({"samples": [0.5], "edges": [-1e308, 0.0, 1.0, 1e308]}, "increasing numbers up to"),
-        ({"samples": [0.5], "edges": ["x", "y"]}, "edges is not an array of numbers"),
-        ({"samples": ["x"], "edges": [0.0, 1.0, 2.0, 3.0]}, "samples is not an array of numbers"),
+        ({"samples": ["a"], "edges": [0.0, 1.0]}, "edges are public bins for a continuous family"),
     ],
 )
 def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(dc.DiscreetError, match=message):
         population(sampler_for_errors(), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"samples": [0.5, 9.0], "edges": [-4.0, 1.0, 4.0]}, "records hold 9, which lies in no cell"),
+        ({"samples": [0.5, float("nan")], "edges": [-4.0, 4.0]}, "holds NaN"),
+        ({"samples": ["x"], "edges": [-4.0, 4.0]}, "records is not a list of numbers"),
+        ({"samples": [0.5], "edges": [0.0, 1.0, 1.0, 3.0]}, "increasing"),
+        ({"samples": [0.5], "edges": [-1e308, 0.0, 1.0, 1e308]}, "increasing numbers up to"),
+        ({"samples": [0.5], "edges": ["x", "y"]}, "edges is not a list of numbers"),
+        ({"samples": [0.5], "edges": [-4.0]}, "one more than there are cells"),
+    ],
+)
+def test_bins_of_a_continuous_family_are_increasing_numbers(wrong: dict[str, Any], message: str) -> None:
+    family = dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0))
+    with pytest.raises(dc.DiscreetError, match=message):
+        population(dc.LinearSampler(family, epsilon=1.0), **wrong)
+
+
+def test_an_agreement_says_what_its_samples_are() -> None:
+    """Cells of an interval come back from the document alone: nobody states them again."""
+    interval = dc.Interval(-1.0, 3.0, cells=8)
+    sampler = dc.LinearSampler(dc.Simplex(interval), epsilon=3.0)
+    agreed = dc.Agreement.from_json(dc.Agreement.of(sampler).canonical)
+    points = np.random.default_rng(7).uniform(-1.0, 3.0, 500)
+    found = population(agreed, samples=points)
+    assert found.domain == interval
+    assert found.counts.tolist() == np.bincount(interval.numbers(points), minlength=8).tolist()
+    assert found.statistic("mean").blur == pytest.approx(0.25)
+    with pytest.raises(dc.DiscreetError, match=r"values outside \[-1, 3\]: 3\.5"):
+        population(agreed, samples=[3.5])
+    huge = dc.LinearSampler(dc.Simplex(dc.Interval(0.0, 1e200, cells=4)), epsilon=1.0)
+    with pytest.raises(dc.DiscreetError, match="where squares overflow"):
+        population(huge, counts=[1, 2, 3, 4])
 
 
 @pytest.mark.parametrize(

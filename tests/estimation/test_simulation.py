@@ -5,7 +5,6 @@ import pytest
 
 import discreet as dc
 from discreet.estimation.fidelity import fidelity
-from discreet.estimation.outcomes import Outcomes
 from discreet.estimation.simulation import rehearsal
 
 LAWS = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 300)
@@ -32,11 +31,11 @@ def test_a_projection_always_covers_and_is_nearer_to_its_clients() -> None:
 
 
 def test_fidelity_is_the_distance_it_says() -> None:
-    outcomes = Outcomes.of_numbers(3)
+    outcomes = dc.Numbers(3)
     found = fidelity(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25]), outcomes)
     assert found.tv == pytest.approx(0.25)
     assert found.kl == pytest.approx(0.5 * np.log(2))
     assert found.wasserstein == pytest.approx(0.5)  # a quarter of the mass moves by two
     assert found.largest == pytest.approx(0.25)
-    assert fidelity(np.array([0.5, 0.5]), np.array([1.0, 0.0]), Outcomes.of_labels(["a", "b"])).kl == np.inf
-    assert fidelity(np.array([0.5, 0.5]), np.array([1.0, 0.0]), Outcomes.of_labels(["a", "b"])).wasserstein is None
+    assert fidelity(np.array([0.5, 0.5]), np.array([1.0, 0.0]), dc.Labels(["a", "b"])).kl == np.inf
+    assert fidelity(np.array([0.5, 0.5]), np.array([1.0, 0.0]), dc.Labels(["a", "b"])).wasserstein is None

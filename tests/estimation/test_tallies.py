@@ -14,7 +14,7 @@ from discreet.estimation import population, tallies
 from discreet.estimation.synthesis import unreached
 from discreet.estimation.synthetic import write_rows, write_weighted
 from discreet.estimation.tallies import agreed_outcomes, average_law, client_laws, tally
-from discreet.tables.domains import Cells, Labels, Numbers
+from discreet.tables.coding import Coding
 from discreet.tables.inputs import file_source, source_of
 
 LABELS = ("a", "b", "c", "d")
@@ -65,11 +65,11 @@ def test_streams_are_counted_batch_by_batch(tmp_path: Path) -> None:
 
 def test_cells_are_found_again() -> None:
     values = pl.DataFrame({"client": range(2000), "value": np.linspace(-1.0, 3.0, 2000)})
-    cells = Cells(-1.0, 3.0, 8)
+    cells = dc.Interval(-1.0, 3.0, cells=8)
     table = sample(values, client="client", value="value", domain=cells, epsilon=3.0, mechanism="linear")
-    agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(8), epsilon=3.0), interval=(-1.0, 3.0))
+    agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(cells), epsilon=3.0))
     domain, _ = agreed_outcomes(agreement)
-    assert domain == cells
+    assert domain == Coding(cells)
     found = tally(source_of(table), agreement, domain)
     points = pl.DataFrame(table)["sample"].to_numpy()
     assert found.counts.tolist() == np.histogram(points, np.linspace(-1.0, 3.0, 9))[0].tolist()
@@ -110,7 +110,7 @@ def test_labels_known_by_their_digest_are_given_and_checked(tmp_path: Path) -> N
     digest = dc.Agreement.from_json(agreement.canonical)
     with pytest.raises(dc.DiscreetError, match="digest"):
         agreed_outcomes(digest)
-    assert agreed_outcomes(digest, LABELS)[0] == Labels(LABELS)
+    assert agreed_outcomes(digest, LABELS)[0] == Coding(dc.Labels(LABELS))
     with pytest.raises(dc.DiscreetError, match="labels"):
         agreed_outcomes(digest, ("a", "b", "c", "e"))
 
@@ -119,19 +119,19 @@ def test_a_band_is_estimated_too() -> None:
     sampler = dc.LinearSampler(dc.Band(np.ones(3), lower=0.5, upper=2.0), epsilon=1.0)
     domain, found = agreed_outcomes(dc.Agreement.of(sampler))
     assert found == sampler
-    assert domain == Numbers(3)
+    assert domain == Coding(dc.Numbers(3))
 
 
 def test_the_truth_of_raw_records_counts_every_client_the_same() -> None:
     records = pl.DataFrame({"who": ["x"] * 9 + ["y"], "what": ["a"] * 8 + ["b", "b"]})
-    domain = Labels(("a", "b"))
+    domain = Coding(dc.Labels(("a", "b")))
     by_client = average_law(source_of(records), domain, value="what", client="who")
     assert by_client == pytest.approx([4 / 9, 5 / 9])
     assert average_law(source_of(records), domain, value="what") == pytest.approx([0.8, 0.2])
     laws = client_laws(source_of(records), domain, value="what", client="who")
     assert sorted(laws.tolist()) == [[0.0, 1.0], pytest.approx([8 / 9, 1 / 9])]
     with pytest.raises(dc.DiscreetError, match="outside the domain"):
-        average_law(source_of(records), Labels(("a", "c")), value="what")
+        average_law(source_of(records), Coding(dc.Labels(("a", "c"))), value="what")
     nobody = pl.DataFrame({"who": ["x", None], "what": ["a", "b"]})
     for law in (average_law, client_laws):
         with pytest.raises(dc.DiscreetError, match="column 'who' of the frame holds nulls"):

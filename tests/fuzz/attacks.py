@@ -169,7 +169,6 @@ def _agreements(c: Chooser) -> Any:
         sampler = c.sampler()
         made = Agreement.of(
             sampler,
-            interval=c.among([None, (0.0, 1.0), c.number()]),
             rounds=c.among([1, c.number()]),
             purpose=c.among(WORDS),
         )

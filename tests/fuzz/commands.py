@@ -137,11 +137,16 @@ def _estimating(c: Chooser, folder: Path) -> list[str]:
     (folder / "labels.txt").write_text("0\n1\n")
     kind: Any = c.among([dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler])
     family = c.among(
-        [dc.Simplex(3), dc.Simplex(["0", "1", "x"]), dc.Simplex(1), dc.Band([1, 1, 1], lower=0.5, upper=2.0)]
+        [
+            dc.Simplex(3),
+            dc.Simplex(["0", "1", "x"]),
+            dc.Simplex(1),
+            dc.Band([1, 1, 1], lower=0.5, upper=2.0),
+            dc.Simplex(dc.Interval(0.0, 1.0, cells=3)),
+        ]
     )
     sampler = kind(family, epsilon=c.among([1e-200, 1e-9, 1.0, 8.0, 1000.0]))
-    interval = (0.0, 1.0) if c.below(4) == 0 and family.labels is None and isinstance(family, dc.Simplex) else None
-    Agreement.of(sampler, interval=interval, rounds=c.among([1, 1, 3])).write(folder / "agreement.json")
+    Agreement.of(sampler, rounds=c.among([1, 1, 3])).write(folder / "agreement.json")
     asked: list[list[Any]] = [
         [], ["--statistic", c.among(["mean", "variance", "median", "quantile:0.5", "at-most:1", "x"])],
         ["--synthetic", folder / c.among(["out.csv", "in.csv", "out.parquet", "out.x", "nowhere/out.csv"])],

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+import discreet as dc
 from discreet import estimation
-from discreet.estimation.outcomes import Outcomes
 from discreet.estimation.simulation import rehearsal
 from discreet.estimation.synthesis import outcome_weights, synthetic_counts
 from tests.fuzz.chooser import NUMBERS, Chooser
@@ -63,7 +63,7 @@ def plans(c: Chooser) -> Any:
         bounds = [c.among([0.0, 0.1, 1.0, c.number(), c.law(4)]) for _ in range(2)]
         return estimation.nearest_law(c.among([c.law(4), [c.number() for _ in range(4)]]), *bounds)
     if what == 1:
-        return Outcomes.of_labels([c.among([*NUMBERS, "1", "-2.5", "1e5"]) for _ in range(c.below(4))]).values
+        return dc.Labels([c.among([*NUMBERS, "1", "-2.5", "1e5"]) for _ in range(c.below(4))]).values
     sampler = c.among([c.sampler, lambda: None])() if c.below(16) == 0 else c.sampler()
     clients = c.among([1, 1000, 10**15, c.number()])
     accuracy = c.among([0.05, 0.05, 0.5, 1e-9, c.number()])

@@ -47,13 +47,11 @@ def _domain(c: Chooser) -> Any:
     if what == 1:
         return [c.among(VALUES) for _ in range(c.below(4))]
     if what == 2:
-        return engines.Labels(
-            tuple(c.among([["x", "y"], [0, 1, 2], ["0", "1"], [], ["x", "x"], VALUES])), c.among([None, "y", 2])
-        )
+        return dc.Labels(c.among([["x", "y"], [0, 1, 2], ["0", "1"], [], ["x", "x"], VALUES]))
     if what == 3:
-        return engines.Numbers(c.among([3, c.number()]), c.among([None, 0, c.number()]))
+        return c.among([dc.Numbers, dc.Simplex])(c.among([3, c.number()]))
     if what == 4:
-        return engines.Cells(c.among([0.0, c.number()]), c.among([1.0, c.number()]), c.among([4, c.number()]))
+        return dc.Interval(c.among([0.0, c.number()]), c.among([1.0, c.number()]), cells=c.among([4, c.number()]))
     return c.among([3, 100, ["x", "y"]])
 
 
@@ -79,9 +77,9 @@ def _terms(c: Chooser) -> dict[str, Any]:
 
 
 def _agreement(c: Chooser) -> Agreement:
-    family = c.among([3, ["x", "y"], [0, 1, 2], ["0", "1"], ["x", 1.5]])
+    family = c.among([3, ["x", "y"], [0, 1, 2], ["0", "1"], ["x", 1.5], dc.Interval(0.0, 1.0, cells=3)])
     sampler = c.among([dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])(dc.Simplex(family), epsilon=1.0)
-    made = Agreement.of(sampler, interval=c.among([None, None, (0.0, 1.0)]))
+    made = Agreement.of(sampler)
     return made if c.below(2) else Agreement.from_json(made.canonical)
 
 
@@ -115,11 +113,11 @@ def population_ledgers(c: Chooser) -> Any:
 def kernels(c: Chooser) -> Any:
     """The kernel with batches that no engine of ours would make."""
     request = engines.Request(
-        client="c", value="v", domain=c.among([3, 100, engines.Cells(0.0, 1.0, 4)]), epsilon=c.number(),
+        client="c", value="v", domain=c.among([3, 100, dc.Interval(0.0, 1.0, cells=4)]), epsilon=c.number(),
         secret=engines.Secret(os.urandom(32)),
         mechanism=c.among(["optimal", "linear"]),
     )  # fmt: skip
-    kinds = {"c": c.among([pl.Int64(), pl.String()]), "v": pl.Float64() if request.domain.interval else pl.Int64()}
+    kinds = {"c": c.among([pl.Int64(), pl.String()]), "v": request.coding.text_kind}
     kernel = engines.Kernel(request.job(pl.Schema(kinds), where="here"))
     rows = c.below(4)
     outcomes = [[c.among([0, 1, 2, 2, 3, -1, 2**40, None]) for _ in range(c.below(3))] for _ in range(rows)]

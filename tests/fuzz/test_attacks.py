@@ -20,7 +20,7 @@ EXAMPLES = {
     "ledgers": 60, "commands": 100, "accounting": 200, "auditing": 200, "continuous families": 200, "continuous samplers": 60,
     "tables": 200, "table files": 100, "population ledgers": 60, "designs": 100,
 }  # fmt: skip
-ROLES = {"ContinuousFamily", "FiniteFamily"}  # have no constructor of their own
+ROLES = {"Domain", "ContinuousFamily", "FiniteFamily"}  # have no constructor of their own
 TOLD = {
     "BudgetError",
     "DiscreetError",

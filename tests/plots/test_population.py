@@ -8,6 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet import estimation, plots
+from discreet.domain import Bins
 from discreet.plots.style import figure
 from tests.pictures import assert_picture
 
@@ -32,8 +33,8 @@ def test_labels(kind: type[dc.OptimalSampler[Any]], tmp_path: Path) -> None:
 
 
 def test_cells(tmp_path: Path) -> None:
-    sampler = dc.LinearSampler(dc.Simplex(4), epsilon=2.0)
-    found = estimation.population(sampler, counts=COUNTS, edges=[0.0, 1.0, 2.0, 4.0, 8.0])
+    sampler = dc.LinearSampler(dc.Simplex(Bins([0.0, 1.0, 2.0, 4.0, 8.0])), epsilon=2.0)
+    found = estimation.population(sampler, counts=COUNTS)
     drawn = plots.population(found, truth=[0.25, 0.25, 0.25, 0.25])
     assert drawn.axes[0].get_xlim() == (0.0, 8.0)
     plots.save(drawn, tmp_path / "picture.png")

@@ -8,6 +8,7 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli.epsilons import AllowLarge, refuse_large
+from discreet.cli.options import needed_domain
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -59,9 +60,9 @@ def agree(
             raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
         refuse_large(epsilon, allowed=allow_large_epsilon)
         check_mechanism(mechanism)
-        whole, interval = _whole(outcomes, domain, bounds, cells)
+        whole = Simplex(needed_domain(domain, outcomes, bounds, cells))
         sampler = sampler_named(mechanism, _banded(whole, lower, upper), epsilon=epsilon)
-        found = Agreement.of(sampler, interval=interval, rounds=rounds, purpose=purpose)
+        found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
         found.write(file)
     if json:
         write_json({"id": found.id, "agreement": found.document})
@@ -86,37 +87,15 @@ def agree(
 
 def _few(found: Agreement) -> str:
     """The first and the last outcomes, so that a wrong list of them is noticed."""
-    names = found.family.names
+    names = found.domain.labels
     if names is None:
         return ""
     ends = names if len(names) <= 4 else (names[0], names[1], "...", names[-1])
     return f" ({', '.join(plain(name, most=60) for name in ends)})"
 
 
-def _whole(
-    outcomes: int | None, domain: Path | None, bounds: tuple[float, float] | None, cells: int | None
-) -> tuple[Simplex, tuple[float, float] | None]:
-    """Every law on the outcomes that options state, and the interval they are cells of, if they are."""
-    from discreet.tables.domains import Cells, read_labels
-
-    if [outcomes is not None, domain is not None, bounds is not None].count(True) != 1:
-        raise DiscreetError(
-            "agree needs either --outcomes K or --domain FILE or --bounds LO HI --cells N, and only one"
-        )
-    if (cells is None) != (bounds is None):
-        raise DiscreetError("--bounds LO HI and --cells N go together")
-    if domain is not None:
-        return Simplex(read_labels(domain)), None
-    if outcomes is not None:
-        return Simplex(outcomes), None
-    assert bounds is not None
-    assert cells is not None
-    cut = Cells(bounds[0], bounds[1], cells)
-    return cut.family, cut.interval
-
-
 def _banded(whole: Simplex, lower: float | None, upper: float | None) -> Simplex | Band:
     if lower is None and upper is None:
         return whole
     least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
-    return Band(np.ones(whole.size), lower=least, upper=most, labels=whole.labels)
+    return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)

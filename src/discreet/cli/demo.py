@@ -80,7 +80,7 @@ def _lesson_table(lesson: Lesson) -> Table:
     law, made = lesson.found.law, table("time zone", "truth", "estimate", "interval")
     for place in np.argsort(-lesson.truth, kind="stable").tolist():
         made.add_row(
-            str(lesson.found.outcomes.names[place]),
+            str(lesson.found.domain.names[place]),
             f"{lesson.truth[place]:.1%}",
             f"{law.estimate[place]:.1%}",
             f"{law.low[place]:.1%} to {law.high[place]:.1%}",
@@ -106,7 +106,7 @@ def _lesson_record(lesson: Lesson, picture: Path) -> dict[str, Any]:
                 "low": float(law.low[place]),
                 "high": float(law.high[place]),
             }
-            for place, name in enumerate(lesson.found.outcomes.names)
+            for place, name in enumerate(lesson.found.domain.names)
         },
         "client": {"aircraft": lesson.client, "released": lesson.released},
         "picture": str(picture),

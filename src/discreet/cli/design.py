@@ -12,9 +12,10 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli.epsilons import AllowLarge, refuse_large
-from discreet.cli.options import domain_of
+from discreet.cli.options import needed_domain
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.errors import PROBABILITY
+from discreet.families import Simplex
 from discreet.files import check_apart, check_target
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def design(
     their clients must have spent a budget on it: a design fitted on the clients that it then serves breaks their guarantee.
     """
     from discreet.estimation.contest import contest
+    from discreet.tables.coding import Coding
     from discreet.tables.inputs import file_source
     from discreet.tables.public import example_counts
     from discreet.tables.records import Columns, Reading, check_nulls
@@ -90,29 +92,28 @@ def design(
 
         check_picture(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
-    given = domain_of(domain, domain_size, bounds, cells, other, needed=True)
-    assert given is not None
-    check_nulls(nulls, given)
+    coding = Coding(needed_domain(domain, domain_size, bounds, cells), other)
+    check_nulls(nulls, coding)
     columns = Columns(client=client, value=value, count=count, weight=weight)
     with _progress(quiet=quiet) as told:
         told("reading the examples")
         examples = file_source(source)
         reading = Reading.of(
             columns,
-            given,
+            coding,
             examples.schema,
             untyped=examples.untyped,
             where=examples.name,
             nulls=nulls,
             show_values=True,
         )
-        counts, fitted = example_counts(examples, reading), reading.domain
+        counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
         told(f"designing for {counted(counts.shape[0], 'example')} on {counted(counts.shape[1], 'outcome')}")
-        found = _designed(fitted.family, counts, epsilon, divergence, keep)
+        found = _designed(family, counts, epsilon, divergence, keep)
         told("comparing")
         rows = contest(found, counts)
-        agreement = Agreement.of(found.sampler, interval=fitted.interval, rounds=rounds, purpose=purpose)
-        frontier = [] if plot is None else _frontier(fitted.family, counts, epsilon, divergence, found, told)
+        agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
+        frontier = [] if plot is None else _frontier(family, counts, epsilon, divergence, found, told)
     agreement.write(output)
     if plot is not None:
         _draw(frontier, rows, plot)

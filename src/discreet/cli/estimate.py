@@ -15,7 +15,7 @@ from discreet.tables.formats import STANDARD
 
 if TYPE_CHECKING:
     from discreet.estimation import Population
-    from discreet.tables.domains import Domain
+    from discreet.tables.coding import Coding
     from discreet.tables.sources import Source
 
 
@@ -74,28 +74,27 @@ def estimate(
     """
     from discreet.estimation import population
     from discreet.estimation.tallies import agreed_outcomes, tally
-    from discreet.tables.domains import Cells, read_labels
     from discreet.tables.inputs import file_source, standard_input
+    from discreet.tables.lines import read_labels
 
     check_count("top", top)
     _check_options(rows, synthetic, truth, examples, value, client)
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with standard_input(None) if source == STANDARD else nullcontext(file_source(source)) as records:
         agreed = _agreed(records, agreement)
-        outcomes, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
-        tallied = tally(records, agreed, outcomes, sample=sample)
-    edges = tallied.domain.edges if isinstance(tallied.domain, Cells) else None
-    public = _public(examples, tallied.domain, value, client)
-    found = population(sampler, counts=tallied.counts, edges=edges, examples=public, confidence=confidence)
+        coding, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
+        tallied = tally(records, agreed, coding, sample=sample)
+    public = _public(examples, tallied.coding, value, client)
+    found = population(sampler, counts=tallied.counts, examples=public, confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
-    known = _truth(truth, tallied.domain, value, client)
+    known = _truth(truth, tallied.coding, value, client)
     doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *found.doubts]
     record = estimated.record(found, agreed, statistics, known, doubts) if json else {}
     blocks: list[Any] = (
         [] if json else estimated.told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
     )
     if synthetic is not None:  # whole or not at all, so first
-        _write_synthetic(found, tallied.domain, source, synthetic, rows, sample)
+        _write_synthetic(found, tallied.coding, source, synthetic, rows, sample)
     if plot is not None:
         _draw(found, agreed, known, plot, top)
     if json:
@@ -191,17 +190,17 @@ def _check_written(
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
-def _truth(truth: str | None, domain: "Domain", value: str | None, client: str | None) -> Any:
+def _truth(truth: str | None, coding: "Coding", value: str | None, client: str | None) -> Any:
     from discreet.estimation.tallies import average_law
     from discreet.tables.inputs import file_source
 
     if truth is None:
         return None
     assert value is not None
-    return average_law(file_source(truth), domain, value=value, client=client)
+    return average_law(file_source(truth), coding, value=value, client=client)
 
 
-def _public(examples: str | None, domain: "Domain", value: str | None, client: str | None) -> Any:
+def _public(examples: str | None, coding: "Coding", value: str | None, client: str | None) -> Any:
     """The laws of the public examples."""
     from discreet.estimation.tallies import client_laws
     from discreet.tables.inputs import file_source
@@ -210,19 +209,19 @@ def _public(examples: str | None, domain: "Domain", value: str | None, client: s
         return None
     assert value is not None
     assert client is not None
-    return client_laws(file_source(examples), domain, value=value, client=client)
+    return client_laws(file_source(examples), coding, value=value, client=client)
 
 
 def _write_synthetic(
-    found: "Population", domain: "Domain", source: str, output: str, rows: int | None, sample: str
+    found: "Population", coding: "Coding", source: str, output: str, rows: int | None, sample: str
 ) -> None:
     from discreet.estimation.synthetic import write_rows, write_weighted
     from discreet.tables.inputs import file_source
 
     if rows is None:
-        write_weighted(found, file_source(source), domain, output, sample=sample)
+        write_weighted(found, file_source(source), coding, output, sample=sample)
     else:
-        write_rows(found, domain, output, rows)
+        write_rows(found, coding, output, rows)
 
 
 def _draw(found: "Population", agreed: Agreement, known: Any, path: Path, top: int) -> None:

@@ -74,7 +74,7 @@ def _shares(found: "Population", known: Any, top: int) -> Table:
             cells.append(_share(found.reweighted.law[place]))
         if known is not None:
             cells.append(_share(known[place]))
-        made.add_row(plain(found.outcomes.names[place], most=200), *cells)
+        made.add_row(plain(found.domain.names[place], most=200), *cells)
     return made
 
 
@@ -158,7 +158,7 @@ def _choice(found: "Population") -> str:
 
 
 def _fidelities(found: "Population", known: Any) -> Table:
-    distance = [] if found.outcomes.values is None else ["Wasserstein"]
+    distance = [] if found.domain.values is None else ["Wasserstein"]
     made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
     for name, each in _compared(found, known).items():
         parts = [each.tv, each.kl, each.hellinger, each.largest]
@@ -174,7 +174,7 @@ def _compared(found: "Population", known: Any) -> dict[str, "Fidelity"]:
         laws["the nearest law"] = found.nearest
     if found.reweighted is not None:
         laws["the weighted examples"] = found.reweighted.law
-    return {name: fidelity(known, law, found.outcomes) for name, law in laws.items()}
+    return {name: fidelity(known, law, found.domain) for name, law in laws.items()}
 
 
 def record(
@@ -182,7 +182,7 @@ def record(
 ) -> dict[str, Any]:
     shares = []
     for place in range(len(found.counts)):
-        row: dict[str, Any] = {"outcome": found.outcomes.names[place], "samples": int(found.counts[place])}
+        row: dict[str, Any] = {"outcome": found.domain.names[place], "samples": int(found.counts[place])}
         for name, part in (("released", found.released), ("law", found.law)):
             row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
         if found.exact:

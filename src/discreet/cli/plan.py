@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from discreet.cli.options import needed_domain
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.families import Simplex
@@ -71,7 +72,7 @@ def plan(
         from discreet.plots.style import check_picture
 
         check_picture(plot)
-    family = _family(outcomes, domain)
+    family = Simplex(needed_domain(domain, outcomes, None, None))
     budgets = sorted(set(epsilon or USUAL))
     rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
     smallest = {
@@ -107,17 +108,6 @@ def plan(
     if plot is not None:
         blocks.append(f"Written: {plain(plot)}")
     say(*blocks)
-
-
-def _family(outcomes: int | None, domain: Path | None) -> Simplex:
-    if (outcomes is None) == (domain is None):
-        raise DiscreetError("plan needs either --outcomes K or --domain FILE, and not both")
-    if domain is None:
-        assert outcomes is not None
-        return Simplex(outcomes)
-    from discreet.tables.domains import read_labels
-
-    return Simplex(read_labels(domain))
 
 
 def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> Row:
@@ -168,11 +158,10 @@ def _example(example: str | None, client: str | None, value: str | None, family:
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
     from discreet.estimation.tallies import client_laws
-    from discreet.tables.domains import Labels, Numbers
+    from discreet.tables.coding import Coding
     from discreet.tables.inputs import file_source
 
-    domain = Numbers(family.size) if family.labels is None else Labels(family.labels)
-    return client_laws(file_source(example), domain, value=value, client=client)
+    return client_laws(file_source(example), Coding(family.domain), value=value, client=client)
 
 
 def _rehearsals(

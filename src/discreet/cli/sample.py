@@ -12,7 +12,7 @@ import typer
 
 from discreet.agreement import Agreement, weights_beside
 from discreet.cli.epsilons import AllowLarge, refuse_large
-from discreet.cli.options import domain_of
+from discreet.cli.options import given_domain, needed_domain
 from discreet.cli.population_ledger import ledger_of
 from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
@@ -167,13 +167,14 @@ def sample(
     from discreet.engines.request import Request
 
     held = None if secret is None else read_secret(secret, state=state)
-    given = domain_of(domain, domain_size, bounds, cells, other, needed=agreement is None)
+    stated = domain, domain_size, bounds, cells
+    given = given_domain(*stated) if agreement else needed_domain(*stated, instead=" (or --agreement FILE)")
     request = Request(
         client=client,
         value=value,
         domain=given,
         epsilon=epsilon,
-        other=other if given is None else None,
+        other=other,
         count=count,
         weight=weight,
         nulls=nulls,
@@ -339,7 +340,7 @@ def _told(summary: "Summary", request: "Request", output: str, ledger: Path | No
     if summary.not_numbers:
         yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
     if summary.outside:
-        yield f"{summary.outside:,} values outside the domain taken as {request.domain.other}"
+        yield f"{summary.outside:,} values outside the domain taken as {request.coding.other}"
     if summary.over_budget:
         yield f"{summary.over_budget:,} clients left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:

@@ -24,7 +24,7 @@ from discreet.design.worst import costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
 from discreet.families import Band, FiniteFamily, Simplex
-from discreet.families.finite import LARGEST_ENUMERATED
+from discreet.families.decomposable import LARGEST_ENUMERATED
 from discreet.families.worst_members import vertices
 from discreet.mechanisms import OptimalSampler
 from discreet.tradeoff import Risk, check_epsilon

@@ -53,7 +53,7 @@ def band_of(floor: NDArray[np.float64], epsilon: float, outcomes: FiniteFamily) 
         epsilon
     )  # where |m| is lost in 1, a number between 0 and 1 all the same
     alpha = min(max(alpha, _INSIDE), 1.0 - _INSIDE)
-    return Band(floor, lower=0.0, upper=1.0 / alpha, labels=outcomes.labels, everybody=True)
+    return Band(floor, lower=0.0, upper=1.0 / alpha, domain=outcomes.domain, everybody=True)
 
 
 @dataclass(frozen=True)

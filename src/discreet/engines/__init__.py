@@ -14,13 +14,9 @@ if TYPE_CHECKING:
     from discreet.engines.local import sample, sample_file
     from discreet.engines.request import Request
     from discreet.engines.telling import Summary
-    from discreet.tables.domains import Cells, Labels, Numbers
 
 __all__ = [
-    "Cells",
     "Kernel",
-    "Labels",
-    "Numbers",
     "Request",
     "Secret",
     "Summary",
@@ -31,9 +27,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Cells": "discreet.tables.domains",
-    "Labels": "discreet.tables.domains",
-    "Numbers": "discreet.tables.domains",
     "Request": "discreet.engines.request",
     "Kernel": "discreet.engines.kernel",
     "Summary": "discreet.engines.telling",

@@ -24,7 +24,6 @@ from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, 
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
 from discreet.tables.arrow import checked, is_list, is_text, names_of, plain
 from discreet.tables.buffers import as_array, as_column, column_of
-from discreet.tables.domains import Domain
 
 _WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_A_ROW, _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-7, 2e-6, 1e-5  # roughly, without compiled code
@@ -59,7 +58,7 @@ class Kernel:
     """
 
     def __init__(self, job: Job) -> None:
-        self.domain: Domain = job.reading.domain
+        self.coding = job.reading.coding
         self.agreement_id = job.agreement.id
         self.plan = plan_of(job.sampler.lattice, job.sampler.mixing)
         self._columns = job.reading.columns
@@ -91,7 +90,7 @@ class Kernel:
         agreement = pa.DictionaryArray.from_arrays(
             as_column(np.zeros(len(clients), dtype=np.int8)), column_of([self.agreement_id], pa.string())
         )
-        samples = self.domain.samples(drawn.outcomes, drawn.within)
+        samples = self.coding.samples(drawn.outcomes, drawn.within)
         return pa.RecordBatch.from_arrays([clients, samples, agreement], names=["client", "sample", "agreement"])
 
     def draw(self, clients: Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
@@ -101,7 +100,7 @@ class Kernel:
         state = code.state_of(self._key)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
-        within = np.empty(number if self.domain.interval else 0)
+        within = np.empty(number if self.coding.has_cells else 0)
 
         def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
             problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS, dtype=np.uint64)

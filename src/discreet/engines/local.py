@@ -99,7 +99,7 @@ class LocalRelease:
         client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
         fields = [
             ("client", client),
-            ("sample", self.job.reading.domain.sample_type),
+            ("sample", self.job.reading.coding.sample_type),
             ("agreement", pa.dictionary(pa.int8(), pa.string())),
         ]
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})

@@ -16,9 +16,9 @@ from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import check_mechanism, sampler_named
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
-from discreet.tables.domains import Domain, as_domain
+from discreet.tables.coding import Coding
 from discreet.tables.records import Columns, Reading, check_nulls
-from discreet.tables.terms import agreed, agreed_domain, agreed_family
+from discreet.tables.terms import agreed, agreed_coding, agreed_family
 from discreet.tradeoff import large_epsilon
 
 _USUAL = {"mechanism": "optimal", "rounds": 1, "purpose": ""}
@@ -55,8 +55,8 @@ class Request:
         value: the column that says what: labels, integers or numbers, or lists of them.
         count: the column that says how often each row counts (whole numbers), if there is one.
         weight: or how much (any numbers of at least 0).
-        domain: a list of labels, a number of outcomes, or `Cells(low, high, number)`; it is public, never inferred.
-        other: the outcome that values outside the domain become (with cells: "nearest"). Without it they are an error.
+        domain: a `Domain` (`Interval(low, high, cells=n)`), a list of labels or a number of outcomes; it is public, never inferred.
+        other: the outcome of the domain that values outside become (with an interval: "nearest"). Without it they are an error.
         nulls: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
         epsilon: the privacy budget of each sample.
         mechanism: "optimal" (the default: closest to each client), "linear" (the average is estimable) or "mollifier".
@@ -76,7 +76,7 @@ class Request:
     """
 
     columns: Columns
-    domain: Domain
+    coding: Coding
     nulls: str
     epsilon: float
     mechanism: str
@@ -90,15 +90,15 @@ class Request:
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
         _check_words(terms)
         agreement = _agreed_on(terms)
-        domain = _domain(terms, agreement)
-        check_nulls(nulls := terms.get("nulls", "error"), domain)
+        coding = _coding(terms, agreement)
+        check_nulls(nulls := terms.get("nulls", "error"), coding)
         mechanism = _term("mechanism", terms, agreement)
         check_mechanism(mechanism)
         self.__dict__.update(  # whoever holds it cannot change it
             columns=Columns(
                 client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
             ),
-            domain=domain,
+            coding=coding,
             nulls=nulls,
             epsilon=_term("epsilon", terms, agreement),
             mechanism=mechanism,
@@ -119,15 +119,16 @@ class Request:
     def reading(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> Reading:
         """How a table with these columns is read. `untyped`: they are all texts (CSV) and get their types from the request."""
         return Reading.of(
-            self.columns, self.domain, schema,
+            self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, nulls=self.nulls, show_values=self.show_values,
         )  # fmt: skip
 
     def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
-        domain = reading.domain
-        family = domain.family if self.agreement is None else agreed_family(self.agreement, domain)
+        family = (
+            Simplex(reading.coding.domain) if self.agreement is None else agreed_family(self.agreement, reading.coding)
+        )
         sampler = sampler_named(self.mechanism, family, epsilon=self.epsilon)
         if self.mechanism == "linear" and not isinstance(family, Simplex):
             raise DiscreetError(
@@ -135,7 +136,7 @@ class Request:
             )
         if (doubt := large_epsilon(self.epsilon)) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
-        agreement = Agreement.of(sampler, interval=domain.interval, rounds=self.rounds, purpose=self.purpose)
+        agreement = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose)
         if self.agreement is not None and agreement.id != self.agreement.id:
             raise DiscreetError(
                 f"the release would be made under agreement {agreement.id}, not under {self.agreement.id}; take its terms from "
@@ -197,14 +198,14 @@ def _agreed_on(terms: RequestTerms) -> Agreement | None:
     return Agreement.of(sampler, rounds=_term("rounds", terms, None), purpose=_term("purpose", terms, None))
 
 
-def _domain(terms: RequestTerms, agreement: Agreement | None) -> Domain:
+def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
     domain, other = terms.get("domain"), terms.get("other")
     if agreement is not None:
-        return agreed_domain(agreement, domain, other)
+        return agreed_coding(agreement, domain, other)
     for name in ("domain", "epsilon"):
         if terms.get(name) is None:
             raise DiscreetError(f"{name} is not given; say {name}= (--{name}), or agreement= (--agreement)")
-    return as_domain(domain, other)
+    return Coding.of(domain, other)
 
 
 def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:

@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from discreet.domain import Interval
 from discreet.engines.kernel import Drawn, Kernel
 from discreet.engines.request import Job
+from discreet.families import Simplex
 from discreet.ledger.population import PopulationLedger, Round, Settled
 from discreet.ledger.segments import Names
 from discreet.mechanisms import OptimalSampler
 from discreet.release.clients import Clients
 from discreet.release.keyed import RunKey
 from discreet.tables.buffers import as_column
-from discreet.tables.domains import Cells
+from discreet.tables.coding import Coding
 
 if TYPE_CHECKING:
     from discreet.engines.parts import Group
 
-_CELLS = Cells(0.0, 1.0, 2)  # any domain whose draw also gives a place within a cell
+_CELLS = Interval(0.0, 1.0, cells=2)  # any domain whose draw also gives a place within a cell
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,8 @@ def _kept(group: Asked, found: Settled, here: slice) -> tuple[pa.Array, Drawn]:
 
 
 def _nameless_kernel(job: Job, key: RunKey) -> Kernel:
-    reading = replace(job.reading, domain=_CELLS)
-    return Kernel(replace(job, key=key, reading=reading, sampler=OptimalSampler(_CELLS.family, epsilon=1.0)))
+    reading = replace(job.reading, coding=Coding(_CELLS))
+    return Kernel(replace(job, key=key, reading=reading, sampler=OptimalSampler(Simplex(_CELLS), epsilon=1.0)))
 
 
 def _holding_nothing(clients: Clients) -> Clients:

@@ -335,7 +335,7 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
     return T.StructType(
         [
             T.StructField("client", names),
-            T.StructField("sample", samples[job.reading.domain.sample_type]),
+            T.StructField("sample", samples[job.reading.coding.sample_type]),
             T.StructField("agreement", T.StringType()),
             T.StructField("order", T.LongType()),
             T.StructField("digest", T.BinaryType()),

@@ -7,7 +7,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
 from discreet.divergences import divergence
-from discreet.estimation.outcomes import Outcomes
+from discreet.domain import Domain
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ class Fidelity:
     wasserstein: float | None
 
 
-def fidelity(truth: Floats, law: Floats, outcomes: Outcomes) -> Fidelity:
+def fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     """Of a law to the truth. KL is infinite if the law rules out what the truth does not."""
     return Fidelity(
         float(divergence("tv")(truth, law)),
@@ -31,6 +31,6 @@ def fidelity(truth: Floats, law: Floats, outcomes: Outcomes) -> Fidelity:
         float(divergence("hellinger")(truth, law)),
         float(np.abs(truth - law).max()),
         None
-        if outcomes.values is None
-        else float(scipy.stats.wasserstein_distance(outcomes.values, outcomes.values, truth, law)),
+        if domain.values is None
+        else float(scipy.stats.wasserstein_distance(domain.values, domain.values, truth, law)),
     )

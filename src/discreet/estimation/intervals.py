@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.audit.bounds import least_probability, most_probability
 
 Floats = NDArray[np.float64]
-Interval = tuple[Floats, Floats]
+Ends = tuple[Floats, Floats]
 _NEAREST, _FARTHEST = math.log(1e-250), math.log(1e20)  # where the saddlepoint is looked for, past the largest value
 _NO_DEVIATION = 1e-3  # in standard ones: below it the two terms of the approximation cancel
 
@@ -36,7 +36,7 @@ def tail(confidence: float, among: int = 1) -> float:
     return 0.5 * (1.0 - confidence) / among
 
 
-def ends(counts: ArrayLike, samples: float, miss: float) -> Interval:
+def ends(counts: ArrayLike, samples: float, miss: float) -> Ends:
     """Clopper and Pearson's ends, each of which misses with that probability at most; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
@@ -44,7 +44,7 @@ def ends(counts: ArrayLike, samples: float, miss: float) -> Interval:
     return low, np.maximum(most_probability(few, samples, miss), share)
 
 
-def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, *, among: int = 1) -> Interval:
+def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, *, among: int = 1) -> Ends:
     """The shares under which neither so many nor so few samples are less likely than (1 - confidence)/2.
 
     `among`: so many intervals share what the confidence leaves, so that it is that of all of them together.

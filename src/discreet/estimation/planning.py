@@ -21,7 +21,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count
-from discreet.estimation.intervals import Interval, ends, tail
+from discreet.estimation.intervals import Ends, ends, tail
 from discreet.estimation.inversion import Inversion, held, inversion_of
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families.laws import as_floats
@@ -48,7 +48,7 @@ class Noise:
         """What one end of an interval may miss."""
         return tail(self.confidence, self.among)
 
-    def intervals(self, released: Floats) -> Interval:
+    def intervals(self, released: Floats) -> Ends:
         """Of the released shares, where they are seen to be these."""
         if math.isinf(self.clients):
             return released, released

@@ -16,30 +16,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.audit.bounds import MOST_DRAWS
+from discreet.agreement import Agreement
+from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import planning, statistics
-from discreet.estimation.intervals import Interval, clopper_pearson, largest_average
+from discreet.estimation.counting import check_distinct, checked_counts, counted_on, counts_of
+from discreet.estimation.intervals import Ends, clopper_pearson, largest_average
 from discreet.estimation.inversion import Inversion, held, inversion_of, limits
 from discreet.estimation.nearest import nearest_law
-from discreet.estimation.outcomes import Outcomes
 from discreet.estimation.reweighting import Reweighted, example_laws, reweighted
 from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
-from discreet.families.laws import as_floats
-from discreet.labelled import LawLike, unboxed
+from discreet.labelled import LawLike
 from discreet.mechanisms.sampler import AnyFamily, Sampler
-from discreet.quadrature import Panels
 from discreet.showing import shown_shortly
 
 Floats = NDArray[np.float64]
 
-LARGEST = 10**7  # outcomes whose intervals are held in memory
 _WIDE = 0.1  # the half-width of a share's interval from which on a reader is told how many clients would do better
 _IMPOSSIBLE = 1e-9  # how unlikely samples have to be before their agreement is doubted
-_PANELS_IN_A_BIN = 8
-_ORDER = 8
 
 
 @shown_shortly
@@ -80,7 +76,7 @@ class Population:
     everything else here does not.
     """
 
-    outcomes: Outcomes
+    domain: Domain
     counts: NDArray[np.int64]
     reference: Floats
     inversion: Inversion
@@ -126,13 +122,11 @@ class Population:
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or one named "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
         if callable(wanted):
-            return self._average(
-                getattr(wanted, "__name__", "statistic"), statistics.callable_phi(self.outcomes, wanted)
-            )
+            return self._average(getattr(wanted, "__name__", "statistic"), statistics.callable_phi(self.domain, wanted))
         name, _, parameter = str(wanted).partition(":")
         match name:
             case "mean" if not parameter:
-                return self._average(name, statistics.first_moment(self.outcomes))
+                return self._average(name, statistics.first_moment(self.domain))
             case "variance" if not parameter:
                 return self._variance()
             case "median" if not parameter:
@@ -140,7 +134,7 @@ class Population:
             case "quantile":
                 return self._quantile(wanted, OPEN_UNIT.check("quantile", _parsed(wanted, parameter)))
             case "at-most":
-                return self._average(wanted, statistics.at_most(self.outcomes, _parsed(wanted, parameter)))
+                return self._average(wanted, statistics.at_most(self.domain, _parsed(wanted, parameter)))
         raise DiscreetError(
             f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
         )
@@ -160,7 +154,7 @@ class Population:
             if strange.any():
                 place = int(np.argmax(strange))
                 said.append(
-                    f"{self.outcomes.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
+                    f"{self.domain.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
                     f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
                     "raw values instead of samples, or samples of another agreement"
                 )
@@ -189,13 +183,13 @@ class Population:
     def _frequencies(self) -> Floats:
         return self.counts / self.clients
 
-    def _each(self, counts: NDArray[np.int64]) -> Interval:
+    def _each(self, counts: NDArray[np.int64]) -> Ends:
         return clopper_pearson(counts, self.clients, self.confidence)
 
-    def _all(self, counts: NDArray[np.int64]) -> Interval:
+    def _all(self, counts: NDArray[np.int64]) -> Ends:
         return clopper_pearson(counts, self.clients, self.confidence, among=len(self.counts))
 
-    def _held(self, released: Interval, mu: Floats | None = None) -> Interval:
+    def _held(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
         return held(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
@@ -230,9 +224,9 @@ class Population:
 
     def _variance(self) -> Estimate:
         """E (x - c)^2 - (E x - c)^2, each with half of what the confidence leaves; c near the mean keeps both small."""
-        first = self._average("mean", statistics.first_moment(self.outcomes), among=2)
+        first = self._average("mean", statistics.first_moment(self.domain), among=2)
         centre = 0.5 * (first.low + first.high)
-        second = self._average("squares", statistics.squares_around(self.outcomes, centre), among=2)
+        second = self._average("squares", statistics.squares_around(self.domain, centre), among=2)
         estimate = None
         if first.estimate is not None and second.estimate is not None:
             estimate = second.estimate - (first.estimate - centre) ** 2
@@ -247,7 +241,7 @@ class Population:
 
     def _quantile(self, name: str, level: float) -> Estimate:
         """All thresholds at which the interval of the share at most there holds the level; outcomes have to be in order."""
-        values = self.outcomes.numeric(name)
+        values = statistics.numeric(self.domain, name)
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
@@ -256,19 +250,19 @@ class Population:
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
         starts, stops = (
-            (values[order],) * 2 if self.outcomes.edges is None else (self.outcomes.edges[:-1], self.outcomes.edges[1:])
+            (values[order],) * 2 if self.domain.edges is None else (self.domain.edges[:-1], self.domain.edges[1:])
         )
         released = int(np.argmax(below / self.clients >= level))
         estimate = None
         if self.exact:
             reached = np.flatnonzero(np.cumsum(self.nearest[order]) >= level - 1e-12)
             estimate = float(values[order][reached[0] if reached.size else -1])
-        blur = 0.0 if self.outcomes.edges is None else float(0.5 * np.diff(self.outcomes.edges).max())
+        blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges).max())
         return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
 
 
 def population(
-    sampler: Sampler[AnyFamily],
+    sampler: Sampler[AnyFamily] | Agreement,
     *,
     samples: ArrayLike | None = None,
     counts: LawLike | None = None,
@@ -277,133 +271,44 @@ def population(
     examples: Any = None,
     confidence: float = 0.95,
 ) -> Population:
-    """The population behind samples that this sampler released, one of each client, or behind how often it released each outcome.
+    """The population behind samples that were released, one of each client, or behind how often each outcome was.
 
-    `clients`: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
-    release twice, are not those of two clients. Without it that they are all different is taken on trust.
-    `edges`: where the outcomes of a finite family are cells, their ends; on a continuous family in one dimension, public bins.
-    `examples`: laws (N, k) of public examples, or a scipy.sparse matrix of their counts. `reweighted` is then the population that they
-    have when they are weighted so as to explain the samples.
+    Args:
+        sampler: what released them, or the agreement on it.
+        samples: what was released: labels, outcome numbers, or points of an interval, which count for their cells.
+        counts: instead: how often each outcome was released.
+        clients: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
+            release twice, are not those of two clients. Without it that they are all different is taken on trust.
+        edges: on a continuous family in one dimension, public bins; outcomes of a finite family are what its domain says.
+        examples: laws (N, k) of public examples, or a scipy.sparse matrix of their counts. `reweighted` is then the population that they
+            have when they are weighted so as to explain the samples.
+        confidence: of every interval.
+
+    Returns:
+        Shares and statistics of the average client, with intervals.
+
+    Raises:
+        DiscreetError: for samples that cannot have been released, and counts that are none.
     """
     OPEN_UNIT.check("confidence", confidence)
+    if isinstance(sampler, Agreement):
+        sampler = sampler.sampler()
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
     if clients is not None:
-        _check_distinct(clients, samples)
-    inversion, laws = inversion_of(sampler), None
-    if isinstance(sampler.family, ContinuousFamily):
-        if examples is not None:
-            raise DiscreetError("examples are laws on the outcomes of a finite family; a continuous one has none")
-        if edges is None:
-            raise DiscreetError("edges is missing: give public bins for the samples of a continuous family")
-        outcomes = Outcomes.of_cells(edges)
-        reference = _reference_masses(sampler.family, np.asarray(outcomes.edges))
-    else:
-        family = sampler.family
-        if family.size > LARGEST:
-            raise DiscreetError(
-                f"the domain has {family.size:,} outcomes, more than {LARGEST:,}: estimate shares of groups of them instead"
-            )
-        outcomes = (
-            Outcomes.of_cells(edges)
-            if edges is not None
-            else Outcomes.of_numbers(family.size)
-            if family.labels is None
-            else Outcomes.of_labels(family.labels)
-        )
-        if len(outcomes) != family.size:
-            raise DiscreetError(f"edges bound {len(outcomes)} cells, but the family has {family.size} outcomes")
-        reference = np.array(np.broadcast_to(sampler.reference, family.size), dtype=np.float64)
-        laws = None if examples is None else example_laws(family, examples)
-    if samples is None:
-        by_label = counts if isinstance(sampler.family, ContinuousFamily) else sampler.family.in_order(counts, "counts")
-        counted = _checked_counts(by_label, len(outcomes))
-    else:
-        counted = _counted(samples, sampler, outcomes)
+        check_distinct(clients, samples)
+    inversion = inversion_of(sampler)
+    domain, reference = counted_on(sampler, edges)
+    laws = None if examples is None else _example_laws(sampler, examples)
+    counted = checked_counts(counts, domain) if samples is None else counts_of(samples, domain)
     resting = None if laws is None else reweighted([(sampler, counted)], laws)
-    return Population(outcomes, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
+    return Population(domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
 
 
-def _listed(column: Any) -> Any:
-    """A column of pyarrow, of polars and pandas or of numpy as a plain list; others as they are."""
-    column = unboxed(column)
-    for plain in ("to_list", "tolist"):
-        if hasattr(column, plain):
-            return getattr(column, plain)()
-    return column
-
-
-def _check_distinct(clients: Any, samples: Any) -> None:
-    if samples is None:
-        raise DiscreetError("clients= says whose samples= these are; counts= are of nobody in particular")
-    try:
-        names, number = list(_listed(clients)), len(_listed(samples))
-        different = len(set(names))
-    except TypeError:
-        raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
-    if len(names) != number:
-        raise DiscreetError(f"clients names {len(names):,} clients for {number:,} samples; name one for each")
-    if None in names:
-        raise DiscreetError("clients holds None: a sample of nobody; leave it out")
-    if different < number:
-        raise DiscreetError(
-            f"clients names the same clients again in {number - different:,} of {number:,} places: samples of several rounds, or one "
-            "release twice. An estimate is from one sample of each client; give those of one round"
-        )
-
-
-def _counted(samples: Any, sampler: Sampler[AnyFamily], outcomes: Outcomes) -> NDArray[np.int64]:
-    samples = _listed(samples)
-    if outcomes.edges is None and not isinstance(sampler.family, ContinuousFamily):
-        numbers = sampler.family.numbers(samples)
-    else:
-        assert outcomes.edges is not None, "the samples of a continuous family are counted in bins"
-        points = as_floats(samples, "samples").ravel()
-        inside = (points >= outcomes.edges[0]) & (points <= outcomes.edges[-1])
-        if not inside.all():
-            raise DiscreetError(
-                f"samples hold {points[~inside][0]:g}, which lies in no cell: they reach from {outcomes.edges[0]:g} "
-                f"to {outcomes.edges[-1]:g}"
-            )
-        numbers = np.minimum(np.searchsorted(outcomes.edges, points, side="right") - 1, len(outcomes) - 1)
-    return _checked_counts(np.bincount(numbers, minlength=len(outcomes)), len(outcomes))
-
-
-def _checked_counts(counts: Any, size: int) -> NDArray[np.int64]:
-    wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
-    try:
-        given = np.asarray(counts)
-    except ValueError:  # rows of different lengths
-        raise DiscreetError(wrong) from None
-    if given.shape != (size,) or given.dtype.kind not in "iu" or bool((given < 0).any()):
-        raise DiscreetError(wrong)
-    if not given.any():
-        raise DiscreetError(
-            "there are no samples; an estimate needs at least one, and a useful one hundreds: see discreet plan"
-        )
-    if float(given.sum(dtype=np.float64)) > MOST_DRAWS:
-        raise DiscreetError(f"counts sums to more than {MOST_DRAWS:,}, past which counts are no longer exact")
-    return given.astype(np.int64)
-
-
-def _reference_masses(family: ContinuousFamily, edges: Floats) -> Floats:
-    """mu of each bin, by Gauss's rule on a few panels; the bins have to cover the space but for a negligible part."""
-    if family.dim != 1:
-        raise DiscreetError(
-            f"bins are for one dimension, not {family.dim}; estimate from numbers of shared cells or points"
-        )
-    fine = np.concatenate(
-        [
-            np.linspace(0.0, 1.0, _PANELS_IN_A_BIN, endpoint=False) * w + e
-            for e, w in zip(edges[:-1], np.diff(edges), strict=True)
-        ]
-    )
-    t = family.chart.coordinates(np.append(fine, edges[-1])[:, None])[:, 0]
-    masses = family.nodes_of(Panels.between([t]), _ORDER).masses.sum(axis=1)
-    found = masses.reshape(len(edges) - 1, _PANELS_IN_A_BIN).sum(axis=1)
-    if abs(found.sum() - 1.0) > 1e-3:
-        raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
-    return np.asarray(found / found.sum())
+def _example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Any:
+    if isinstance(sampler.family, ContinuousFamily):
+        raise DiscreetError("examples are laws on the outcomes of a finite family; a continuous one has none")
+    return example_laws(sampler.family, examples)
 
 
 def _parsed(wanted: str, parameter: str) -> float:

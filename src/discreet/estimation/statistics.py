@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.domain import Domain
+from discreet.domain.labels import LARGEST_VALUE, is_value
 from discreet.errors import DiscreetError
-from discreet.estimation.outcomes import LARGEST_VALUE, Outcomes
 from discreet.quadrature import rule
 
 Floats = NDArray[np.float64]
@@ -33,37 +34,47 @@ class Phi:
         return cls(values, values, values)
 
 
-def first_moment(outcomes: Outcomes) -> Phi:
+def numeric(domain: Domain, what: str) -> Floats:
+    """The numbers that the outcomes are, or an error that says what needs them."""
+    if domain.values is None:
+        raise DiscreetError(
+            f"{what} needs numbers, but the outcomes are labels such as "
+            f"{next(name for name in domain.names if not is_value(name))!r}; pass a function that gives each label a number"
+        )
+    return domain.values
+
+
+def first_moment(domain: Domain) -> Phi:
     """phi(x) = x."""
-    values = outcomes.numeric("mean")
-    return Phi.sharp(values) if outcomes.edges is None else Phi(values, outcomes.edges[:-1], outcomes.edges[1:])
+    values = numeric(domain, "mean")
+    return Phi.sharp(values) if domain.edges is None else Phi(values, domain.edges[:-1], domain.edges[1:])
 
 
-def squares_around(outcomes: Outcomes, centre: float) -> Phi:
+def squares_around(domain: Domain, centre: float) -> Phi:
     """phi(x) = (x - centre)^2."""
-    if outcomes.edges is None:
-        return Phi.sharp(np.square(outcomes.numeric("variance") - centre))
-    low, high = outcomes.edges[:-1] - centre, outcomes.edges[1:] - centre
+    if domain.edges is None:
+        return Phi.sharp(np.square(numeric(domain, "variance") - centre))
+    low, high = domain.edges[:-1] - centre, domain.edges[1:] - centre
     ends = np.square(low), np.square(high)
     least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(*ends))
     return Phi((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
 
 
-def at_most(outcomes: Outcomes, threshold: float) -> Phi:
+def at_most(domain: Domain, threshold: float) -> Phi:
     """phi(x) = 1 if x <= threshold, else 0. A cell that the threshold divides may count as either."""
-    if outcomes.edges is None:
-        return Phi.sharp((outcomes.numeric("at-most") <= threshold).astype(np.float64))
-    low, high = outcomes.edges[:-1], outcomes.edges[1:]
+    if domain.edges is None:
+        return Phi.sharp((numeric(domain, "at-most") <= threshold).astype(np.float64))
+    low, high = domain.edges[:-1], domain.edges[1:]
     inside = (np.clip(threshold, low, high) - low) / (high - low)
     return Phi(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
 
 
-def callable_phi(outcomes: Outcomes, phi: Callable[[Any], float]) -> Phi:
+def callable_phi(domain: Domain, phi: Callable[[Any], float]) -> Phi:
     """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and its extremes are estimated."""
-    if outcomes.edges is None:
-        return Phi.sharp(np.array([_number(phi, name) for name in outcomes.names]))
+    if domain.edges is None:
+        return Phi.sharp(np.array([_number(phi, name) for name in domain.names]))
     nodes, weights = rule(_NODES)
-    low, width = outcomes.edges[:-1, None], np.diff(outcomes.edges)[:, None]
+    low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
     points = np.concatenate([low, low + width * nodes, low + width], axis=1)
     values = np.array([[_number(phi, x) for x in row] for row in points.tolist()])
     return Phi(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))

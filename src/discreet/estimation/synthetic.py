@@ -7,42 +7,41 @@ import pyarrow as pa
 from discreet.errors import DiscreetError
 from discreet.estimation.population import Population
 from discreet.estimation.synthesis import outcome_weights, synthetic_counts
-from discreet.tables.domains import Cells, Domain
+from discreet.tables.coding import Coding
 from discreet.tables.outputs import format_of, writer_to
 from discreet.tables.sources import Source
 
 _ROWS = 1 << 20
 
 
-def write_weighted(found: Population, source: Source, domain: Domain, output: str, *, sample: str = "sample") -> int:
+def write_weighted(found: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample") -> int:
     """Every sample of the source with its weight; how many there are."""
     weights = outcome_weights(found)
-    schema = pa.schema([("sample", domain.sample_type), ("weight", pa.float64())])
-    kind = pl.Float64 if isinstance(domain, Cells) else pl.Int64 if domain.sample_type == pa.int64() else pl.String
+    schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
     written = 0
     with writer_to(output, schema, format_of(output)) as writer:
         for frame in source.frames(
-            lambda rows: rows.select(pl.col(sample).cast(kind, strict=False).alias("sample")), [sample]
+            lambda rows: rows.select(pl.col(sample).cast(coding.text_kind, strict=False).alias("sample")), [sample]
         ):
-            numbers = frame.select(domain.outcomes("sample")).to_series().to_numpy()
+            numbers = frame.select(coding.outcomes("sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")
-            columns = [frame["sample"].to_arrow().cast(domain.sample_type), pa.array(weights[numbers])]
+            columns = [frame["sample"].to_arrow().cast(coding.sample_type), pa.array(weights[numbers])]
             writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
             written += frame.height
     return written
 
 
-def write_rows(found: Population, domain: Domain, output: str, rows: int) -> int:
+def write_rows(found: Population, coding: Coding, output: str, rows: int) -> int:
     """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
     left = synthetic_counts(found, rows)
-    schema = pa.schema([("sample", domain.sample_type)])
+    schema = pa.schema([("sample", coding.sample_type)])
     with writer_to(output, schema, format_of(output)) as writer:
         for start in range(0, rows, _ROWS):
             taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
             left -= taken
             numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
-            column = domain.samples(numbers, rng.random(len(numbers)))
+            column = coding.samples(numbers, rng.random(len(numbers)))
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
-from discreet.estimation.population import LARGEST
+from discreet.estimation.counting import LARGEST
 from discreet.families import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
-from discreet.tables.domains import Cells, Domain, Labels, Numbers
+from discreet.tables.coding import Coding
 from discreet.tables.marks import FIRST_MARK
 from discreet.tables.sources import FEW, Source, few
-from discreet.tables.terms import agreed_domain, agreed_family
+from discreet.tables.terms import agreed_coding, agreed_family
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"
@@ -37,23 +37,23 @@ class Tally:
     """
 
     counts: NDArray[np.int64]
-    domain: Domain
+    coding: Coding
     named: bool
     distinct: bool
 
 
 def agreed_outcomes(
     agreement: Agreement, labels: tuple[Any, ...] | None = None
-) -> tuple[Domain, Sampler[FiniteFamily]]:
-    """The outcomes of an agreement and its sampler. `labels`: needed where it holds but their digest; checked against it."""
-    domain = agreed_domain(agreement, labels)
-    return domain, agreement.sampler(agreed_family(agreement, domain))
+) -> tuple[Coding, Sampler[FiniteFamily]]:
+    """How samples of an agreement are read, and its sampler. `labels`: needed where it holds but their digest; checked against it."""
+    coding = agreed_coding(agreement, labels)
+    return coding, agreement.sampler(agreed_family(agreement, coding))
 
 
 def tally(
     source: Source,
     agreement: Agreement,
-    domain: Domain,
+    coding: Coding,
     *,
     sample: str = "sample",
     agreement_column: str = "agreement",
@@ -62,15 +62,15 @@ def tally(
     """Count the samples of a source, one of each client."""
     if sample not in source.schema:
         raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
-    if domain.family.size > LARGEST:
-        raise DiscreetError(f"the agreement has {domain.family.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    key, fitted = _typed(source, sample, domain)
+    if coding.size > LARGEST:
+        raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
+    key, fitted = _typed(source, sample, coding)
     named = agreement_column in source.schema
     others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
     clients = _Clients(source, client_column) if client_column in source.schema else None
 
     def counted(frame: Any) -> Any:
-        keys = fitted.outcomes(_KEY) if isinstance(fitted, Cells) else pl.col(_KEY)
+        keys = fitted.outcomes(_KEY) if fitted.has_cells else pl.col(_KEY)
         return (
             frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
             .with_columns(keys.alias(_KEY))
@@ -78,18 +78,18 @@ def tally(
             .agg(pl.len().alias("samples"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
         )
 
-    counts = np.zeros(fitted.family.size, dtype=np.int64)
+    counts = np.zeros(fitted.size, dtype=np.int64)
     strange: list[Any] = []
     needed = [sample, *([agreement_column] if named else []), *([client_column] if clients else [])]
     for frame in source.frames(counted, list(dict.fromkeys(needed))):
         if frame[_OTHERS].sum():
             _refuse_records(source, agreement, agreement_column)
-        outcomes = frame[_KEY] if isinstance(fitted, Cells) else frame.select(fitted.outcomes(_KEY)).to_series()
+        outcomes = frame[_KEY] if fitted.has_cells else frame.select(fitted.outcomes(_KEY)).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
         unknown = numbers >= FIRST_MARK
         if unknown.any():
             strange += frame.filter(pl.Series(unknown))[_KEY].to_list()
-            if isinstance(fitted, Cells):
+            if fitted.has_cells:
                 _refuse_points(source, fitted, key, sample)
             if len(strange) > FEW:
                 break
@@ -149,16 +149,16 @@ class _Clients:
             )
 
 
-def average_law(source: Source, domain: Domain, *, value: str, client: str | None = None) -> NDArray[np.float64]:
+def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
     """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
-    held, size = _records(source, domain, value, client)
+    held, size = _records(source, coding, value, client)
     share = held.select(pl.col("len") / pl.col("len").sum().over("who")).to_series().to_numpy()
     return np.bincount(held[_KEY].to_numpy(), weights=share, minlength=size) / held["who"].n_unique()
 
 
-def client_laws(source: Source, domain: Domain, *, value: str, client: str) -> NDArray[np.float64]:
+def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
     """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
-    held, size = _records(source, domain, value, client)
+    held, size = _records(source, coding, value, client)
     rows = held["who"].rank("dense").to_numpy().astype(np.int64) - 1
     if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
         raise DiscreetError(f"{rows.max() + 1:,} clients on {size:,} outcomes are too many for an example; give fewer")
@@ -167,14 +167,14 @@ def client_laws(source: Source, domain: Domain, *, value: str, client: str) -> N
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _records(source: Source, domain: Domain, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
+def _records(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
     """(who, outcome number, how often) of raw records, and how many outcomes there are."""
     for name in (value, client):
         if name is not None and name not in source.schema:
             raise DiscreetError(
                 f"column {name!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}"
             )
-    key, fitted = _typed(source, value, domain)
+    key, fitted = _typed(source, value, coding)
     who = pl.lit(0) if client is None else pl.col(client)
 
     def counted(frame: Any) -> Any:
@@ -191,16 +191,15 @@ def _records(source: Source, domain: Domain, value: str, client: str | None) -> 
         raise DiscreetError(
             f"column {value!r} of {source.name} holds nulls or values outside the domain; correct or filter them"
         )
-    return held, fitted.family.size
+    return held, fitted.size
 
 
-def _typed(source: Source, column: str, domain: Domain) -> tuple[pl.Expr, Domain]:
-    """A column with the type its domain needs (one of CSV has none of its own), and the domain for it."""
+def _typed(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
+    """A column with the type its domain needs (one of CSV has none of its own), and how it is read."""
     if not source.untyped:
-        return pl.col(column), domain.fitted(column, source.schema[column], agreed=True)
-    integers = isinstance(domain, Numbers) or (isinstance(domain, Labels) and isinstance(domain.labels[0], int))
-    kind = pl.Int64() if integers else pl.Float64() if isinstance(domain, Cells) else pl.String()
-    return pl.col(column).cast(kind, strict=False), domain.fitted(column, kind, agreed=True)
+        return pl.col(column), coding.fitted(column, source.schema[column], agreed=True)
+    kind = coding.text_kind
+    return pl.col(column).cast(kind, strict=False), coding.fitted(column, kind, agreed=True)
 
 
 def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:
@@ -213,13 +212,14 @@ def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:
     agreement.check_record(found[0] if found else None)
 
 
-def _refuse_points(source: Source, cells: Cells, key: pl.Expr, sample: str) -> None:
+def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) -> None:
     """Name points that lie in no cell."""
+    edges = np.asarray(coding.domain.edges)
 
     def outside(frame: Any) -> Any:
-        return frame.select(key.alias(sample)).filter(cells.outcomes(sample) >= int(FIRST_MARK))
+        return frame.select(key.alias(sample)).filter(coding.outcomes(sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
         f"column {sample!r} holds samples that the agreement does not know: {few(source.examples(outside, sample, FEW + 1))}; "
-        f"it is on [{cells.low:g}, {cells.high:g}]"
+        f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )

@@ -1,16 +1,7 @@
-"""Families on finitely many outcomes: every law (`Simplex`), or those within constant factors of a reference (`Band`).
-
-The general theorem is exact when mu is alpha-decomposable [paper, Thm C.4]: sets of mass exactly alpha cover the space
-evenly. On a finite space that says: the constant vector alpha is a mixture of indicators of sets A with mu(A) = alpha.
-For a uniform mu on k outcomes this holds exactly when alpha k is a whole number (sets of alpha k outcomes, chosen
-cyclically), so always for the simplex. For other references it is decided on up to `LARGEST_ENUMERATED` outcomes, by whole
-numbers in the end; past that it is not claimed. Masses that differ from alpha by a factor within `_SAME_MASS` of 1 count as
-alpha, as they would have to if weights such as 0.1 are to be divided evenly at all; the risk differs by no more than that.
-"""
+"""Families on finitely many outcomes: every law (`Simplex`), or those within constant factors of a reference (`Band`)."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -20,23 +11,24 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
 from discreet.errors import DiscreetError, Range
 from discreet.families.band import Bounds, attained_bounds, normalised_bounds
+from discreet.families.decomposable import LARGEST_ENUMERATED, covers_evenly, divides_evenly
 from discreet.families.laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
-from discreet.families.outcomes import Outcomes, shown_names
 from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
 from discreet.labelled import LawLike, labelled
-from discreet.showing import table
+from discreet.showing import shortly, table
 
-LARGEST_ENUMERATED = 12
+LARGEST_DOMAIN = 2**40  # outcomes, so that every one can have its share of 2^62
 _ROUNDING = 1e-9
-_SAME_MASS = 1e-12
-_LARGEST_DENOMINATOR = 1 << 16  # vertices of 0/1 systems in 12 unknowns have denominators of at most 3,645
 
 
 class FiniteFamily(Protocol):
     """What a mechanism needs to know of a family on finitely many outcomes."""
 
+    @property
+    def domain(self) -> Domain: ...
     @property
     def size(self) -> int: ...
     @property
@@ -65,18 +57,27 @@ class FiniteFamily(Protocol):
 class _FiniteBase:
     """The parts of a finite family that do not depend on which laws it holds."""
 
-    _outcomes: Outcomes
     bounds: Bounds
+
+    def __init__(self, domain: Domain) -> None:
+        if domain.size > LARGEST_DOMAIN:
+            raise DiscreetError(f"the domain has more than {LARGEST_DOMAIN:,} outcomes; group them")
+        self._domain = domain
+
+    @property
+    def domain(self) -> Domain:
+        """The public outcomes: `Labels`, `Numbers` or the cells of an `Interval`."""
+        return self._domain
 
     @property
     def size(self) -> int:
         """Number of outcomes k."""
-        return self._outcomes.size
+        return self.domain.size
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """Names of the outcomes, or None when they are the numbers 0..size-1."""
-        return self._outcomes.labels
+        """Names of the outcomes, or None when they are the numbers 0..size-1 or cells."""
+        return self.domain.labels
 
     @property
     def served(self) -> Bounds:
@@ -101,7 +102,7 @@ class _FiniteBase:
         out have a count of 0 or a logit of minus infinity.
 
         Args:
-            records: what one client saw, as labels or outcome numbers; the law is their relative frequencies.
+            records: what one client saw, as labels, outcome numbers or points of the interval; the law is their relative frequencies.
             counts: how often each outcome was seen, (..., size), at least 0.
             logits: logarithms of probabilities up to a constant, (..., size); minus infinity is a probability of 0.
 
@@ -117,7 +118,7 @@ class _FiniteBase:
                 "pass either records= (what the client saw) or counts= (how often) or logits= (of a model), not both and not neither"
             )
         if records is not None:
-            numbers = self._outcomes.numbers(records)
+            numbers = self.domain.numbers(records)
             if not numbers.size:
                 raise DiscreetError(
                     "records is empty: a client without records has no law; leave it out, or let it release from the reference"
@@ -128,10 +129,9 @@ class _FiniteBase:
         return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
 
     def _repr_html_(self) -> str:
-        names = f"0 to {self.size - 1:,}" if self.labels is None else shown_names(self.labels)
         bounds = self.bounds
         rows = [
-            ("outcomes", f"{self.size:,}: {names}"),
+            ("outcomes", f"{self.size:,}: {_told(self.domain)}"),
             ("least dP/dmu", f"{bounds.lower:g}"),
             ("most dP/dmu", f"{bounds.upper:g}"),
         ]
@@ -139,7 +139,7 @@ class _FiniteBase:
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
-        return self._outcomes.in_order(values, name, missing)
+        return self.domain.in_order(values, name, missing)
 
     def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]:
         """Laws as they come, as float64 (..., size) in the order of the outcomes: labelled ones by label, others by position.
@@ -150,21 +150,21 @@ class _FiniteBase:
         return as_laws(self.in_order(p, name), name, self.size)
 
     def named(self, numbers: NDArray[np.int64]) -> Any:
-        """Outcome numbers as labels where the family has labels."""
-        return self._outcomes.named(numbers)
+        """Outcome numbers as samples: labels where the family has labels, the middles of cells where it has cells."""
+        return self.domain.named(numbers)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """Labels (or outcome numbers) as checked outcome numbers."""
-        return self._outcomes.numbers(records)
+        """Values (labels, outcome numbers, points of an interval) as checked outcome numbers."""
+        return self.domain.numbers(records)
 
 
 class Simplex(_FiniteBase):
     """Every law on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
 
-    `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them.
+    `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them; those of `Simplex(Interval(0, 60, cells=12))` are cells.
 
     Args:
-        outcomes: how many outcomes there are, or the list of their labels (texts, numbers, booleans), each once.
+        outcomes: a `Domain`; or how many outcomes there are, or the list of their labels (texts, numbers, booleans), each once.
 
     Raises:
         DiscreetError: for no outcomes, labels that come twice, or a set, which has no order.
@@ -174,8 +174,8 @@ class Simplex(_FiniteBase):
         >>> p = colours.law(records=["red", "red", "blue"])
     """
 
-    def __init__(self, outcomes: int | Sequence[Any]) -> None:
-        self._outcomes = Outcomes(outcomes, "outcomes")
+    def __init__(self, outcomes: int | Sequence[Any] | Domain) -> None:
+        super().__init__(as_domain(outcomes, "outcomes"))
         self.bounds = Bounds(0.0, float(self.size))
 
     @property
@@ -224,18 +224,16 @@ class Simplex(_FiniteBase):
             "outcomes", outcomes, "it is how many outcomes a client holds"
         )
         weights = np.ones(self.size)
-        return Band(weights, lower=0.0, upper=self.size / held, labels=self.labels, everybody=True)
+        return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, everybody=True)
 
     def __repr__(self) -> str:
-        if self.labels is None:
-            return f"Simplex({self.size})"
-        return f"Simplex({shown_names(self.labels)})"
+        return f"Simplex({_spelled(self.domain)})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Simplex) and (self.size, self.labels) == (other.size, other.labels)
+        return isinstance(other, Simplex) and self.domain == other.domain
 
     def __hash__(self) -> int:
-        return hash((Simplex, self.size, self.labels))
+        return hash((Simplex, self.domain))
 
 
 class Band(_FiniteBase):
@@ -252,6 +250,7 @@ class Band(_FiniteBase):
         lower: the least dP/dmu, in [0, 1).
         upper: the most dP/dmu, more than 1.
         labels: names of the outcomes; a dict or Series of weights brings its own.
+        domain: instead of labels, what the outcomes are: a `Domain`, such as the cells of an `Interval`.
         everybody: whether risks are stated for every law there is; needs lower = 0.
 
     Raises:
@@ -265,13 +264,22 @@ class Band(_FiniteBase):
         lower: float,
         upper: float,
         labels: Sequence[Any] | None = None,
+        domain: Domain | None = None,
         everybody: bool = False,
     ) -> None:
+        if labels is not None:
+            if domain is not None:
+                raise DiscreetError(
+                    "labels and domain are both given; a domain says what the outcomes are, leave out labels"
+                )
+            domain = as_domain(labels, "labels")
+        elif domain is not None:
+            domain = as_domain(domain)
         found = labelled(weights, "weights")
         in_place: Any = weights
         if found is not None:
-            names = Outcomes(found.labels if labels is None else labels, "labels")
-            in_place, labels = names.in_order(weights, "weights"), names.labels
+            domain = as_domain(found.labels, "labels") if domain is None else domain
+            in_place = domain.in_order(weights, "weights")
         raw = as_floats(in_place, "weights")
         if raw.ndim != 1 or raw.size == 0:
             raise DiscreetError(f"weights has shape {raw.shape}; it is one positive number for each outcome")
@@ -280,9 +288,10 @@ class Band(_FiniteBase):
             raise DiscreetError(
                 f"weights[{bad}] = {raw[bad]:g} is not in (0, inf); leave out outcomes that cannot occur"
             )
-        self._outcomes = Outcomes(raw.size if labels is None else labels, "labels")
+        super().__init__(Numbers(raw.size) if domain is None else domain)
         if self.size != raw.size:
-            raise DiscreetError(f"labels has {self.size} names for {raw.size} weights; give one for each")
+            what = "domain" if labels is None else "labels"
+            raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
         self.everybody = bool(everybody)
         if self.everybody and lower != 0.0:
@@ -319,8 +328,8 @@ class Band(_FiniteBase):
         """Whether mu is known to be alpha-decomposable, so that the risk formula is exact and not only an upper bound."""
         alpha = self.bounds.alpha
         if isinstance(self.reference, float):
-            return math.isclose(alpha * self.size, round(alpha * self.size), rel_tol=_SAME_MASS)
-        return self.size <= LARGEST_ENUMERATED and _covers_evenly(self._mu, alpha)
+            return divides_evenly(self.size, alpha)
+        return self.size <= LARGEST_ENUMERATED and covers_evenly(self._mu, alpha)
 
     @property
     def worst_members(self) -> WorstMembers | None:
@@ -361,35 +370,42 @@ class Band(_FiniteBase):
 
     def __repr__(self) -> str:
         served = ", everybody=True" if self.everybody else ""
-        names = "" if self.labels is None else f", labels={shown_names(self.labels)}"
+        names = (
+            ""
+            if isinstance(self.domain, Numbers)
+            else f", {'domain' if self.labels is None else 'labels'}={_spelled(self.domain)}"
+        )
         return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{served})"
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Band)
-            and (self.bounds, self.labels, self.everybody) == (other.bounds, other.labels, other.everybody)
+            and (self.bounds, self.domain, self.everybody) == (other.bounds, other.domain, other.everybody)
             and np.array_equal(self._mu, other._mu)
         )
 
     def __hash__(self) -> int:
-        return hash((Band, self.bounds, self.labels, self.everybody, self._mu.tobytes()))
+        return hash((Band, self.bounds, self.domain, self.everybody, self._mu.tobytes()))
 
 
-def _covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
-    """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (with probability alpha, then).
+def _spelled(domain: Domain) -> str:
+    """A domain as the argument of a family: a number, the first labels and how many there are where not all are shown, or itself."""
+    match domain:
+        case Numbers():
+            return str(domain.size)
+        case Labels():
+            shown = shortly(list(domain.labels))
+            return f"{shown}, {domain.size:,} outcomes" if shown.endswith("...]") else shown
+        case _:
+            return repr(domain)
 
-    Which sets have that mass is decided first; the rest is about zeros and ones: is (1, ..., 1) in the cone of their
-    indicators? The solver proposes a vertex, and fractions check it: a solver's tolerance proves nothing.
-    """
-    from scipy.optimize import linprog  # here, because importing it costs more than most commands do
 
-    members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
-    sets = members[np.abs(members @ mu - alpha) <= _SAME_MASS * alpha]
-    if not len(sets):
-        return False
-    found = linprog(np.zeros(len(sets)), A_eq=sets.T, b_eq=np.ones(mu.size), method="highs-ds")
-    if found.status != 0:
-        return False
-    shares = [Fraction(float(share)).limit_denominator(_LARGEST_DENOMINATOR) for share in found.x]
-    covered = [sum(share for share, members in zip(shares, column, strict=True) if members) for column in sets.T]
-    return min(shares) >= 0 and all(times == 1 for times in covered)
+def _told(domain: Domain) -> str:
+    """What the outcomes are, for people."""
+    match domain:
+        case Numbers():
+            return f"0 to {domain.size - 1:,}"
+        case Interval():
+            return f"cells of [{domain.low:g}, {domain.high:g}]"
+        case _:
+            return _spelled(domain)

@@ -80,7 +80,7 @@ class _Client:
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
         return cls(
-            names=[str(name) for name in (range(family.size) if family.labels is None else family.labels)],
+            names=[str(name) for name in family.domain.names],
             held=held,
             drawn_from=np.asarray(sampler.output(held)),
             floor=np.broadcast_to(sampler.box.lower, family.size),

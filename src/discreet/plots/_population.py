@@ -60,7 +60,7 @@ def population(
 
 
 def _shares(truth: Any, found: Population) -> Floats:
-    family, size = found.sampler.family, len(found.outcomes)
+    family, size = found.sampler.family, found.domain.size
     shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
     if shares.ndim != 1:
         raise DiscreetError(f"truth has shape {shares.shape}; pass one share for each of the {size} outcomes")
@@ -86,9 +86,9 @@ class _Shares:
     @classmethod
     def of(cls, found: Population, truth: Floats | None) -> "_Shares":
         """Those of an estimated population."""
-        law, outcomes = found.law, found.outcomes
-        names = [str(name) for name in outcomes.names]
-        return cls(names, law.estimate, law.low, law.high, truth, outcomes.edges, found.exact, found.confidence)
+        law, domain = found.law, found.domain
+        names = [str(name) for name in domain.names]
+        return cls(names, law.estimate, law.low, law.high, truth, domain.edges, found.exact, found.confidence)
 
     @property
     def colour(self) -> str:

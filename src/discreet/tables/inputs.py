@@ -22,8 +22,8 @@ from discreet.forks import refuse_after_fork
 from discreet.tables import _ipc as ipc
 from discreet.tables._ipc import arrow_errors
 from discreet.tables.arrow import refuse_repeated
-from discreet.tables.domains import is_whole, read_lines
 from discreet.tables.formats import READ
+from discreet.tables.lines import is_whole, read_lines
 from discreet.tables.scratch import nameless_file, path_of
 from discreet.tables.sources import Batches, Parquet, Scanned, Source, carried, reader_errors
 

@@ -40,7 +40,7 @@ def example_counts(source: Source, reading: Reading) -> Any:
         )
     marks = held["outcome"].to_numpy()
     reading.refuse(_told(marks, held["rows"].to_numpy()), int(held["rows"].sum()), source.examples)
-    size = reading.domain.family.size
+    size = reading.coding.size
     outcomes, _ = reading.resolved(marks)
     amounts = held["much"].to_numpy()
     if not np.isfinite(amounts).all():

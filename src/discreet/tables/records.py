@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables.domains import Cells, Domain, Labels, Numbers
+from discreet.tables.coding import Coding
 from discreet.tables.marks import OUTSIDE, UNREADABLE, Tally, resolved
 from discreet.tables.sources import FEW, Source, few
 
@@ -69,14 +69,14 @@ class Rows(NamedTuple):
     counts: NDArray[np.int64] | NDArray[np.float64] | None
 
 
-def check_nulls(nulls: str, domain: Domain) -> None:
+def check_nulls(nulls: str, coding: Coding) -> None:
     """Refuse what is no way to treat nulls, or one that the domain has no outcome for."""
     if nulls not in NULLS:
         raise DiscreetError(f"nulls = {nulls!r} is not one of {', '.join(NULLS)}")
-    if nulls == "other" and (domain.other is None or isinstance(domain, Cells)):
+    if nulls == "other" and (coding.other is None or coding.has_cells):
         raise DiscreetError(
             "nulls = 'other' needs an outcome for them: "
-            + ("an interval has none, use 'drop'" if isinstance(domain, Cells) else "give other=")
+            + ("an interval has none, use 'drop'" if coding.has_cells else "give other=")
         )
 
 
@@ -85,7 +85,7 @@ class Reading:
     """How the columns of one table are read: what they hold, and what nulls and values outside the domain become."""
 
     columns: Columns
-    domain: Domain
+    coding: Coding
     nulls: str
     integer_clients: bool
     listed: bool
@@ -97,7 +97,7 @@ class Reading:
     def of(
         cls,
         columns: Columns,
-        domain: Domain,
+        coding: Coding,
         schema: pl.Schema,
         *,
         untyped: bool = False,
@@ -108,14 +108,14 @@ class Reading:
     ) -> "Reading":
         """The reading of a table with these columns, which messages call `where`.
 
-        `untyped`: they are all texts (CSV) and get their types from the domain. `agreed`: the domain is that of an agreement.
+        `untyped`: they are all texts (CSV) and get their types from the domain. `agreed`: it is the domain of an agreement.
         """
         for name in columns.names:
             if name not in schema:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
         kinds = {
             "client": pl.String() if untyped else schema[columns.client],
-            "value": _text_kind(domain) if untyped else schema[columns.value],
+            "value": coding.text_kind if untyped else schema[columns.value],
         }
         listed = isinstance(kinds["value"], (pl.List, pl.Array))
         value_kind: Any = kinds["value"].inner if listed else kinds["value"]  # type: ignore[attr-defined]
@@ -127,13 +127,13 @@ class Reading:
             )
         return cls(
             columns=columns,
-            domain=domain.fitted(columns.value, value_kind, agreed=agreed),
+            coding=coding.fitted(columns.value, value_kind, agreed=agreed),
             nulls=nulls,
             integer_clients=kinds["client"].is_integer(),
             listed=listed,
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
-            read_as=_text_kind(domain) if untyped and _text_kind(domain) != pl.String() else None,
+            read_as=coding.text_kind if untyped and coding.text_kind != pl.String() else None,
         )
 
     def prepared(self, frame: Any) -> Any:
@@ -143,7 +143,7 @@ class Reading:
         """
         columns = self.columns
         client = pl.col(columns.client)
-        outcome = self.domain.outcomes(columns.value)
+        outcome = self.coding.outcomes(columns.value)
         if self.read_as is not None:
             outcome = pl.when(_UNREAD).then(pl.lit(int(UNREADABLE), pl.UInt32)).otherwise(outcome)
         prepared = [
@@ -160,9 +160,9 @@ class Reading:
         """Outcomes with what their marks are to become, and how many marks there were."""
         return resolved(
             outcomes,
-            size=self.domain.family.size,
-            missing_to=self.domain.other_outcome if self.nulls == "other" else None,
-            outside_to=self.domain.other_outcome,
+            size=self.coding.size,
+            missing_to=self.coding.other_outcome if self.nulls == "other" else None,
+            outside_to=self.coding.other_outcome,
         )
 
     def refuse(self, tally: Tally, rows: int, examples: Examples) -> None:
@@ -170,7 +170,7 @@ class Reading:
         column = self.columns.value
         where = f"in {rows:,} rows"
         if tally.unreadable:
-            what = "numbers" if isinstance(self.domain, Cells) else "whole numbers of 64 bits"
+            what = "numbers" if self.coding.has_cells else "whole numbers of 64 bits"
             raise DiscreetError(
                 f"column {column!r} holds texts that are no {what} ({tally.unreadable:,} {where}); correct them"
             )
@@ -182,7 +182,7 @@ class Reading:
                 raise DiscreetError(
                     f"column {column!r} holds {what} ({number:,} {where}); filter them out, or say nulls='drop' or 'other' (--nulls)"
                 )
-        if tally.outside and self.domain.other is None:
+        if tally.outside and self.coding.other is None:
             shown = ""
             if self.show_values:
                 found = examples(self.outside, column, FEW + 1)
@@ -195,7 +195,7 @@ class Reading:
 
     def outside(self, frame: Any) -> Any:
         """The rows of a frame whose value is outside the domain."""
-        return self._with_types(frame).filter(self.domain.outcomes(self.columns.value) == int(OUTSIDE))
+        return self._with_types(frame).filter(self.coding.outcomes(self.columns.value) == int(OUTSIDE))
 
     def _with_types(self, frame: Any) -> Any:
         """A frame with the types that the domain expects, one row for each record."""
@@ -219,9 +219,10 @@ class Reading:
 
     def _meant(self, found: list[Any]) -> str:
         """A label that the first value outside may be a slip of."""
-        if not (isinstance(self.domain, Labels) and found and isinstance(found[0], str)):
+        labels = self.coding.domain.labels
+        if labels is None or not found or not isinstance(found[0], str):
             return ""
-        near = difflib.get_close_matches(found[0], [str(label) for label in self.domain.labels], n=1, cutoff=0.75)
+        near = difflib.get_close_matches(found[0], [str(label) for label in labels], n=1, cutoff=0.75)
         return f" (did you mean {near[0]!r}?)" if near else ""
 
 
@@ -262,17 +263,6 @@ class Reader:
     def _each(self, frames: Iterable[pl.DataFrame], examples: Examples) -> Iterator[Rows]:
         for frame in frames:
             yield from self.records(frame, examples)
-
-
-def _text_kind(domain: Domain) -> pl.DataType:
-    """What the texts of a table without types stand for."""
-    match domain:
-        case Labels():
-            return pl.Int64() if isinstance(domain.labels[0], int) else pl.String()
-        case Numbers():
-            return pl.Int64()
-        case Cells():
-            return pl.Float64()
 
 
 def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from discreet.agreement import Agreement, FamilyTerms
+from discreet.agreement import Agreement
+from discreet.domain import Digested, Domain, Labels, as_domain
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
-from discreet.tables.domains import Cells, Domain, Labels, Numbers, as_domain, is_whole
+from discreet.tables.coding import Coding
+from discreet.tables.lines import is_whole
 
 
 def agreed(name: str, given: Any, agreement: Agreement) -> Any:
@@ -20,47 +22,35 @@ def agreed(name: str, given: Any, agreement: Agreement) -> Any:
     return term
 
 
-def agreed_domain(agreement: Agreement, given: Any = None, other: Any = None) -> Domain:
-    """The domain of an agreement; what is given (labels, a number, cells) must be the same and may be needed for the labels."""
-    terms = agreement.family
-    if given is not None:
-        return _same(agreement, as_domain(given, other))
-    if terms.interval is not None:
-        return Cells(*terms.interval, terms.size, other)
-    if terms.labels is None:
-        return Numbers(terms.size, _as_integer(other))
-    if terms.names is None:
+def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
+    """How values are coded under an agreement; a domain that is given must be the agreed one, and may be needed for its labels."""
+    domain = agreement.domain if given is None else _same(agreement, as_domain(given))
+    if isinstance(domain, Digested):
         raise DiscreetError(
-            f"agreement {agreement.id} holds a digest of its {terms.size:,} labels; give the labels too: domain= (--domain)"
+            f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
         )
-    integers = any(isinstance(name, int) for name in terms.names)
-    return _same(agreement, Labels(terms.names, _as_integer(other) if integers else other))
+    try:
+        return Coding(domain, other)
+    except DiscreetError as error:
+        raise DiscreetError(f"{error} (agreement {agreement.id})") from None
 
 
-def agreed_family(agreement: Agreement, domain: Domain) -> FiniteFamily:
-    """The family of an agreement on the domain that a table is read with: the same labels, as texts or as numbers."""
-    names = domain.labels if isinstance(domain, Labels) else None
-    return replace(agreement.family, names=names).family()
+def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
+    """The family of an agreement on the domain that a table is read with, which says what its labels are."""
+    return agreement.family.on(coding.domain).family()
 
 
 def _same(agreement: Agreement, domain: Domain) -> Domain:
     """The domain, if it is the one agreed on. A list of texts that are whole numbers may stand for the numbers."""
     readings = [domain]
     if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
-        readings.append(replace(domain, labels=tuple(map(int, domain.labels)), other=_as_integer(domain.other)))
-    outcomes = agreement.family.outcomes
+        readings.append(Labels(tuple(map(int, domain.labels))))
     for reading in readings:
-        different = FamilyTerms.of(reading.family, reading.interval).difference(outcomes)
-        if different is None:
+        if replace(agreement.family, domain=reading).difference(agreement.family) is None:
             return reading
-    different = FamilyTerms.of(domain.family, domain.interval).difference(outcomes)
+    different = replace(agreement.family, domain=domain).difference(agreement.family)
     assert different is not None
     name, here, there = different
     raise DiscreetError(
         f"the domain has {name} = {here!r}, not {there!r} as in agreement {agreement.id}; use the agreed one"
     )
-
-
-def _as_integer(other: Any) -> Any:
-    """A text that is a whole number, as such; anything else as it is."""
-    return int(other) if isinstance(other, str) and is_whole(other) else other

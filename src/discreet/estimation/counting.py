@@ -1,0 +1,119 @@
+"""Samples as counts of outcomes: what is counted, whose samples they are, and the reference mass of each outcome."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.audit.bounds import MOST_DRAWS
+from discreet.domain import Bins, Domain, Interval
+from discreet.domain.labels import LARGEST_VALUE
+from discreet.errors import DiscreetError
+from discreet.families import ContinuousFamily
+from discreet.labelled import unboxed
+from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.quadrature import Panels
+
+Floats = NDArray[np.float64]
+
+LARGEST = 10**7  # outcomes whose intervals are held in memory
+_PANELS_IN_A_BIN = 8
+_ORDER = 8
+
+
+def counted_on(sampler: Sampler[AnyFamily], edges: ArrayLike | None) -> tuple[Domain, Floats]:
+    """The outcomes that are counted, and the reference masses they have."""
+    if isinstance(sampler.family, ContinuousFamily):
+        if edges is None:
+            raise DiscreetError("edges is missing: give public bins for the samples of a continuous family")
+        bins = Bins(edges)
+        return bins, _reference_masses(sampler.family, bins.edges)
+    domain: Domain = sampler.family.domain
+    if edges is not None:
+        raise DiscreetError(
+            "edges are public bins for a continuous family; the outcomes of this one are what its domain says: where they are cells, make "
+            "it of Interval(low, high, cells=...)"
+        )
+    if domain.size > LARGEST:
+        raise DiscreetError(
+            f"the domain has {domain.size:,} outcomes, more than {LARGEST:,}: estimate shares of groups of them instead"
+        )
+    if isinstance(domain, Interval) and max(-domain.low, domain.high) > LARGEST_VALUE:
+        raise DiscreetError(
+            f"the interval [{domain.low:g}, {domain.high:g}] reaches past {LARGEST_VALUE:g}, where squares overflow; scale the values"
+        )
+    return domain, np.array(np.broadcast_to(sampler.reference, domain.size), dtype=np.float64)
+
+
+def _listed(column: Any) -> Any:
+    """A column of pyarrow, of polars and pandas or of numpy as a plain list; others as they are."""
+    column = unboxed(column)
+    for plain in ("to_list", "tolist"):
+        if hasattr(column, plain):
+            return getattr(column, plain)()
+    return column
+
+
+def check_distinct(clients: Any, samples: Any) -> None:
+    """Refuse clients that come twice, and names that are not one for each sample."""
+    if samples is None:
+        raise DiscreetError("clients= says whose samples= these are; counts= are of nobody in particular")
+    try:
+        names, number = list(_listed(clients)), len(_listed(samples))
+        different = len(set(names))
+    except TypeError:
+        raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
+    if len(names) != number:
+        raise DiscreetError(f"clients names {len(names):,} clients for {number:,} samples; name one for each")
+    if None in names:
+        raise DiscreetError("clients holds None: a sample of nobody; leave it out")
+    if different < number:
+        raise DiscreetError(
+            f"clients names the same clients again in {number - different:,} of {number:,} places: samples of several rounds, or one "
+            "release twice. An estimate is from one sample of each client; give those of one round"
+        )
+
+
+def counts_of(samples: Any, domain: Domain) -> NDArray[np.int64]:
+    """How often each outcome is among the samples."""
+    numbers = domain.numbers(_listed(samples))
+    return checked_counts(np.bincount(numbers, minlength=domain.size), domain)
+
+
+def checked_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
+    """Counts in the order of the outcomes, if they are some; a dict or a Series is read by its labels."""
+    size, counts = domain.size, domain.in_order(counts, "counts")
+    wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
+    try:
+        given = np.asarray(counts)
+    except ValueError:  # rows of different lengths
+        raise DiscreetError(wrong) from None
+    if given.shape != (size,) or given.dtype.kind not in "iu" or bool((given < 0).any()):
+        raise DiscreetError(wrong)
+    if not given.any():
+        raise DiscreetError(
+            "there are no samples; an estimate needs at least one, and a useful one hundreds: see discreet plan"
+        )
+    if float(given.sum(dtype=np.float64)) > MOST_DRAWS:
+        raise DiscreetError(f"counts sums to more than {MOST_DRAWS:,}, past which counts are no longer exact")
+    return given.astype(np.int64)
+
+
+def _reference_masses(family: ContinuousFamily, edges: Floats) -> Floats:
+    """mu of each bin, by Gauss's rule on a few panels; the bins have to cover the space but for a negligible part."""
+    if family.dim != 1:
+        raise DiscreetError(
+            f"bins are for one dimension, not {family.dim}; estimate from numbers of shared cells or points"
+        )
+    fine = np.concatenate(
+        [
+            np.linspace(0.0, 1.0, _PANELS_IN_A_BIN, endpoint=False) * w + e
+            for e, w in zip(edges[:-1], np.diff(edges), strict=True)
+        ]
+    )
+    t = family.chart.coordinates(np.append(fine, edges[-1])[:, None])[:, 0]
+    masses = family.nodes_of(Panels.between([t]), _ORDER).masses.sum(axis=1)
+    found = masses.reshape(len(edges) - 1, _PANELS_IN_A_BIN).sum(axis=1)
+    if abs(found.sum() - 1.0) > 1e-3:
+        raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
+    return np.asarray(found / found.sum())

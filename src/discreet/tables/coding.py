@@ -1,0 +1,206 @@
+"""A domain on a column: its values as outcome numbers, in expressions of polars, and outcome numbers as the samples that are published.
+
+A value that is not in the domain becomes a mark (`discreet.tables.marks`); `other` says what happens to those. It is how a column is
+read and no part of what the outcomes are: it names one of them, and never adds any. The cell of a number is computed as
+`discreet.domain.Interval` does, operation for operation, so that both find the same one.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
+from discreet.errors import DiscreetError, check_count
+from discreet.showing import shortly
+from discreet.tables.buffers import as_column, column_of
+from discreet.tables.lines import is_whole
+from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
+
+LARGEST_DOMAIN = int(FIRST_MARK)
+NEAREST = "nearest"
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How a column is read: the public domain, and the outcome that every value outside of it becomes.
+
+    Args:
+        domain: `Labels` (all texts or all integers), `Numbers`, or an `Interval`.
+        other: one of the labels or numbers; with an interval "nearest", the cell at the end that a value is past. None: an error.
+
+    Raises:
+        DiscreetError: for a domain that no column can be read with, or an `other` that is not in it.
+    """
+
+    domain: Domain
+    other: Any = None
+
+    def __post_init__(self) -> None:
+        if self.domain.size > LARGEST_DOMAIN:
+            raise DiscreetError(f"the domain has {self.domain.size:,} outcomes, more than {LARGEST_DOMAIN:,}")
+        match self.domain:
+            case Labels():
+                _check_labels(self.domain)
+            case Numbers() | Interval():
+                pass
+            case _:
+                raise DiscreetError(f"no column is read with {shortly(self.domain)}; use Labels, Numbers or Interval")
+        if self.other is not None:
+            object.__setattr__(self, "other", self._checked_other())
+
+    @classmethod
+    def of(cls, domain: Any, other: Any = None) -> "Coding":
+        """The coding that a user means: a number of outcomes, a list of labels, or a domain; and `other`."""
+        return cls(as_domain(domain), other)
+
+    def _checked_other(self) -> Any:
+        """`other` as the outcome it names. A text that is a whole number names that one."""
+        other = self.other
+        match self.domain:
+            case Interval():
+                if other != NEAREST:
+                    raise DiscreetError(
+                        f"other = {other!r} is no cell; with bounds use {NEAREST!r}: a value outside goes to the cell at that end"
+                    )
+            case Numbers(size):
+                if isinstance(other, str):
+                    other = int(other) if is_whole(other) else -1
+                if not 0 <= check_count("other", other, least=-(10**18)) < size:
+                    raise DiscreetError(
+                        f"other = {self.other!r} is not one of the outcomes 0 to {size - 1}; "
+                        f"make the domain one larger and use {size}"
+                    )
+            case Labels(labels):
+                if isinstance(labels[0], int) and isinstance(other, str) and is_whole(other):
+                    other = int(other)
+                if other not in labels or isinstance(other, bool):
+                    raise DiscreetError(
+                        f"other = {self.other!r} is not one of the {len(labels):,} labels; it is an outcome like the others: add it to the "
+                        "domain (a line of the file, an entry of the list)"
+                    )
+        return other
+
+    @property
+    def size(self) -> int:
+        """How many outcomes there are."""
+        return self.domain.size
+
+    @property
+    def other_outcome(self) -> int | None:
+        """The outcome that values outside become; None with an interval, where a value goes to the cell at its own end."""
+        if self.other is None or isinstance(self.domain, Interval):
+            return None
+        return int(self.domain.numbers([self.other])[0])
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether a sample is a uniform point of the cell that was drawn."""
+        return isinstance(self.domain, Interval)
+
+    @property
+    def text_kind(self) -> pl.DataType:
+        """What texts in a table without types stand for."""
+        match self.domain:
+            case Interval():
+                return pl.Float64()
+            case Labels(labels) if isinstance(labels[0], str):
+                return pl.String()
+            case _:
+                return pl.Int64()
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Of a column of samples."""
+        return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.text_kind]
+
+    def fitted(self, column: str, kind: pl.DataType, *, agreed: bool) -> "Coding":
+        """The coding of a column of that type: texts that are whole numbers become integers for an integer column.
+
+        Labels that are `agreed` stay texts, and the integers are read as texts.
+        """
+        match self.domain:
+            case Labels(labels):
+                return self._fitted_labels(labels, column, kind, agreed=agreed)
+            case Numbers(size) if not kind.is_integer():
+                raise DiscreetError(
+                    f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
+                    "cast the column to integers, or give the labels"
+                )
+            case Interval() if not kind.is_numeric():
+                raise DiscreetError(f"column {column!r} holds {kind} values, but bounds need numbers; cast the column")
+        return self
+
+    def _fitted_labels(self, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool) -> "Coding":
+        texts = isinstance(labels[0], str)
+        if not texts and kind.is_integer():
+            return self
+        if texts:
+            if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
+                return self
+            if kind.is_integer():
+                other = None if self.other is None else _whole(self.other, column)
+                return replace(self, domain=Labels(tuple(_whole(label, column) for label in labels)), other=other)
+        what = "texts" if texts else "integers"
+        raise DiscreetError(f"column {column!r} holds {kind} values but the labels are {what}; cast the column")
+
+    def outcomes(self, column: str) -> pl.Expr:
+        """Values as outcome numbers; those that have none as marks."""
+        value = pl.col(column)
+        match self.domain:
+            case Labels(labels) if isinstance(labels[0], str):
+                code = value.cast(pl.String).cast(pl.Enum(list(labels)), strict=False).to_physical().cast(pl.UInt32)
+            case Labels(labels):
+                known = pl.Series(labels, dtype=pl.Int64)
+                code = value.cast(pl.Int64, strict=False).replace_strict(
+                    known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
+                )
+            case Interval() as interval:
+                return self._cell_of(value.cast(pl.Float64), interval)
+            case domain:
+                code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
+        return _marked(value, code)
+
+    def _cell_of(self, value: pl.Expr, interval: Interval) -> pl.Expr:
+        """Values as cell numbers; those past an end are marked with the end they are past, if they are to go there."""
+        low, high, cells = interval.low, interval.high, interval.cells
+        cell = ((value - low) * interval.per_length * cells).floor().clip(0, cells - 1)
+        below, above = (BELOW, ABOVE) if self.other == NEAREST else (OUTSIDE, OUTSIDE)
+        past = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < low).then(_mark(below))
+        inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
+        return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+
+    def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
+        """Outcome numbers as they are published: labels, the numbers, or the point `within` each cell."""
+        match self.domain:
+            case Labels(labels):
+                return column_of(labels, self.sample_type).take(as_column(outcomes))
+            case Interval() as interval:
+                return as_column(interval.within(outcomes, within))
+            case _:
+                return as_column(outcomes)
+
+
+def _check_labels(domain: Labels) -> None:
+    for kind in (str, int):
+        if all(isinstance(label, kind) and not isinstance(label, bool) for label in domain.labels):
+            return
+    raise DiscreetError("labels are neither all texts nor all integers; write them all the same way")
+
+
+def _marked(value: pl.Expr, code: pl.Expr) -> pl.Expr:
+    """Codes as they are; where there is none, the mark that says why."""
+    return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MISSING)).otherwise(_mark(OUTSIDE)))
+
+
+def _mark(mark: np.uint32) -> pl.Expr:
+    return pl.lit(int(mark), pl.UInt32)
+
+
+def _whole(label: str, column: str) -> int:
+    if not is_whole(label):
+        raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
+    return int(label)

@@ -1,0 +1,187 @@
+"""Theorems of the type: numbers(named(n)) = n, one canonical form, digests that tell apart what differs, and every refusal."""
+
+import json
+import math
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.domain import Bins, Digested, as_domain
+from discreet.domain.terms import from_terms
+from tests.domain.kinds import LABELS, domains, hostile, intervals
+
+
+@given(domains(), st.data())
+@settings(deadline=None, max_examples=400)
+def test_what_an_outcome_is_called_is_that_outcome(domain: dc.Domain, data: st.DataObject) -> None:
+    places = [0, domain.size - 1, domain.size // 2, data.draw(st.integers(0, domain.size - 1))]
+    numbers = np.array(places, dtype=np.int64)
+    assert domain.numbers(domain.named(numbers)).tolist() == places
+    assert domain.numbers([domain.named(np.asarray(places[3]))]).tolist() == places[3:]
+
+
+@given(domains())
+@settings(deadline=None)
+def test_a_domain_comes_back_from_its_canonical_form(domain: dc.Domain) -> None:
+    for document in (domain.terms, domain.listed):
+        again = from_terms(json.loads(json.dumps(document)), "family")
+        assert (again.canonical, again.digest, again.size) == (domain.canonical, domain.digest, domain.size)
+    assert from_terms(domain.listed, "family") == domain
+    assert pickle.loads(pickle.dumps(domain)) == domain
+    assert as_domain(domain) is domain
+
+
+@given(domains(), domains())
+@settings(deadline=None)
+def test_digests_tell_apart_what_differs(one: dc.Domain, other: dc.Domain) -> None:
+    assert (one.digest == other.digest) == (one.terms == other.terms)
+    if one != other:
+        assert one.digest != other.digest
+
+
+def test_digests_tell_apart_kinds_types_and_orders() -> None:
+    told: list[dc.Domain] = [
+        dc.Numbers(2), dc.Numbers(3), dc.Labels([0, 1]), dc.Labels(["0", "1"]), dc.Labels([1, 0]), dc.Labels([0.0, 1.0]),
+        dc.Labels([False, True]), dc.Labels(["0,1"]), dc.Labels(["é", "x"]), dc.Labels(["e\u0301", "x"]),
+        dc.Interval(0, 1, cells=2), dc.Interval(0, 1, cells=3), dc.Interval(0, 2, cells=2), dc.Interval(-1, 1, cells=2),
+        dc.Interval(0, math.nextafter(1.0, 2.0), cells=2),
+    ]  # fmt: skip
+    assert len({domain.digest for domain in told}) == len(told)
+
+
+@given(LABELS)
+def test_a_digest_stands_for_labels_and_says_nothing_else(labels: list[Any]) -> None:
+    known = dc.Labels(labels)
+    short = from_terms(known.terms, "family")
+    assert isinstance(short, Digested)
+    assert (short.canonical, short.digest) == (known.canonical, known.digest)
+    with pytest.raises(dc.DiscreetError, match="holds a digest of its labels"):
+        short.numbers(labels)
+    with pytest.raises(dc.DiscreetError, match="holds a digest of its labels"):
+        short.named(np.array([0]))
+
+
+@given(intervals(), st.data())
+@settings(deadline=None, max_examples=400)
+def test_a_value_lies_in_the_cell_that_it_is_given(interval: dc.Interval, data: st.DataObject) -> None:
+    """In exact arithmetic, but for a rounding of the edges that is less than a cell."""
+    value = data.draw(hostile(interval))
+    if not interval.low <= value <= interval.high:
+        with pytest.raises(dc.DiscreetError, match="values outside"):
+            interval.numbers([value])
+        return
+    cell = int(interval.numbers([value])[0])
+    assert 0 <= cell < interval.cells
+    exact = (Fraction(value) - Fraction(interval.low)) / (Fraction(interval.high) - Fraction(interval.low))
+    off = Fraction(1, 2**49) * interval.cells  # of four operations that round, one perhaps to a subnormal
+    assert cell - off <= exact * interval.cells <= cell + 1 + off
+
+
+@given(intervals(), st.data())
+@settings(deadline=None)
+def test_cells_are_in_the_order_of_their_values(interval: dc.Interval, data: st.DataObject) -> None:
+    inside = st.floats(interval.low, interval.high)
+    one, other = sorted((data.draw(inside), data.draw(inside)))
+    first, second = interval.numbers([one, other]).tolist()
+    assert first <= second
+
+
+@given(intervals(most=2000))
+@settings(deadline=None)
+def test_edges_increase_and_middles_lie_between_them(interval: dc.Interval) -> None:
+    edges = interval.edges
+    assert len(edges) == interval.size + 1 == len(interval.names) + 1
+    assert (edges[1:] > edges[:-1]).all()
+    assert ((interval.values > edges[:-1]) & (interval.values < edges[1:])).all()
+    assert interval.numbers(interval.named(np.arange(interval.size))).tolist() == list(range(interval.size))
+    assert interval.numbers(interval.values).tolist() == list(range(interval.size))
+
+
+def test_bins_need_not_be_equally_wide() -> None:
+    bins = Bins([0.0, 1.0, 2.0, 4.0, 8.0])
+    assert bins.numbers([0.0, 0.5, 1.0, 3.0, 4.0, 8.0]).tolist() == [0, 0, 1, 2, 3, 3]
+    assert bins.numbers(bins.named(np.arange(4))).tolist() == [0, 1, 2, 3]
+    assert bins == Bins([0, 1, 2, 4, 8]) != Bins([0, 1, 2, 4, 9])
+    assert len({bins, Bins([0, 1, 2, 4, 8])}) == 1
+    with pytest.raises(dc.DiscreetError, match="bins stand in no agreement; agree on equal cells"):
+        dc.Agreement.of(dc.OptimalSampler(dc.Simplex(bins), epsilon=1.0)).id  # noqa: B018
+
+
+def test_what_is_given_as_a_domain() -> None:
+    cells = dc.Interval(0, 1, cells=4)
+    family = dc.Band(np.ones(4), lower=0.5, upper=1.5, domain=cells)
+    agreed = dc.Agreement.of(dc.OptimalSampler(family, epsilon=1.0))
+    assert as_domain(cells) == as_domain(family.domain) == as_domain(agreed.domain) == cells
+    for more in (family, agreed):  # a band is not all laws on its domain
+        with pytest.raises(dc.DiscreetError, match=r"says more than one; pass its \.domain, or say family="):
+            as_domain(more)
+    assert as_domain(np.int64(3)) == as_domain(np.array(3)) == dc.Numbers(3)
+    assert as_domain(np.array(["a", "b"])) == as_domain(iter("ab")) == dc.Labels(("a", "b"))
+
+
+def test_families_hold_domains() -> None:
+    cells = dc.Interval(0, 1, cells=4)
+    assert dc.Simplex(cells) != dc.Simplex(4)
+    assert dc.Simplex(cells) == dc.Simplex(dc.Interval(0.0, 1.0, cells=4))
+    assert repr(dc.Simplex(cells)) == "Simplex(Interval(low=0.0, high=1.0, cells=4))"
+    assert "cells of [0, 1]" in dc.Simplex(cells)._repr_html_()
+    band = dc.Band([1, 2, 3, 4], lower=0.5, upper=1.5, domain=cells)
+    assert band.domain == cells
+    assert "domain=Interval" in repr(band)
+    assert dc.Simplex(cells).spread(2.0).domain == cells
+    assert dc.Simplex(cells).law(records=[0.1, 0.3, 0.3, 1.0]).tolist() == [0.25, 0.5, 0.0, 0.25]
+    assert dc.Simplex(cells).law(counts={1: 3, 0: 1}).tolist() == [0.25, 0.75, 0.0, 0.0]
+    assert dc.OptimalSampler(dc.Simplex(cells), epsilon=1.0).release([0.0, 1.0, 0.0, 0.0]) in (
+        0.125,
+        0.375,
+        0.625,
+        0.875,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: dc.Labels([]), "labels is empty"),
+        (lambda: dc.Labels("red"), "labels = 'red' is a text"),
+        (lambda: dc.Labels({"a", "b"}), "has no order"),
+        (lambda: dc.Labels(3), "labels = 3 is not a list of labels"),  # type: ignore[arg-type]
+        (lambda: dc.Labels(["a", "a"]), "duplicate labels: 'a'"),
+        (lambda: dc.Labels([math.nan]), "a label is NaN"),
+        (lambda: dc.Labels(["a"]).numbers("a"), "is one text"),
+        (lambda: dc.Labels([(1, 2)]).canonical, "cannot stand in an agreement"),
+        (lambda: dc.Labels([math.inf]).canonical, "finite numbers only"),
+        (lambda: dc.Numbers(0), "domain size = 0 is less than 1"),
+        (lambda: dc.Numbers(2.0), "domain size = 2.0 is not a whole number"),  # type: ignore[arg-type]
+        (lambda: dc.Numbers(3).numbers([True]), "for booleans take"),
+        (lambda: dc.Simplex(2**41), "more than 1,099,511,627,776 outcomes"),
+        (lambda: dc.Interval(1, 0, cells=2), "do not enclose an interval; give the lower one first"),
+        (lambda: dc.Interval(1, 1, cells=2), "do not enclose an interval"),
+        (lambda: dc.Interval(math.nan, 1, cells=2), "low = nan is not in"),
+        (lambda: dc.Interval(0, math.inf, cells=2), "high = inf is not in"),
+        (lambda: dc.Interval(-1e308, 1e308, cells=2), "whose length and its reciprocal a float can hold"),
+        (lambda: dc.Interval(0, 1, cells=0), "cells = 0"),
+        (lambda: dc.Interval(0, 1, cells=2**41), "cells is more than"),
+        (lambda: dc.Interval(1e16, 1e16 + 10, cells=5), "floats cannot tell so many apart"),
+        (lambda: dc.Interval(0, 5e-324, cells=1), "length and its reciprocal"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers([2]), r"values outside \[0, 1\]: 2\.0"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers([math.nan]), "holds NaN"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers([None]), "holds NaN"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers(["0.5"]), "not a list of numbers"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers([True]), "not a list of numbers"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers([10**400]), "not a list of numbers"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers(0.5), "not a list"),  # type: ignore[arg-type]
+        (lambda: dc.Band([1, 1], lower=0.5, upper=1.5, labels=["a", "b"], domain=dc.Numbers(2)), "both given"),
+        (lambda: dc.Band([1, 1], lower=0.5, upper=1.5, domain=dc.Numbers(3)), "domain has 3 names for 2 weights"),
+        (lambda: from_terms({"size": 2, "labels": ["a", "b"], "interval": [0, 1]}, "family"), "are both set"),
+    ],
+)
+def test_refusals(call: Any, message: str) -> None:
+    with pytest.raises(dc.DiscreetError, match=message):
+        call()
