@@ -39,11 +39,13 @@ from discreet.mechanisms import (
     Points,
     Sampler,
 )
+from discreet.privacy import Approximate, Functional, Gaussian, Pure
 from discreet.tradeoff import minimax_risk
-from discreet.worst_case import epsilon_for
+from discreet.worst_case import epsilon_for, nu_for
 
 __all__ = [
     "Agreement",
+    "Approximate",
     "Band",
     "BudgetError",
     "Cells",
@@ -53,6 +55,8 @@ __all__ = [
     "DiscreetError",
     "Domain",
     "FDivergence",
+    "Functional",
+    "Gaussian",
     "GaussianMixtures",
     "ImpossibleError",
     "Interval",
@@ -70,6 +74,7 @@ __all__ = [
     "OutsideFamilyError",
     "OutsideFamilyWarning",
     "Points",
+    "Pure",
     "Sampler",
     "Simplex",
     "__version__",
@@ -77,6 +82,7 @@ __all__ = [
     "divergence",
     "epsilon_for",
     "minimax_risk",
+    "nu_for",
 ]
 
 

@@ -25,9 +25,10 @@ from discreet.family_terms import BESIDE, READ_FIELDS, FamilyTerms, family_terms
 from discreet.files import check_target, reason, written
 from discreet.mechanisms import MECHANISMS, check_mechanism, sampler_named
 from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.privacy import Pure
+from discreet.privacy.pure import check_epsilon
 from discreet.release.randomness import BITS
 from discreet.showing import shown_shortly
-from discreet.tradeoff import check_epsilon
 
 __all__ = ["VERSION", "Agreement", "FamilyTerms"]
 
@@ -79,6 +80,8 @@ class Agreement:
         """The agreement to release by this sampler."""
         if type(sampler) not in MECHANISMS.values() or getattr(sampler, "_own_reference", None) is not None:
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)} as it comes")
+        if not isinstance(sampler.privacy, Pure):
+            raise DiscreetError(f"privacy = {sampler.privacy!r} cannot be agreed on yet; agree on a pure epsilon")
         if isinstance(sampler.family, ContinuousFamily):
             raise DiscreetError(f"family = {sampler.family!r} has no terms yet; agree on a Simplex or a Band")
         family = FamilyTerms.of(sampler.family)

@@ -12,7 +12,8 @@ projection by the chord of f between r1 and r2, read at 1 [paper, Lemma C.7 (Ruk
 
 For the optimal box lambda = gamma, r1 = c1/b, r2 = c2/B, and the value is the minimax risk when mu is alpha-decomposable and
 the family holds the whole band; for Husain's mollifier b = e^(-eps/2), B = e^(eps/2) it is that mechanism's exact worst case
-then [paper, App. F.1]. If c2 <= c1 e^eps the identity is eps-LDP, lambda = 1 and the risk is 0. For any other family or
+then [paper, App. F.1]. Boxes for other notions of privacy are those of `discreet.privacy`, with the same
+formula. If c2 <= c1 e^eps the identity is eps-LDP, lambda = 1 and the risk is 0. For any other family or
 reference the formula is an upper bound, and `discreet.worst_case` computes what the sampler really does to its worst client.
 
 The risk depends on 1 - r1 and r2 - 1, which for a large epsilon are far smaller than the rounding of r1 and r2. They are
@@ -28,14 +29,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
+
+import numpy as np
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import POSITIVE, LargeEpsilonWarning, asked_from_outside, warn_caller
+from discreet.errors import DiscreetError, LargeEpsilonWarning, asked_from_outside, warn_caller
 from discreet.families.band import Bounds
 from discreet.families.finite import Band, Simplex
 from discreet.families.kinds import check_family
+from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy.pure import check_epsilon
 
 
 class Family(Protocol):
@@ -101,13 +107,8 @@ class Risk:
         return self.value
 
 
-def check_epsilon(epsilon: float) -> float:
-    """epsilon as a float in (0, inf); an exact number that no float equals is rounded down."""
-    number = POSITIVE.check("epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
-    return math.nextafter(number, 0.0) if number > epsilon else number
-
-
 LARGE_EPSILON = 10.0  # where odds shift by a factor of 22,000
+_LARGE_CHANCE = 1e-3
 
 
 def large_epsilon(epsilon: float) -> str | None:
@@ -125,6 +126,20 @@ def warn_of_large(epsilon: float) -> None:
     doubt = large_epsilon(epsilon)
     if doubt is not None and asked_from_outside("tradeoff", "mechanisms", "agreement", "design", "torch"):
         warn_caller(doubt, LargeEpsilonWarning)
+
+
+def warn_of_little(privacy: Privacy) -> None:
+    """The same for any notion: what does not promise (10, 0.001)-LDP hides next to nothing."""
+    if isinstance(privacy, Pure):
+        warn_of_large(privacy.epsilon)
+        return
+    chance = privacy.profile(LARGE_EPSILON)
+    if chance > _LARGE_CHANCE and asked_from_outside("tradeoff", "mechanisms", "agreement", "design"):
+        warn_caller(
+            f"{privacy} hides next to nothing: with a chance of up to {chance:.2g} a sample may shift the odds between two accounts of a "
+            "client's data by a factor of more than 22,000; take a smaller budget",
+            LargeEpsilonWarning,
+        )
 
 
 def is_identity(bounds: Bounds, epsilon: float) -> bool:
@@ -150,6 +165,46 @@ def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
     return Constants(alpha, upper * shrink, upper, r1, bounds.upper / upper, gamma, below, above)
 
 
+def constants_under(privacy: Privacy, bounds: Bounds) -> Constants:
+    """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy.notion`), 1 - lambda is not rounded.
+
+    Where the notion allows a raw draw of every member, the box is the band itself, or that of `optimal_constants` for a pure one.
+    """
+    if isinstance(privacy, Pure):
+        return optimal_constants(bounds, privacy.epsilon)
+    weight, c1, c2 = privacy.mixing(bounds), Fraction(bounds.lower), Fraction(bounds.upper)
+    b, B, left = 1 - weight * (1 - c1), 1 + weight * (c2 - 1), 1 - weight
+    if left == 0:
+        return Constants(bounds.alpha, bounds.lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)
+    found = (b, B, c1 / b, c2 / B, weight, left * (1 - c1) / b, left * (c2 - 1) / B)
+    return Constants(bounds.alpha, *map(float, found))
+
+
+def box_epsilon(constants: Constants) -> float:
+    """The pure budget of a box of another notion: log(B/b), rounded up."""
+    return (
+        math.log(constants.B / constants.b) * (1.0 + 4e-16) + 1e-15
+    )  # more than the logarithm and the bounds of a box are off
+
+
+def refuse_raw(privacy: Privacy, bounds: Bounds) -> None:
+    """Refuse a delta (or an f(0) < 1) so large that raw draws are allowed, which a smaller one would not allow, and what allows nothing."""
+    weight = privacy.mixing(bounds)
+    if weight == 0:
+        raise DiscreetError(f"{privacy} allows to release nothing but a draw of the reference; take a larger budget")
+    if weight == 1 and privacy.allows_raw_by_chance and not _pure_identity(privacy, bounds):
+        raise DiscreetError(
+            f"{privacy} allows raw draws of a client's own data, because by chance alone they differ no more often than delta; take a "
+            "smaller delta"
+        )
+
+
+def _pure_identity(privacy: Privacy, bounds: Bounds) -> bool:
+    """Whether a raw draw is private without any delta."""
+    epsilon = getattr(privacy, "epsilon", None)
+    return epsilon is not None and is_identity(bounds, epsilon)
+
+
 def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     """The constants of Husain's ball around the reference: b = e^(-eps/2), B = e^(eps/2)."""
     half = check_epsilon(epsilon) / 2.0
@@ -173,8 +228,19 @@ def formula_risk(constants: Constants, divergence: str | FDivergence) -> float:
 
 
 def formula_is_exact(family: Family) -> bool:
-    """Whether the formula for the optimal box is the family's minimax risk [paper, Thm C.4], and not only an upper bound."""
+    """Whether the formula is the worst case of the box over the family [paper, Thm C.4], and not only an upper bound."""
     return family.fills_band and family.decomposable
+
+
+def none_is_better(family: Family, privacy: Privacy) -> bool:
+    """Whether the formula for the best box is also the smallest worst case of any sampler that keeps the notion.
+
+    For a pure one that is so wherever it is exact [paper, Thm C.4]; for others where besides mu has no atoms or equal ones
+    (`discreet.privacy.notion`): sets of mass alpha that all overlap would let a larger box pass.
+    """
+    return formula_is_exact(family) and (
+        isinstance(privacy, Pure) or not isinstance(getattr(family, "reference", None), np.ndarray)
+    )
 
 
 def claimed(family: Family) -> Family:
@@ -182,17 +248,20 @@ def claimed(family: Family) -> Family:
     return Simplex(family.size) if isinstance(family, Band) and family.everybody else family
 
 
-def minimax_risk(family: Family, *, epsilon: float, divergence: str | FDivergence) -> Risk:
-    """The smallest worst-case divergence that any epsilon-LDP sampler can have on the family, by the paper's formula.
+def minimax_risk(
+    family: Family, *, epsilon: float | None = None, privacy: Privacy | None = None, divergence: str | FDivergence
+) -> Risk:
+    """The smallest worst-case divergence that any private sampler can have on the family, by the papers' formula.
 
     Exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose reference is
-    alpha-decomposable. Elsewhere no formula is known, and the value is an upper bound that no sampler here need attain: the
-    formula for the band that encloses the family. `OptimalSampler.risk` says what Q* itself attains, which is less. A band that
-    serves everybody claims nothing about clients: the value is that of the simplex.
+    alpha-decomposable (and uniform, for other notions than pure epsilon). Elsewhere no formula is known, and the value is an upper bound
+    that no sampler here need attain: the formula for the band that encloses the family. `OptimalSampler.risk` says what Q* itself
+    attains, which is less. A band that serves everybody claims nothing about clients: the value is that of the simplex.
 
     Args:
         family: who the clients may be.
-        epsilon: the privacy budget, in (0, inf).
+        epsilon: the privacy budget, in (0, inf); short for `privacy=Pure(epsilon)`.
+        privacy: a notion of privacy, in place of epsilon.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
 
     Returns:
@@ -202,7 +271,8 @@ def minimax_risk(family: Family, *, epsilon: float, divergence: str | FDivergenc
         DiscreetError: for something that is no family, an epsilon that is none, an unknown divergence.
     """
     check_family(family)
+    notion = promised(epsilon, privacy)
     family = claimed(family)
-    constants = optimal_constants(family.bounds, epsilon)
-    exact = formula_is_exact(family) or is_identity(family.bounds, epsilon)
+    constants = constants_under(notion, family.bounds)
+    exact = none_is_better(family, notion) or constants.above == 0.0
     return Risk(formula_risk(constants, divergence), exact, exact)

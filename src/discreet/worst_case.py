@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 
@@ -21,15 +22,20 @@ from discreet.families.band import Bounds
 from discreet.families.finite import Band
 from discreet.families.kinds import check_family
 from discreet.families.worst_members import WorstMembers
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure
+from discreet.privacy.approximate import DELTA, DELTA_IS
 from discreet.projection import Affine, Box
 from discreet.tradeoff import (
     Constants,
     Family,
     Risk,
+    box_epsilon,
     claimed,
+    constants_under,
     formula_is_exact,
     formula_risk,
     mollifier_constants,
+    none_is_better,
     optimal_constants,
 )
 
@@ -40,17 +46,24 @@ _TINY = 1e-300
 
 
 def sampler_risk(
-    family: Family, constants: Constants, epsilon: float, divergence: str | FDivergence, mixing: Affine | None = None
+    family: Family,
+    constants: Constants,
+    epsilon: float,
+    divergence: str | FDivergence,
+    privacy: Privacy,
+    mixing: Affine | None = None,
 ) -> Risk:
     """The worst case of the projection onto a box around the family's reference, or of the mixing into it.
 
-    `tight` where the paper's formula is exact for the family; whoever is not minimax there speaks of itself alone.
+    `tight` where no sampler that keeps the notion has less, by the papers' theorems; whoever is not minimax there speaks of itself alone.
     """
     if isinstance(family, Band) and family.everybody:
         return Risk(_over_everybody(constants, family.least_mass, divergences.divergence(divergence)), False)
     formula = formula_risk(constants, divergence)
-    if formula_is_exact(family) or not (constants.below > 0.0 and constants.above > 0.0):
+    if not (constants.below > 0.0 and constants.above > 0.0):
         return Risk(formula, True)
+    if formula_is_exact(family):
+        return Risk(formula, none_is_better(family, privacy))
     members: WorstMembers | None = getattr(family, "worst_members", None)
     if members is None:
         return Risk(formula, False, attained=False)
@@ -90,11 +103,37 @@ def _at_worst_members(
     return float(np.max(f(laws, box.project(laws))))
 
 
-def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
-    """The smallest epsilon at which the worst case of the optimal sampler is at most `risk`.
+def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, delta: float = 0.0) -> float:
+    """The smallest epsilon at which the worst case of the optimal sampler is at most `risk`; at a delta, of (epsilon, delta)-LDP.
 
-    Where the risk is tight, no other epsilon-LDP sampler needs less. 0.0 when publishing a draw of the reference is good enough.
-    For a band that serves everybody it is that of the simplex.
+    Where the risk is tight, no other sampler needs less. 0.0 when publishing a draw of the reference is good enough, or when delta pays
+    for all of it. For a band that serves everybody it is that of the simplex. At a risk of 0 delta buys nothing: raw draws are for an
+    epsilon that allows them.
+
+    Args:
+        family: who the clients may be.
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
+        risk: the largest divergence that may be lost, at least 0.
+        delta: that of (epsilon, delta)-LDP, in [0, 1); 0 for pure epsilon.
+
+    Returns:
+        The budget, as a float that keeps the promise.
+
+    Raises:
+        ImpossibleError: where no epsilon reaches the risk.
+        DiscreetError: for something that is no family, or a risk or a delta that is none.
+    """
+    delta = DELTA.check("delta", delta, DELTA_IS)
+    family, pure, lower, upper = _box_reaching(family, divergence, risk)
+    if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
+        return pure
+    if upper - delta <= lower * (1.0 + _LOST_IN_ROUNDING):
+        return 0.0
+    return _kept(lambda x: Approximate(x, delta=delta), math.log((upper - delta) / lower), family, divergence, risk)
+
+
+def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
+    """The smallest nu of Gaussian LDP at which the worst case of the optimal sampler is at most `risk`.
 
     Args:
         family: who the clients may be.
@@ -102,17 +141,46 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -
         risk: the largest divergence that may be lost, at least 0.
 
     Returns:
-        The budget, as a float that keeps the promise.
+        The budget, as a float that keeps the promise; 0.0 when publishing a draw of the reference is good enough.
 
     Raises:
-        ImpossibleError: where no epsilon reaches the risk.
+        ImpossibleError: where no nu reaches the risk.
         DiscreetError: for something that is no family, or a risk that is none.
     """
+    family, pure, lower, upper = _box_reaching(family, divergence, risk)
+    if pure == 0.0:
+        return 0.0
+    normal = NormalDist()
+    return _kept(Gaussian, normal.inv_cdf(upper) - normal.inv_cdf(lower), family, divergence, risk)
+
+
+def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) -> tuple[Family, float, float, float]:
+    """The family, the pure epsilon whose box has that risk, and m b and m B of the box: boxes of all notions are those of some epsilon."""
     family = claimed(family)
     check_family(family)
     bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
-    return _epsilon_reaching(optimal_constants, family, divergence, risk, identity_at)
+    pure = _epsilon_reaching(optimal_constants, family, divergence, risk, identity_at)
+    if pure == 0.0:
+        return family, pure, 0.0, 0.0
+    box, mass = optimal_constants(bounds, pure), min(bounds.alpha, 1.0 - bounds.alpha)
+    return family, pure, mass * box.b, min(mass * box.B, mass * bounds.upper)
+
+
+def _kept(
+    notion: Callable[[float], Privacy], budget: float, family: Family, divergence: str | FDivergence, risk: float
+) -> float:
+    """The budget, or as many units in the last place more as it takes to keep the promise."""
+
+    def lost(at: float) -> float:
+        privacy = notion(at)
+        constants = constants_under(privacy, family.bounds)
+        return float(sampler_risk(family, constants, box_epsilon(constants), divergence, privacy))
+
+    step = math.ulp(budget)
+    while lost(budget) > risk:
+        budget, step = budget + step, 2.0 * step
+    return budget
 
 
 def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
@@ -139,7 +207,7 @@ def _epsilon_reaching(
     f, bounds = divergences.divergence(divergence), family.bounds
 
     def at(epsilon: float) -> float:
-        return float(sampler_risk(family, constants(bounds, epsilon), epsilon, f))
+        return float(sampler_risk(family, constants(bounds, epsilon), epsilon, f, Pure(epsilon)))
 
     if at(_TINY) <= target:
         return 0.0

@@ -13,7 +13,7 @@ import scipy  # its parts are imported when they are first used
 from discreet.accounting.composition import MOST_SAMPLES, compose
 from discreet.accounting.profile import BoxProfile
 from discreet.errors import PROBABILITY, DiscreetError, check_count
-from discreet.tradeoff import check_epsilon
+from discreet.privacy.pure import check_epsilon
 
 
 def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: float) -> float:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from discreet.audit.bounds import empirical_epsilon_lower_bound
 from discreet.audit.partitions import Codes, Partition, Samples, partitions, same_kind, samples_of
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
+from discreet.privacy.pure import check_epsilon
 from discreet.showing import shown_shortly
-from discreet.tradeoff import check_epsilon
 
 Mechanism = Callable[[Any, int], Any]
 MOST_EVENTS = 4

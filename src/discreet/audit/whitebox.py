@@ -30,8 +30,8 @@ from discreet.families.band import Bounds
 from discreet.files import check_target, written
 from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
+from discreet.privacy.pure import check_epsilon
 from discreet.showing import shown_shortly
-from discreet.tradeoff import check_epsilon
 
 FORMAT = "discreet certificate"
 VERSION = 1

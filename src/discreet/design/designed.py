@@ -27,7 +27,8 @@ from discreet.families import Band, FiniteFamily, Simplex
 from discreet.families.decomposable import LARGEST_ENUMERATED
 from discreet.families.worst_members import vertices
 from discreet.mechanisms import OptimalSampler
-from discreet.tradeoff import Risk, check_epsilon
+from discreet.privacy.pure import check_epsilon
+from discreet.tradeoff import Risk
 
 LARGEST_DOMAIN = 2**24
 _KEEP = 0.01

@@ -29,7 +29,7 @@ from discreet.design.worst import floor_for_tv
 from discreet.divergences import tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures
-from discreet.tradeoff import check_epsilon
+from discreet.privacy.pure import check_epsilon
 
 __all__ = ["Bracket", "minimax_bracket"]
 

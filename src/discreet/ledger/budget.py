@@ -22,7 +22,7 @@ from discreet.accounting import BoxProfile, compose, renyi
 from discreet.accounting.composition import MOST_SAMPLES
 from discreet.errors import Range
 from discreet.numerics import stated
-from discreet.tradeoff import check_epsilon
+from discreet.privacy.pure import check_epsilon
 
 _DELTA = Range(0.0, 1.0, high_open=True)
 _ROUNDING = 1.0 + 1e-12

@@ -19,9 +19,10 @@ from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms.carriers.choice import How
 from discreet.mechanisms.sampler import F, Sampler
+from discreet.privacy import Privacy
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
-from discreet.tradeoff import Constants, Risk, optimal_constants
+from discreet.tradeoff import Constants, Risk, constants_under
 from discreet.worst_case import sampler_risk
 
 
@@ -36,12 +37,14 @@ class LinearSampler(Sampler[F]):
 
     Args:
         family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
-        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
         how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
             finite family.
+        privacy: a notion of privacy in place of epsilon: `Approximate(1.0, delta=1e-6)`, `Gaussian(1.0)`, `Functional(f)`.
 
     Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, a `how` that does not fit the family, or a band that
+        DiscreetError: for something that is no family, an epsilon that is none, a notion that allows raw draws or nothing,
+            a `how` that does not fit the family, or a band that
             serves everybody.
 
     Example:
@@ -51,16 +54,18 @@ class LinearSampler(Sampler[F]):
 
     name = "linear"
 
-    def __init__(self, family: F, *, epsilon: float, how: How | None = None) -> None:
+    def __init__(
+        self, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
+    ) -> None:
         if isinstance(family, Band) and family.everybody:
             raise DiscreetError(
                 f"family = {family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
             )
-        super().__init__(family, epsilon=epsilon, how=how)
+        super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
 
     @cached_property
     def constants(self) -> Constants:
-        return optimal_constants(self.family.bounds, self.calibrated_epsilon)
+        return constants_under(self._calibrated, self.family.bounds)
 
     @property
     def mixing(self) -> Affine:
@@ -80,7 +85,7 @@ class LinearSampler(Sampler[F]):
         Raises:
             DiscreetError: for an unknown divergence.
         """
-        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.mixing)
+        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy, self.mixing)
 
     def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Any:
         """One private sample for each raw record (drawn by the client from its own law): k-ary randomised response.

@@ -25,6 +25,7 @@ from discreet.families.laws import is_law, refuse_bad_law
 from discreet.mechanisms.carriers.choice import How
 from discreet.mechanisms.projecting import ProjectingSampler
 from discreet.mechanisms.sampler import F
+from discreet.privacy import Privacy, Pure
 from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants
 from discreet.worst_case import sampler_risk
 
@@ -37,10 +38,11 @@ class MollifierSampler(ProjectingSampler[F]):
 
     Args:
         family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
-        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
         reference: the law Q0 around which the ball is, for finite families: one positive probability for each outcome.
         how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
             finite family.
+        privacy: `Pure(epsilon)`, in place of epsilon; no other notion.
 
     Raises:
         DiscreetError: for something that is no family, an epsilon that is none, a `how` that does not fit the family, or a reference
@@ -57,11 +59,12 @@ class MollifierSampler(ProjectingSampler[F]):
         self,
         family: F,
         *,
-        epsilon: float,
+        epsilon: float | None = None,
         reference: ArrayLike | None = None,
         how: How | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
-        super().__init__(family, epsilon=epsilon, how=how)
+        super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
         self._own_reference: NDArray[np.float64] | None = None
         if reference is not None:
             if isinstance(family, ContinuousFamily):
@@ -80,6 +83,12 @@ class MollifierSampler(ProjectingSampler[F]):
                 )
             self._own_reference = law / law.sum()  # a copy: what the caller does to its array is no concern of ours
             self._own_reference.setflags(write=False)
+
+    def _check_privacy(self) -> None:
+        if not isinstance(self.privacy, Pure):
+            raise DiscreetError(
+                f"privacy = {self.privacy!r}: the mollifier is a ball of pure epsilon; give epsilon=, or use OptimalSampler"
+            )
 
     @property
     def reference(self) -> float | NDArray[np.float64]:
@@ -112,7 +121,7 @@ class MollifierSampler(ProjectingSampler[F]):
             DiscreetError: for an unknown divergence.
         """
         if self._own_reference is None:
-            found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence)
+            found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
             return Risk(found.value, found.attained, found.attained)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(formula_risk(self.constants, divergence), exact, exact)

@@ -14,7 +14,7 @@ from typing import final
 from discreet.divergences import FDivergence
 from discreet.mechanisms.projecting import ProjectingSampler
 from discreet.mechanisms.sampler import F
-from discreet.tradeoff import Constants, Risk, is_identity, optimal_constants
+from discreet.tradeoff import Constants, Risk, constants_under
 from discreet.worst_case import sampler_risk
 
 
@@ -30,12 +30,14 @@ class OptimalSampler(ProjectingSampler[F]):
 
     Args:
         family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
-        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
         how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
             finite family.
+        privacy: a notion of privacy in place of epsilon: `Approximate(1.0, delta=1e-6)`, `Gaussian(1.0)`, `Functional(f)`.
 
     Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, or a `how` that does not fit the family.
+        DiscreetError: for something that is no family, an epsilon that is none, a notion that allows raw draws or nothing,
+            or a `how` that does not fit the family.
 
     Example:
         >>> sampler = OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
@@ -46,12 +48,12 @@ class OptimalSampler(ProjectingSampler[F]):
 
     @cached_property
     def constants(self) -> Constants:
-        return optimal_constants(self.family.bounds, self.calibrated_epsilon)
+        return constants_under(self._calibrated, self.family.bounds)
 
     @property
     def identity(self) -> bool:
         """Whether the family is so narrow that a raw draw is epsilon-LDP: then output(p) = p for every member."""
-        return is_identity(self.family.bounds, self.calibrated_epsilon)
+        return self.constants.above == 0.0
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case of this sampler over the family. Where `.tight`, no epsilon-LDP sampler has a smaller one; where not
@@ -66,4 +68,4 @@ class OptimalSampler(ProjectingSampler[F]):
         Raises:
             DiscreetError: for an unknown divergence.
         """
-        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence)
+        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)

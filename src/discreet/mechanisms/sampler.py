@@ -27,11 +27,13 @@ from discreet.families.laws import as_floats
 from discreet.labelled import LawLike
 from discreet.mechanisms.carriers.carrier import Carrier, Held, Outputs
 from discreet.mechanisms.carriers.choice import How, carrier_of, default_how
+from discreet.mechanisms.carriers.density import Density
 from discreet.mechanisms.continuous.output_law import OutputLaw
+from discreet.privacy import Privacy, Pure, promised
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.showing import table
-from discreet.tradeoff import Constants, Risk, check_epsilon, warn_of_large
+from discreet.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_little
 
 Client = LogDensity | HasLogPdf | Callable[..., Any]
 AnyFamily = FiniteFamily | ContinuousFamily
@@ -42,30 +44,35 @@ Rng = np.random.Generator | None
 
 
 class Sampler(abc.ABC, Generic[F]):
-    """An epsilon-LDP sampler on finitely many atoms. Final classes say which box, and whether they project or mix.
+    """A private sampler on finitely many atoms. Final classes say which box, and whether they project or mix.
 
     `how` says how a continuous client is released: by `Cells` or by `Points`; by default cells up to three dimensions.
     (`Density` only describes: it sets the box as the paper does for its numerical integrals, and releases nothing.)
 
     Args:
         family: who the clients may be.
-        epsilon: the privacy budget of one release, in (0, inf).
+        epsilon: the privacy budget of one release, in (0, inf); short for `privacy=Pure(epsilon)`.
         how: how a continuous client is released.
+        privacy: a notion of privacy, in place of epsilon.
 
     Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, or a `how` that does not fit the family.
+        DiscreetError: for something that is no family, an epsilon that is none, a notion that allows raw draws or nothing, or a `how`
+            that does not fit the family.
     """
 
     name: ClassVar[str]
     """What agreements, commands and tables call the mechanism."""
 
-    def __init__(self, family: F, *, epsilon: float, how: How | None = None) -> None:
+    def __init__(
+        self, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
+    ) -> None:
         check_family(family)
         self._family = family
-        self._epsilon = check_epsilon(epsilon)
-        warn_of_large(self._epsilon)
+        self._privacy = promised(epsilon, privacy)
         self._how = default_how(family) if how is None else how
         self._carrier = carrier_of(family, self._how)
+        self._check_privacy()
+        warn_of_little(self._privacy)
 
     @property
     def family(self) -> F:
@@ -73,9 +80,14 @@ class Sampler(abc.ABC, Generic[F]):
         return self._family
 
     @property
+    def privacy(self) -> Privacy:
+        """What one release promises."""
+        return self._privacy
+
+    @property
     def epsilon(self) -> float:
-        """The privacy budget of one release."""
-        return self._epsilon
+        """The pure budget of one release: what was given, or for another notion than pure what the box keeps besides, log(B/b)."""
+        return self.privacy.epsilon if isinstance(self.privacy, Pure) else box_epsilon(self.constants)
 
     @property
     def how(self) -> How | None:
@@ -118,10 +130,25 @@ class Sampler(abc.ABC, Generic[F]):
         """How P is mixed with the reference; None for the samplers that project."""
         return None
 
+    def _check_privacy(self) -> None:
+        """Refuse a notion that this sampler has no box for."""
+        if isinstance(self.privacy, Pure):
+            return
+        if isinstance(self.how, Density):
+            raise DiscreetError(
+                f"how = {self.how!r} describes the paper's law, which is for pure epsilon; leave it out for privacy={self.privacy!r}"
+            )
+        refuse_raw(self.privacy, self.family.bounds)
+
     @property
     def calibrated_epsilon(self) -> float:
         """What the box is calibrated to: epsilon, less what `Density` sets aside for its tolerances."""
         return self.carrier.calibrated(self.epsilon)
+
+    @property
+    def _calibrated(self) -> Privacy:
+        """The notion that the box is calibrated to."""
+        return Pure(self.calibrated_epsilon) if isinstance(self.privacy, Pure) else self.privacy
 
     @cached_property
     def box(self) -> Box:
@@ -131,7 +158,7 @@ class Sampler(abc.ABC, Generic[F]):
     @cached_property
     def lattice(self) -> Lattice:
         """The same box in integers: what the guarantee rests on."""
-        return Lattice.of(self.box, self.epsilon)
+        return Lattice.keeping(self.box, self.privacy)
 
     @overload
     def output(self: Sampler[ContinuousFamily], p: Client | Sequence[Client]) -> OutputLaw: ...
@@ -294,11 +321,14 @@ class Sampler(abc.ABC, Generic[F]):
 
     def __repr__(self) -> str:
         given = "" if self.how is None or self.how == default_how(self.family) else f", how={self.how!r}"
-        return f"{type(self).__name__}({self.family!r}, epsilon={self.epsilon:g}{given})"
+        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
+        return f"{type(self).__name__}({self.family!r}, {budget}{given})"
 
     def _repr_html_(self) -> str:
-        promise = f"whatever two clients hold, no sample is more than e^{self.epsilon:g} times as likely from one as from the other"
-        rows = [("clients", repr(self.family)), ("epsilon", f"{self.epsilon:g}"), ("promise", promise)]
+        promise = f"whatever two clients hold, no sample is more than e^{self.epsilon:.6g} times as likely from one as from the other"
+        rows = [("clients", repr(self.family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
+        if not isinstance(self.privacy, Pure):
+            rows.insert(1, ("privacy", str(self.privacy)))
         if self.how is not None:
             rows.append(("released by", repr(self.how)))
         return table(type(self).__name__, rows)
@@ -310,7 +340,7 @@ class Sampler(abc.ABC, Generic[F]):
         return hash((type(self), *self._identity()))
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.family, self.epsilon, self.how)
+        return (self.family, self.privacy, self.how)
 
 
 def check_sampler(sampler: object) -> None:

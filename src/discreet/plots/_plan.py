@@ -13,7 +13,7 @@ from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.plots.labels import divergence_label
 from discreet.plots.style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
-from discreet.tradeoff import check_epsilon
+from discreet.privacy.pure import check_epsilon
 
 Floats = NDArray[np.float64]
 USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -8,7 +8,7 @@ A box keeps it if and only if m (B - e^eps b) <= delta: the definition itself, a
     lambda = min(1, (e^eps - 1 + delta/m)/((1 - c1) e^eps + c2 - 1))
 
 A box has b > 0 as long as lambda < 1, so delta here is never the chance that a client is laid bare: the sampler is purely
-log(B/b)-LDP as well. What delta may not buy is the raw draw itself; a delta that would allow it is refused (`refuse_raw`).
+log(B/b)-LDP as well. What delta may not buy is the raw draw itself; a delta that would allow it is refused (`discreet.tradeoff.refuse_raw`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from discreet.numerics import stated
 from discreet.privacy.notion import ERROR, EXPONENT, Privacy
 from discreet.privacy.pure import ROUNDED_UP, at_most_exp, check_epsilon
 
-_DELTA = Range(0.0, 1.0, high_open=True)
+DELTA = Range(0.0, 1.0, high_open=True)
+DELTA_IS = "by how much an event may be likelier still; 1e-6 is usual"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Approximate(Privacy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        delta = _DELTA.check("delta", self.delta, "by how much an event may be likelier still; 1e-6 is usual")
+        delta = DELTA.check("delta", self.delta, DELTA_IS)
         object.__setattr__(self, "delta", delta)
 
     def tradeoff(self, x: float) -> float:

@@ -154,6 +154,8 @@ def _mixing(privacy: Privacy, bounds: Bounds) -> Fraction:
     def allowed(weight: Fraction) -> bool:
         return privacy.allows(mass * (1 - weight * (1 - lower)), mass * (1 + weight * (upper - 1)))
 
+    if mass == 0:  # one outcome: nothing to tell, nothing to hide
+        return Fraction(_HALF)
     if allowed(Fraction(1)):
         return Fraction(1)
     if allowed(Fraction(_HALF)):

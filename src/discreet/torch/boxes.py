@@ -24,8 +24,9 @@ import numpy as np
 from discreet.errors import DiscreetError, Range
 from discreet.families.band import Bounds
 from discreet.numerics import exp_lower, stated
+from discreet.privacy.pure import check_epsilon
 from discreet.release import TOTAL
-from discreet.tradeoff import check_epsilon, optimal_constants
+from discreet.tradeoff import optimal_constants
 
 LARGEST_SIZE = 1 << 19  # outcomes on a GPU: so many terms are added up as the bound on Z allows
 _MARGIN = Fraction(1, 1 << 13)

@@ -21,11 +21,12 @@ from discreet.families.continuous import LARGEST_CHARTED, Nodes
 from discreet.families.densities import LogDensity, as_points, shape_of_points
 from discreet.mechanisms.continuous.clients import as_clients, is_many, largest_log_ratios, log_ratios
 from discreet.mechanisms.continuous.outsiders import tell_unresolved
+from discreet.privacy.pure import check_epsilon
 from discreet.quadrature import ORDER
 from discreet.research.boosted.learning import Learner, Seed
 from discreet.research.boosted.networks import Floats, Singles, boost
 from discreet.research.boosted.presets import Preset, Training, preset_named
-from discreet.tradeoff import check_epsilon, warn_of_large
+from discreet.tradeoff import warn_of_large
 
 _SPLIT = {1: 16, 2: 2, 3: 1}  # finer than the reference needs: a clipped logit has kinks
 

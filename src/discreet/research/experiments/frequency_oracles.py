@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
-from discreet.tradeoff import check_epsilon
+from discreet.privacy.pure import check_epsilon
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
