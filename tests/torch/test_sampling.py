@@ -235,9 +235,10 @@ def test_without_torch_the_error_says_what_to_install() -> None:
 import sys
 sys.modules["torch"] = None
 import discreet
+from discreet.errors import MissingExtraError
 try:
     discreet.torch
-except discreet.MissingExtraError as error:
+except MissingExtraError as error:
     assert "[torch]" in str(error), error
 else:
     raise AssertionError

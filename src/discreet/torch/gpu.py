@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,10 +29,14 @@ _SMALL = 2048  # outcomes of which a program holds whole rows
 _BITS_OF_E = math.log2(math.e)
 
 
-# how rows are cut: the same for every batch, so that a reference has the same integers in all of them
-_CHECK: dict[str, int] = {"BLOCK": 8192, "num_warps": 8}
-_TILES: dict[str, int] = {"DEPTH": 4, "BLOCK": 1024, "SAMPLE": 1024, "num_warps": 8}
-_PICK: dict[str, int] = {"BLOCK": 4096, "num_warps": 8}
+# How rows are cut. With a reference it is the same for every batch, so that the reference has the same integers in all of them; without
+# one few rows are left to be solved, each by as many threads as there may be.
+_CHECK = {"BLOCK": 8192, "num_warps": 8}
+_SOLVE = {
+    True: {"DEPTH": 4, "BLOCK": 1024, "SAMPLE": 1024, "num_warps": 8},
+    False: {"DEPTH": 4, "BLOCK": 2048, "SAMPLE": 1024, "num_warps": 16},
+}
+_PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,30 @@ def _box(size: int, terms: Terms, referenced: bool, device: torch.device) -> _Bo
     )
 
 
+_COMPILED: dict[Any, Any] = {}
+
+
+def _launched(function: Any, programs: int, key: Any, arguments: tuple[Any, ...], constants: dict[str, Any]) -> None:
+    """Run a kernel. What Triton compiled for a key is kept and called as it is, which takes a fraction of the time of looking it up;
+    so a key holds all that a kernel is specialised on: dtypes and numbers, but for addresses, which are all aligned alike."""
+    found = _COMPILED.get((function, key))
+    if found is None:
+        _COMPILED[function, key] = function[(programs,)](*arguments, **constants)
+    else:
+        found[(programs, 1, 1)](*arguments, *(value for name, value in constants.items() if name != "num_warps"))
+
+
+class _Flag(threading.local):
+    """Where the kernels that this thread launches say that a row is no law: memory of the host that they can write to."""
+
+    def __init__(self) -> None:
+        self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
+        self.seen = self.bad.numpy()
+
+
+_FLAG = _Flag()
+
+
 @lru_cache(maxsize=16)
 def _side_stream(device: torch.device) -> Any:
     """A stream beside the current one: rows are solved while all are checked."""
@@ -92,96 +121,84 @@ class _Launch:
         self.box = _box(self.size, terms, self.referenced, self.device)
         self.p = _ready(rows.p)
         self.m = self.p if rows.reference is None else _ready(rows.reference)
+        self.layout = (
+            self.size, self.size, self.size if len(self.m) == len(self.p) else 0, _BITS_OF_E / rows.temperature, _BITS_OF_E,
+        )  # fmt: skip
+        self.tolerances = _tolerance(self.size, self.p.dtype), _tolerance(self.size, self.m.dtype)
+        self.kind = {"REFERENCE": self.referenced, "LOGITS": rows.logits}
+        self.key = self.device, self.p.dtype, self.m.dtype, self.layout[:3], self.referenced, rows.logits
         count = len(self.p)
         with torch.cuda.device_of(self.p):
-            self.bad = torch.zeros(1, dtype=torch.int32, device=self.device)
-            self.solved = torch.empty((count, kernel.COLUMNS.value), dtype=torch.float64, device=self.device)
-            if self.size <= _SMALL:
-                self.out = torch.empty(count, dtype=torch.int64, device=self.device)
-                self._draw_small(self._on_device(uniform))
-            elif self.referenced:
-                self.out = torch.empty(count, dtype=torch.int64, device=self.device)
-                self._solve_and_pick(count, self.bad, self._on_device(uniform))
-            else:
+            self.bad = _FLAG.bad
+            if self.size > _SMALL and not self.referenced:
                 self._draw_large(uniform)
-        if self.bad.item():
+            else:
+                sent = self._on_device(uniform)
+                self.out = torch.empty_like(sent)
+                self.solved = torch.empty((count, kernel.COLUMNS.value), dtype=torch.float64, device=self.device)
+                if self.size <= _SMALL:
+                    self._draw_small(sent)
+                else:
+                    self._solve_and_pick(count, sent, sent)
+            if self.p.is_cuda:
+                torch.cuda.current_stream().synchronize()
+        if _FLAG.seen[0]:
+            _FLAG.seen[0] = 0
             host.refuse(rows)
 
     def _on_device(self, values: Integers) -> torch.Tensor:
         return torch.from_numpy(values).to(self.device, non_blocking=True)
 
-    @property
-    def _layout(self) -> tuple[int, int, int, float, float]:
-        stride = self.size if len(self.m) == len(self.p) else 0
-        return self.size, self.size, stride, _BITS_OF_E / self.rows.temperature, _BITS_OF_E
-
-    @property
-    def _tolerances(self) -> tuple[float, float]:
-        return _tolerance(self.size, self.p.dtype), _tolerance(self.size, self.m.dtype)
-
-    @property
-    def _kind(self) -> dict[str, bool]:
-        return {"REFERENCE": self.referenced, "LOGITS": self.rows.logits}
-
     def _draw_small(self, uniform: torch.Tensor) -> None:
         block = triton.next_power_of_2(self.size)
         together = max(1, 512 // block)
-        small.draw[(triton.cdiv(len(self.p), together),)](
-            self.p, self.m, uniform, self.solved, self.out, self.bad, self.box.reals, self.box.whole, len(self.p), *self._layout,
-            *self._tolerances, **self._kind, ROWS=together, BLOCK=block, num_warps=1 if block <= 1024 else 4,
+        arguments = (
+            self.p, self.m, uniform, self.solved, self.out, self.bad, self.box.reals, self.box.whole, len(self.p), *self.layout,
+            *self.tolerances,
         )  # fmt: skip
+        constants = {**self.kind, "ROWS": together, "BLOCK": block, "num_warps": 1 if block <= 1024 else 4}
+        _launched(small.draw, triton.cdiv(len(self.p), together), self.key, arguments, constants)
 
     def _draw_large(self, uniform: Integers) -> None:
         """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked."""
-        kernel.check[(len(self.p),)](
-            self.p,
-            self.bad,
-            self.size,
-            self.size,
-            self._tolerances[0],
-            LOGITS=self.rows.logits,
-            BLOCK=8192,
-            num_warps=8,
-        )
-        own = np.flatnonzero(uniform >= self.box.shared)
-        sent = self._on_device(np.concatenate([uniform // self.box.lower, own, uniform[own] - self.box.shared]))
-        count = len(uniform)
-        self.out = sent[:count]
-        if not own.size:
-            return
-        listed, rest = sent[count : count + own.size], sent[count + own.size :]
         if not self.p.is_cuda:
-            self._solve_and_pick(own.size, self.bad, rest, listed)
+            self._check()
+            self._draw_own(uniform)
             return
-        side, current = _side_stream(self.device), torch.cuda.current_stream(self.device)
+        side, current = _side_stream(self.device), torch.cuda.current_stream()
         side.wait_stream(current)
+        self._check()
         with torch.cuda.stream(side):
-            self._solve_and_pick(own.size, self.bad, rest, listed)
+            self._draw_own(uniform)
         current.wait_stream(side)
+        self.out.record_stream(current)
 
-    def _solve_and_pick(
-        self, programs: int, bad: torch.Tensor, uniform: torch.Tensor, listed: torch.Tensor | None = None
-    ) -> None:
-        listed = uniform if listed is None else listed
-        sample = 1024
-        step = triton.cdiv(self.size, sample) // kernel.SAMPLED.value * sample
-        kernel.solve[(programs,)](
-            self.p, self.m, listed, uniform, self.solved, bad, self.box.reals, self.box.whole, *self._layout, *self._tolerances,
-            max(step, sample), **self._kind, **_TILES,
-        )  # fmt: skip
-        kernel.pick[(programs,)](
-            self.p,
-            self.m,
-            listed,
-            uniform,
-            self.solved,
-            self.out,
-            self.box.reals,
-            self.box.whole,
-            *self._layout,
-            **self._kind,
-            **_PICK,
-        )
+    def _check(self) -> None:
+        arguments = self.p, self.bad, self.size, self.size, self.tolerances[0]
+        _launched(kernel.check, len(self.p), self.key, arguments, {"LOGITS": self.rows.logits, **_CHECK})
+
+    def _draw_own(self, uniform: Integers) -> None:
+        own = np.flatnonzero(uniform >= self.box.shared)
+        count, room = len(uniform), len(uniform) + len(uniform) % 2  # so that what follows is aligned
+        sent = np.empty(room + 2 * own.size + own.size % 2, dtype=np.int64)
+        np.floor_divide(uniform, self.box.lower, out=sent[:count])
+        sent[room : room + own.size] = own
+        sent[len(sent) - own.size :] = uniform[own] - self.box.shared
+        packed = self._on_device(sent)
+        self.out = packed[:count]
+        if own.size:
+            self.solved = torch.empty((count, kernel.COLUMNS.value), dtype=torch.float64, device=self.device)
+            self._solve_and_pick(own.size, packed[len(sent) - own.size :], packed[room : room + own.size])
+
+    def _solve_and_pick(self, programs: int, uniform: torch.Tensor, listed: torch.Tensor) -> None:
+        constants = {**self.kind, **_SOLVE[self.referenced]}
+        sample = constants["SAMPLE"]
+        step = max(triton.cdiv(self.size, sample) // kernel.SAMPLED.value, 1) * sample
+        shared = self.p, self.m, listed, uniform, self.solved
+        arguments = (*shared, self.bad, self.box.reals, self.box.whole, *self.layout, *self.tolerances, step)
+        _launched(kernel.solve, programs, self.key, arguments, constants)
+        picking = (*shared, self.out, self.box.reals, self.box.whole, *self.layout)
+        _launched(kernel.pick, programs, self.key, picking, {**self.kind, **_PICK[self.referenced]})
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
@@ -196,8 +213,8 @@ class _Launch:
                 upper,
                 excess,
                 self.box.reals,
-                *self._layout,
-                **self._kind,
+                *self.layout,
+                **self.kind,
                 BLOCK=1024,
             )
         available = TOTAL - lower.sum(1, keepdim=True)

@@ -35,7 +35,7 @@ def _evaluated(p_mass, m_mass, b, B, z, slope):
     return tl.sum(kept, 1) - z, tl.sum(open_mass, 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def draw(
     p, m, uniform, solved, out, bad, reals, whole, rows, size, p_stride, m_stride, p_scale, m_scale, p_tolerance, m_tolerance,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,

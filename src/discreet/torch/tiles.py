@@ -109,7 +109,8 @@ def proposed(low, f_low, g_low, high, f_high, g_high, z, turn):
     close = tl.where(high - low <= _NARROW * high, _AGREEING, _NEAR)
     agreeing = up_serves & down_serves & (tl.abs(up - down) <= close * down)
     pinned = both & (high - low <= _NEAR * high)
-    best = tl.where(both, centre, tl.where(down_serves, down, high))
+    meeting = up_serves & down_serves & (tl.abs(up - down) <= _NEAR * down)  # at a corner, perhaps, which no curve has
+    best = tl.where(both & (meeting == 0), centre, tl.where(down_serves, down, high))
     best = tl.where(near_high, down, best)
     best = tl.where(near_low & ((-f_low <= f_high) | (near_high == 0)), up, best)
     apart = tl.where(up_serves & down_serves, 0.1 * tl.abs(up - down), 0.05 * (high - low))
@@ -142,11 +143,11 @@ def settled(solving, slope, low, f_low, z, b, B):
 def integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
     """(L, U, E) as int64. A value that is NaN counts as L.
 
-    Over a reference all three come from float32, which holds L and U exactly; U <= e^epsilon L, because `ratio` is so far below
-    e^epsilon that a rounded product still is. Over a uniform one L and U are those of the lattice, which float64 holds exactly."""
+    Over a reference all three come from float32, which holds L exactly; U, a product cut off, is at most e^epsilon L, because `ratio`
+    is so far below e^epsilon that a rounded product still is. Over a uniform one L and U are the lattice's, which float64 holds exactly."""
     if REFERENCE:
         low = tl.where(m_mass > 0.0, tl.maximum(tl.floor(m_mass * base), 1.0), 0.0)
-        high = tl.minimum(tl.floor(low * ratio), _TOTAL)
+        high = tl.minimum(low * ratio, _TOTAL)  # its whole part is U: what is cut off is cut off below, once
         value = tl.where(p_mass > 0.0, p_mass * steep, low * lift)
     else:
         low = tl.where(inside, lower, 0.0)
