@@ -143,7 +143,8 @@ def test_standard_input_and_synthetic_tables(run: Run, files: Path) -> None:
         (("--plot", "p.xyz"), "does not end in"),
         (("--synthetic", "s.xyz"), "ends in none of"),
         (("--sample", "who"), "column 'who' is not in"),
-        (("--client", "tailnum"), "--client names a column of --truth"),
+        (("--client", "tailnum"), "--client, --other and --nulls are about rows of --truth"),
+        (("--other", "ATL"), "are about rows of --truth FILE or --examples FILE; give that too"),
         (("--synthetic", "-"), "name a file"),
     ],
 )

@@ -202,3 +202,33 @@ def test_past_what_can_be_told_apart_a_second_release_is_noticed_still(
     (tmp_path / "again.parquet").write_bytes(path.read_bytes())
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):
         tally(file_source(str(tmp_path / "*.parquet")), agreement, domain)
+
+
+def test_raw_records_with_nulls_and_others_and_lists() -> None:
+    """As a release reads them: nulls left out or taken as other, values outside sent where they are to go, lists taken apart."""
+    coding = Coding(dc.Labels(["a", "b", "rest"]), "rest")
+    records = pl.DataFrame({"who": ["x", "x", "x", "y"], "what": ["a", "zebra", None, "b"]})
+    dropped = client_laws(source_of(records), coding, value="what", client="who", nulls="drop")
+    assert dropped.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
+    taken = client_laws(source_of(records), coding, value="what", client="who", nulls="other")
+    assert taken == pytest.approx(np.array([[1 / 3, 0.0, 2 / 3], [0.0, 1.0, 0.0]]))
+    assert average_law(source_of(records), coding, value="what", nulls="other").tolist() == [0.25, 0.25, 0.5]
+    lists = pl.DataFrame({"who": ["x", "y"], "what": [["a", "zebra"], ["b"]]})
+    assert client_laws(source_of(lists), coding, value="what", client="who").tolist() == dropped.tolist()
+    cells = Coding(dc.Interval(0.0, 1.0, cells=2), "nearest")
+    numbers = pl.DataFrame({"who": [1, 1, 2], "what": [-3.0, 0.7, 9.0]})
+    assert client_laws(source_of(numbers), cells, value="what", client="who").tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    for nulls, bare, says in (
+        ("error", coding, "holds nulls or NaN; filter them out, or say nulls='drop'"),
+        ("drop", Coding(dc.Labels(["a", "b"])), "values outside the domain; correct them, or say other="),
+        ("other", Coding(dc.Labels(["a", "b", "zebra"])), "give other="),
+        ("maybe", coding, "nulls = 'maybe'"),
+    ):
+        with pytest.raises(dc.DiscreetError, match=says):
+            average_law(source_of(records), bare, value="what", nulls=nulls)
+
+
+def test_texts_for_numbers_are_never_dropped_as_nulls(tmp_path: Path) -> None:
+    (tmp_path / "raw.csv").write_text("who,what\nx,1\nx,one\n")
+    with pytest.raises(dc.DiscreetError, match="texts that are no numbers"):
+        average_law(file_source(str(tmp_path / "raw.csv")), Coding(dc.Numbers(3)), value="what", nulls="drop")

@@ -8,7 +8,7 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli.epsilons import AllowLarge, refuse_large
-from discreet.cli.options import needed_domain
+from discreet.cli.options import Bounds, CellCount, DomainFile, DomainSize, needed_domain
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -21,15 +21,10 @@ def agree(
         Path, typer.Argument(metavar="FILE", help="The agreement: a new file, or with --check an existing one.")
     ],
     epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
-    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Outcomes are the numbers 0 to K - 1.")] = None,
-    domain: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Instead: the public labels, one on each line.")
-    ] = None,
-    bounds: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="LO HI", help="Instead: numbers in [LO, HI], cut into --cells."),
-    ] = None,
-    cells: Annotated[int | None, typer.Option(metavar="N", help="Number of equal cells between --bounds.")] = None,
+    domain: DomainFile = None,
+    domain_size: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
     lower: Annotated[
         float | None, typer.Option(metavar="C1", help="Laws are at least this multiple of uniform.")
     ] = None,
@@ -51,7 +46,7 @@ def agree(
     `discreet sample --agreement FILE` releases under it.
     """
     if check:
-        given = {"--epsilon": epsilon, "--outcomes": outcomes, "--domain": domain, "--bounds": bounds}
+        given = {"--epsilon": epsilon, "--domain": domain, "--domain-size": domain_size, "--bounds": bounds}
         for option in (name for name, value in given.items() if value is not None):
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
@@ -60,7 +55,7 @@ def agree(
             raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
         refuse_large(epsilon, allowed=allow_large_epsilon)
         check_mechanism(mechanism)
-        whole = Simplex(needed_domain(domain, outcomes, bounds, cells))
+        whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
         sampler = sampler_named(mechanism, _banded(whole, lower, upper), epsilon=epsilon)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
         found.write(file)

@@ -12,7 +12,19 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli.epsilons import AllowLarge, refuse_large
-from discreet.cli.options import needed_domain
+from discreet.cli.options import (
+    Bounds,
+    CellCount,
+    Client,
+    Count,
+    DomainFile,
+    DomainSize,
+    Nulls,
+    Other,
+    Value,
+    Weight,
+    needed_domain,
+)
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.errors import PROBABILITY
 from discreet.families import Simplex
@@ -32,31 +44,20 @@ def design(
         str,
         typer.Argument(metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT those to protect."),
     ],
-    client: Annotated[str, typer.Option(metavar="COLUMN", help="Who: texts or integers.")],
-    value: Annotated[str, typer.Option(metavar="COLUMN", help="What: labels, integers or numbers, or lists of them.")],
+    client: Client,
+    value: Value,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The agreement on the designed sampler, a new file.")
     ],
-    domain: Annotated[Path | None, typer.Option(metavar="FILE", help="The public labels, one on each line.")] = None,
-    domain_size: Annotated[
-        int | None, typer.Option(metavar="K", help="Instead: values are the numbers 0 to K - 1.")
-    ] = None,
-    bounds: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="LO HI", help="Instead: values are numbers in [LO, HI], cut into --cells."),
-    ] = None,
-    cells: Annotated[int | None, typer.Option(metavar="N", help="Number of equal cells between --bounds.")] = None,
-    other: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="What values outside the domain become. Default: an error.")
-    ] = None,
-    nulls: Annotated[str, typer.Option(metavar="error|drop|other", help="Null values.")] = "error",
-    count: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="How often each row counts: whole numbers.")
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Or how much: any numbers of at least 0.")
-    ] = None,
+    domain: DomainFile = None,
+    domain_size: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
+    other: Other = None,
+    nulls: Nulls = "error",
+    count: Count = None,
+    weight: Weight = None,
     keep: Annotated[
         float, typer.Option(metavar="T", help="Share of the best worst case that must remain, 0 to 1; 1 is Q* itself.")
     ] = 0.01,

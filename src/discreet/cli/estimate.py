@@ -8,6 +8,7 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli import estimated
+from discreet.cli.options import Nulls, Other, client_in, given_domain, labels_in, value_in
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart
@@ -30,9 +31,7 @@ def estimate(
             metavar="FILE", help="What they were released under. Parquet and Arrow files of `discreet sample` carry it."
         ),
     ] = None,
-    domain: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The labels, where the agreement holds a digest of them only.")
-    ] = None,
+    domain: Annotated[Path | None, labels_in(", where the agreement holds only a digest of them")] = None,
     statistic: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,11 +58,12 @@ def estimate(
             metavar="FILE", help="Public records of others: also estimate by weights of them that explain the samples."
         ),
     ] = None,
-    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="What, in --truth and --examples.")] = None,
+    value: Annotated[str | None, value_in(", in --truth and --examples")] = None,
     client: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Who, in --examples and --truth, where every client then counts the same."),
+        str | None, client_in(", in --examples and --truth, where every client then counts the same")
     ] = None,
+    other: Other = None,
+    nulls: Nulls = "error",
     sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the samples.")] = "sample",
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
@@ -74,20 +74,21 @@ def estimate(
     """
     from discreet.estimation import population
     from discreet.estimation.tallies import agreed_outcomes, tally
+    from discreet.tables.coding import Coding
     from discreet.tables.inputs import file_source, standard_input
-    from discreet.tables.lines import read_labels
 
     check_count("top", top)
-    _check_options(rows, synthetic, truth, examples, value, client)
+    _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with standard_input(None) if source == STANDARD else nullcontext(file_source(source)) as records:
         agreed = _agreed(records, agreement)
-        coding, sampler = agreed_outcomes(agreed, None if domain is None else read_labels(domain))
+        coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
         tallied = tally(records, agreed, coding, sample=sample)
-    public = _public(examples, tallied.coding, value, client)
+    raw = Coding(tallied.coding.domain, other)
+    public = _public(examples, raw, value, client, nulls)
     found = population(sampler, counts=tallied.counts, examples=public, confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
-    known = _truth(truth, tallied.coding, value, client)
+    known = _truth(truth, raw, value, client, nulls)
     doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *found.doubts]
     record = estimated.record(found, agreed, statistics, known, doubts) if json else {}
     blocks: list[Any] = (
@@ -124,6 +125,8 @@ def _check_options(
     examples: str | None,
     value: str | None,
     client: str | None,
+    other: str | None,
+    nulls: str,
 ) -> None:
     """What does not go together, before anything is read or written."""
     if rows is not None:
@@ -134,8 +137,10 @@ def _check_options(
         raise DiscreetError("--examples FILE needs --client COLUMN and --value COLUMN: who, and what")
     if (truth is None and examples is None) != (value is None):
         raise DiscreetError("--truth FILE and --value COLUMN go together")
-    if client is not None and truth is None and examples is None:
-        raise DiscreetError("--client names a column of --truth FILE or --examples FILE; give that too")
+    if (client, other, nulls) != (None, None, "error") and truth is None and examples is None:
+        raise DiscreetError(
+            "--client, --other and --nulls are about rows of --truth FILE or --examples FILE; give that too"
+        )
 
 
 def _agreed(records: "Source", agreement: Path | None) -> Agreement:
@@ -190,17 +195,17 @@ def _check_written(
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
-def _truth(truth: str | None, coding: "Coding", value: str | None, client: str | None) -> Any:
+def _truth(truth: str | None, coding: "Coding", value: str | None, client: str | None, nulls: str) -> Any:
     from discreet.estimation.tallies import average_law
     from discreet.tables.inputs import file_source
 
     if truth is None:
         return None
     assert value is not None
-    return average_law(file_source(truth), coding, value=value, client=client)
+    return average_law(file_source(truth), coding, value=value, client=client, nulls=nulls)
 
 
-def _public(examples: str | None, coding: "Coding", value: str | None, client: str | None) -> Any:
+def _public(examples: str | None, coding: "Coding", value: str | None, client: str | None, nulls: str) -> Any:
     """The laws of the public examples."""
     from discreet.estimation.tallies import client_laws
     from discreet.tables.inputs import file_source
@@ -209,7 +214,7 @@ def _public(examples: str | None, coding: "Coding", value: str | None, client: s
         return None
     assert value is not None
     assert client is not None
-    return client_laws(file_source(examples), coding, value=value, client=client)
+    return client_laws(file_source(examples), coding, value=value, client=client, nulls=nulls)
 
 
 def _write_synthetic(

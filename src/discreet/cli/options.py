@@ -1,9 +1,69 @@
-"""What options of several commands say together."""
+"""Options of several commands, with the same words and the same meaning in each: the public domain, and the columns of a table.
+
+A command declares its parameters with these types and hands what it got to the functions below.
+"""
 
 from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
+
+
+def labels_in(more: str = "") -> Any:
+    """The file of labels; `more` says when it is needed."""
+    return typer.Option("--domain", metavar="FILE", help=f"The public labels, one on each line{more}.")
+
+
+def client_in(where: str = "") -> Any:
+    """The column that says who; `where`: in which table, if a command reads several."""
+    return typer.Option("--client", metavar="COLUMN", help=f"Who{where}: texts or integers.")
+
+
+def value_in(where: str = "") -> Any:
+    """The column that says what."""
+    return typer.Option(
+        "--value", metavar="COLUMN", help=f"What{where}: labels, integers or numbers, or lists of them."
+    )
+
+
+Client = Annotated[str, client_in()]
+Value = Annotated[str, value_in()]
+DomainFile = Annotated[Path | None, labels_in()]
+DomainSize = Annotated[
+    int | None,
+    typer.Option("--domain-size", "--outcomes", metavar="K", help="Instead: the numbers 0 to K - 1."),
+]
+Bounds = Annotated[
+    tuple[float, float] | None,
+    typer.Option("--bounds", metavar="LO HI", help="Instead: numbers in [LO, HI], cut into --cells."),
+]
+CellCount = Annotated[int | None, typer.Option("--cells", metavar="N", help="Number of equal cells between --bounds.")]
+Other = Annotated[
+    str | None,
+    typer.Option(
+        "--other",
+        metavar="LABEL",
+        help="The outcome that values outside the domain become (with --bounds: nearest). Default: an error.",
+    ),
+]
+Nulls = Annotated[
+    str,
+    typer.Option(
+        "--nulls",
+        metavar="error|drop|other",
+        help="Null values: refuse them, leave them out (a client with nothing else is then absent, which tells that), or "
+        "take them as --other.",
+    ),
+]
+Count = Annotated[
+    str | None, typer.Option("--count", metavar="COLUMN", help="How often each row counts: whole numbers.")
+]
+Weight = Annotated[
+    str | None, typer.Option("--weight", metavar="COLUMN", help="Or how much: any numbers of at least 0.")
+]
 
 _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"
 

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from discreet.cli.options import needed_domain
+from discreet.cli.options import (
+    Bounds,
+    CellCount,
+    DomainFile,
+    DomainSize,
+    Nulls,
+    Other,
+    client_in,
+    needed_domain,
+    value_in,
+)
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.families import Simplex
@@ -37,10 +47,10 @@ class Row:
 
 def plan(
     clients: Annotated[int, typer.Option(metavar="N", help="How many clients will release a sample.")],
-    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
-    domain: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Instead: the public labels, one on each line.")
-    ] = None,
+    domain: DomainFile = None,
+    domain_size: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
     epsilon: Annotated[
         list[float] | None,
         typer.Option(
@@ -53,8 +63,10 @@ def plan(
         str | None,
         typer.Option(metavar="IN", help="Public or example records to rehearse with (never those to protect)."),
     ] = None,
-    client: Annotated[str | None, typer.Option(metavar="COLUMN", help="Who, in the example.")] = None,
-    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="What, in the example.")] = None,
+    client: Annotated[str | None, client_in(", in the example")] = None,
+    value: Annotated[str | None, value_in(", in the example")] = None,
+    other: Other = None,
+    nulls: Nulls = "error",
     seed: Annotated[int, typer.Option(metavar="S", help="Of the rehearsal.")] = 0,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -72,7 +84,7 @@ def plan(
         from discreet.plots.style import check_picture
 
         check_picture(plot)
-    family = Simplex(needed_domain(domain, outcomes, None, None))
+    family = Simplex(needed_domain(domain, domain_size, bounds, cells))
     budgets = sorted(set(epsilon or USUAL))
     rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
     smallest = {
@@ -80,7 +92,7 @@ def plan(
         for name, kind in KINDS.items()
         for together in (False, True)
     }
-    laws = _example(example, client, value, family)
+    laws = _example(example, client, value, other, nulls, family)
     rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
     if plot is not None:
         from discreet import plots
@@ -150,10 +162,12 @@ def _smallest(
         return None
 
 
-def _example(example: str | None, client: str | None, value: str | None, family: Simplex) -> Any:
+def _example(
+    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, family: Simplex
+) -> Any:
     if example is None:
-        if client is not None or value is not None:
-            raise DiscreetError("--client and --value name columns of --example; give that too")
+        if (client, value, other, nulls) != (None, None, None, "error"):
+            raise DiscreetError("--client, --value, --other and --nulls are about the rows of --example; give that too")
         return None
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
@@ -161,7 +175,7 @@ def _example(example: str | None, client: str | None, value: str | None, family:
     from discreet.tables.coding import Coding
     from discreet.tables.inputs import file_source
 
-    return client_laws(file_source(example), Coding(family.domain), value=value, client=client)
+    return client_laws(file_source(example), Coding(family.domain, other), value=value, client=client, nulls=nulls)
 
 
 def _rehearsals(

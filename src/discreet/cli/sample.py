@@ -12,7 +12,20 @@ import typer
 
 from discreet.agreement import Agreement, weights_beside
 from discreet.cli.epsilons import AllowLarge, refuse_large
-from discreet.cli.options import given_domain, needed_domain
+from discreet.cli.options import (
+    Bounds,
+    CellCount,
+    Client,
+    Count,
+    DomainFile,
+    DomainSize,
+    Nulls,
+    Other,
+    Value,
+    Weight,
+    given_domain,
+    needed_domain,
+)
 from discreet.cli.population_ledger import ledger_of
 from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
@@ -31,43 +44,22 @@ def sample(
         str,
         typer.Argument(metavar="IN", help="Parquet, CSV or Arrow: a file, a folder, a glob, or - for standard input."),
     ],
-    client: Annotated[str, typer.Option(metavar="COLUMN", help="Who: texts or integers.")],
-    value: Annotated[str, typer.Option(metavar="COLUMN", help="What: labels, integers or numbers, or lists of them.")],
+    client: Client,
+    value: Value,
     output: Annotated[
         str,
         typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
     ],
     epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
     allow_large_epsilon: AllowLarge = False,
-    domain: Annotated[Path | None, typer.Option(metavar="FILE", help="The public labels, one on each line.")] = None,
-    domain_size: Annotated[
-        int | None, typer.Option(metavar="K", help="Instead: values are the numbers 0 to K - 1.")
-    ] = None,
-    bounds: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="LO HI", help="Instead: values are numbers in [LO, HI], cut into --cells."),
-    ] = None,
-    cells: Annotated[int | None, typer.Option(metavar="N", help="Number of equal cells between --bounds.")] = None,
-    other: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL", help="What values outside the domain become (with --bounds: nearest). Default: an error."
-        ),
-    ] = None,
-    nulls: Annotated[
-        str,
-        typer.Option(
-            metavar="error|drop|other",
-            help="Null values: refuse them, leave them out (a client with nothing else then has no sample, which tells "
-            "that), or take them as --other.",
-        ),
-    ] = "error",
-    count: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="How often each row counts: whole numbers.")
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Or how much: any numbers of at least 0.")
-    ] = None,
+    domain: DomainFile = None,
+    domain_size: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
+    other: Other = None,
+    nulls: Nulls = "error",
+    count: Count = None,
+    weight: Weight = None,
     clients: Annotated[
         Path | None,
         typer.Option(

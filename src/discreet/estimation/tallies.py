@@ -20,12 +20,14 @@ from discreet.families import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
 from discreet.tables.coding import Coding
 from discreet.tables.marks import FIRST_MARK
+from discreet.tables.records import Columns, Reading, check_nulls
 from discreet.tables.sources import FEW, Source, few
 from discreet.tables.terms import agreed_coding, agreed_family
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"
 _NOBODY = "of nobody"
+_EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
 
 
@@ -42,11 +44,9 @@ class Tally:
     distinct: bool
 
 
-def agreed_outcomes(
-    agreement: Agreement, labels: tuple[Any, ...] | None = None
-) -> tuple[Coding, Sampler[FiniteFamily]]:
-    """How samples of an agreement are read, and its sampler. `labels`: needed where it holds but their digest; checked against it."""
-    coding = agreed_coding(agreement, labels)
+def agreed_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[FiniteFamily]]:
+    """How samples of an agreement are read, and its sampler. `domain`: needed where it holds but a digest of its labels."""
+    coding = agreed_coding(agreement, domain)
     return coding, agreement.sampler(agreed_family(agreement, coding))
 
 
@@ -149,49 +149,59 @@ class _Clients:
             )
 
 
-def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
+def average_law(
+    source: Source, coding: Coding, *, value: str, client: str | None = None, nulls: str = "error"
+) -> NDArray[np.float64]:
     """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
-    held, size = _records(source, coding, value, client)
-    share = held.select(pl.col("len") / pl.col("len").sum().over("who")).to_series().to_numpy()
-    return np.bincount(held[_KEY].to_numpy(), weights=share, minlength=size) / held["who"].n_unique()
+    held, size = _records(source, coding, value, client, nulls)
+    share = held.select(pl.col("len") / pl.col("len").sum().over("client")).to_series().to_numpy()
+    return np.bincount(held["outcome"].to_numpy(), weights=share, minlength=size) / held["client"].n_unique()
 
 
-def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
+def client_laws(
+    source: Source, coding: Coding, *, value: str, client: str, nulls: str = "error"
+) -> NDArray[np.float64]:
     """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
-    held, size = _records(source, coding, value, client)
-    rows = held["who"].rank("dense").to_numpy().astype(np.int64) - 1
+    held, size = _records(source, coding, value, client, nulls)
+    rows = held["client"].rank("dense").to_numpy().astype(np.int64) - 1
     if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
         raise DiscreetError(f"{rows.max() + 1:,} clients on {size:,} outcomes are too many for an example; give fewer")
     counts = np.zeros((int(rows.max()) + 1, size))
-    counts[rows, held[_KEY].to_numpy()] = held["len"].to_numpy()
+    counts[rows, held["outcome"].to_numpy()] = held["len"].to_numpy()
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _records(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
-    """(who, outcome number, how often) of raw records, and how many outcomes there are."""
-    for name in (value, client):
-        if name is not None and name not in source.schema:
-            raise DiscreetError(
-                f"column {name!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}"
-            )
-    key, fitted = _typed(source, value, coding)
-    who = pl.lit(0) if client is None else pl.col(client)
+def _records(source: Source, coding: Coding, value: str, client: str | None, nulls: str) -> tuple[pl.DataFrame, int]:
+    """(client, outcome number, how often) of raw records, and how many outcomes there are; without a client all rows are one's."""
+    check_nulls(nulls, coding)
+    columns = Columns(client=_EVERYBODY if client is None else client, value=value)
+    schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True, nulls=nulls)
 
     def counted(frame: Any) -> Any:
-        outcome = fitted.outcomes(_KEY).alias(_KEY)
-        return frame.select(key.alias(_KEY), who.alias("who")).with_columns(outcome).group_by("who", _KEY).len()
+        whole = frame.with_columns(pl.lit(0).alias(_EVERYBODY)) if client is None else frame
+        return reading.prepared(whole).group_by("client", "outcome").len()
 
     parts = list(source.frames(counted, [value] if client is None else [value, client]))
-    held = pl.concat(parts).group_by("who", _KEY).agg(pl.col("len").sum()) if parts else pl.DataFrame()
+    held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records")
-    if held["who"].null_count():
+    if held["client"].null_count():
         raise DiscreetError(f"column {client!r} of {source.name} holds nulls; filter them out, or name who they are")
-    if (held[_KEY] >= int(FIRST_MARK)).any():
+    outcomes, found = reading.resolved(held["outcome"].to_numpy())
+    where = f"column {value!r} of {source.name} holds"
+    if found.unreadable:
+        raise DiscreetError(f"{where} texts that are no numbers; correct them")
+    if nulls == "error" and (found.nulls or found.not_numbers):
+        raise DiscreetError(f"{where} nulls or NaN; filter them out, or say nulls='drop' or 'other' (--nulls)")
+    if found.outside and coding.other is None:
         raise DiscreetError(
-            f"column {value!r} of {source.name} holds nulls or values outside the domain; correct or filter them"
+            f"{where} values outside the domain; correct them, or say other= (--other) which of its outcomes they become"
         )
-    return held, fitted.size
+    kept = held.with_columns(pl.Series("outcome", outcomes)).filter(pl.col("outcome") < int(FIRST_MARK))
+    if not kept.height:
+        raise DiscreetError(f"{source.name} holds no records in the domain")
+    return kept.group_by("client", "outcome").agg(pl.col("len").sum()), coding.size
 
 
 def _typed(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:

@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError, check_count
 from discreet.showing import shortly
 from discreet.tables.buffers import as_column, column_of
 from discreet.tables.lines import is_whole
-from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE
+from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, Tally, resolved
 
 LARGEST_DOMAIN = int(FIRST_MARK)
 NEAREST = "nearest"
@@ -172,6 +172,11 @@ class Coding:
         past = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < low).then(_mark(below))
         inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
         return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+
+    def resolved(self, outcomes: NDArray[np.uint32], *, nulls: str) -> tuple[NDArray[np.uint32], Tally]:
+        """Outcomes with what their marks are to become, and how many marks there were; `nulls`: "other", or left out."""
+        other = self.other_outcome
+        return resolved(outcomes, size=self.size, missing_to=other if nulls == "other" else None, outside_to=other)
 
     def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
         """Outcome numbers as they are published: labels, the numbers, or the point `within` each cell."""

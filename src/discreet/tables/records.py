@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.tables.coding import Coding
-from discreet.tables.marks import OUTSIDE, UNREADABLE, Tally, resolved
+from discreet.tables.marks import OUTSIDE, UNREADABLE, Tally
 from discreet.tables.sources import FEW, Source, few
 
 NULLS = ("error", "drop", "other")
@@ -158,12 +158,7 @@ class Reading:
 
     def resolved(self, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
         """Outcomes with what their marks are to become, and how many marks there were."""
-        return resolved(
-            outcomes,
-            size=self.coding.size,
-            missing_to=self.coding.other_outcome if self.nulls == "other" else None,
-            outside_to=self.coding.other_outcome,
-        )
+        return self.coding.resolved(outcomes, nulls=self.nulls)
 
     def refuse(self, tally: Tally, rows: int, examples: Examples) -> None:
         """Raise if values among the rows so far were missing or outside (`tally`) that may not be; `examples` finds a few."""
