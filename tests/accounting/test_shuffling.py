@@ -67,6 +67,7 @@ def collection_law(laws: list[NDArray[np.float64]]) -> dict[tuple[int, ...], flo
     return found
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.floats(0.2, 3.0), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_real_collections_are_within_the_bound(seed: int, clients: int, epsilon: float, point_masses: bool) -> None:

@@ -41,6 +41,7 @@ def test_a_million_releases_follow_the_stated_law(sampler: type[Sampler[Any]], e
     assert chisquare(drawn, other, sum_check=False).pvalue < 1e-6  # the test can tell a wrong law
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 def test_releases_over_a_skewed_reference_follow_the_stated_law() -> None:
     sampler = OptimalSampler(Band([1, 2, 3, 4, 5], lower=0.1, upper=2.5), epsilon=1.0)
     drawn = np.bincount(sampler.release(np.tile(P, (300_000, 1))), minlength=5)

@@ -8,6 +8,7 @@ from discreet.kernels.choice import Code, only
 from discreet.release import constant_time
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
 @pytest.mark.parametrize("epsilon", [100.0, 554.0, 700.0, 740.0, 1000.0])
 @pytest.mark.parametrize("law", [[0.0, 1.0, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]])

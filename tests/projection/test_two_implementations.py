@@ -95,6 +95,7 @@ def test_they_agree_on_many_clients_at_once() -> None:
             assert_same(OptimalSampler(family, epsilon=epsilon).box, laws)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 def test_the_corner_that_was_no_law() -> None:
     sampler = OptimalSampler(Band([1.0, 1e-15, 1e-15, 1e-15], lower=0, upper=2), epsilon=1.0)
     for code in Code:

@@ -18,6 +18,7 @@ from tests.exact import assert_private
 GARBAGE = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -1.0, 1e308, -1e308]))
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(GARBAGE, GARBAGE, st.integers(0, 2**32 - 1), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_garbage_from_the_solver_costs_utility_only(slope: float, lift: float, seed: int, skewed: bool) -> None:
@@ -40,6 +41,7 @@ def test_a_broken_box_is_refused(bad: float) -> None:
         Lattice.of(Box(3, np.array([0.1, bad, 0.1]), np.array([0.5, 0.5, 0.5])), 1.0)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @pytest.mark.parametrize("epsilon", [5.0, 20.0, 30.0, 40.0, 41.9, 42.5, 43.5, 60.0])
 @pytest.mark.parametrize("k", [2, 10, 1000])
 def test_large_budgets_lose_next_to_nothing(k: int, epsilon: float) -> None:
@@ -52,6 +54,7 @@ def test_large_budgets_lose_next_to_nothing(k: int, epsilon: float) -> None:
     assert np.abs(band.weights(q) / 2.0**62 - band.output(q)).max() <= 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @pytest.mark.parametrize("code", Code)
 def test_laws_over_hundreds_of_orders_of_magnitude(code: Code) -> None:
     rng = np.random.default_rng(4)

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -109,6 +110,7 @@ def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
     assert by_plain(plan, held, integers) == expected
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @settings(max_examples=100, deadline=None)
 @given(problems())
 def test_every_weight_is_in_the_lattice_and_the_sum_is_exact(problem: tuple[Any, Held]) -> None:

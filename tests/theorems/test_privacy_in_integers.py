@@ -39,6 +39,7 @@ def test_rivals_on_the_simplex(sampler: type[Sampler[Any]], data: st.DataObject)
     assert_private(weights[0], weights[1], epsilon)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(HARD, max_examples=1_000)
 def test_clients_outside_the_band_are_private_too(data: st.DataObject) -> None:
@@ -87,6 +88,7 @@ def test_ten_million_outcomes() -> None:
     assert 0 <= sampler.release(point) < k
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(HARD, max_examples=200)
 def test_every_integer_draws_the_outcome_its_weights_say(data: st.DataObject) -> None:

@@ -41,6 +41,7 @@ def competitor(box: Box, q: NDArray[np.float64], rng: np.random.Generator) -> ND
     return moved
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(max_examples=500, deadline=None)
 def test_no_law_of_the_box_is_closer_in_any_divergence(data: st.DataObject) -> None:
@@ -116,6 +117,7 @@ def test_projection_onto_too_small_a_support(data: st.DataObject) -> None:
     assert np.ptp(others) <= 1e-12
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_the_floating_box_is_private_between_the_floats(data: st.DataObject) -> None:

@@ -57,6 +57,10 @@ class ClippedLaw:
         """The density at points (n,) in one dimension or (n, dim)."""
         return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
 
+    def certainly_in(self, family: "ContinuousFamily") -> bool:
+        """Whether it was clipped to that family's band."""
+        return self.family == family
+
     def narrow_places(self) -> Features:
         """Those of the law that was clipped."""
         return features_of([self.p], self.dim)

@@ -23,9 +23,11 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
 from discreet.families.band import Bounds
 from discreet.families.charts import Chart
+from discreet.families.clients import as_clients
 from discreet.families.densities import FunctionDensity, LogDensity, as_points, shape_of_points, spelled
 from discreet.families.features import features_of, split_at
 from discreet.families.fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
+from discreet.families.seen import found_outside, look
 from discreet.quadrature import ORDER, Panels
 from discreet.showing import shortly, shown_shortly, table
 
@@ -127,6 +129,24 @@ class ContinuousFamily(abc.ABC):
     def certainly_contains(self, p: Any) -> bool:
         """Whether p is known to be in the band from its parameters alone, without looking at values."""
         return False
+
+    def contains(self, p: Any) -> bool:
+        """Whether p is seen to obey the band: True for parameters that say so, else as far as values at the public nodes tell.
+
+        Nodes are finer wherever p says that it is narrow. A bare function is known where it was looked at alone, so True proves nothing
+        of it, and no guarantee rests on it. A family of mixtures is only a part of its band, which is what is asked about.
+
+        Args:
+            p: a density, or a list of them.
+
+        Returns:
+            Whether none of them is outside.
+
+        Raises:
+            DiscreetError: for what is no density, or one without mass in the family's space.
+        """
+        clients = as_clients(p, self)
+        return found_outside(self, clients, look(self, clients)) is None
 
     def law(
         self,

@@ -16,12 +16,12 @@ from discreet.errors import DiscreetError, Range
 from discreet.families.band import Bounds, attained_bounds, normalised_bounds
 from discreet.families.decomposable import LARGEST_ENUMERATED, covers_evenly, divides_evenly
 from discreet.families.laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
+from discreet.families.outsiders import outside
 from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
 from discreet.labelled import LawLike, labelled
 from discreet.showing import shortly, table
 
 LARGEST_DOMAIN = 2**40  # outcomes, so that every one can have its share of 2^62
-_ROUNDING = 1e-9
 
 
 class FiniteFamily(Protocol):
@@ -363,10 +363,7 @@ class Band(_FiniteBase):
         """
         laws = self.as_rows(p)
         check_laws(laws)
-        with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
-            density = laws / self._mu
-        slack = _ROUNDING * self.bounds.upper
-        return bool((density >= self.bounds.lower - slack).all() and (density <= self.bounds.upper + slack).all())
+        return not outside(laws, self._mu, self.bounds).any()
 
     def __repr__(self) -> str:
         served = ", everybody=True" if self.everybody else ""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import OutsideFamilyWarning
 from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families.clients import as_clients, is_many
 from discreet.families.kinds import check_family
 from discreet.labelled import LawLike
-from discreet.mechanisms.continuous.clients import as_clients, is_many
 from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.mechanisms.continuous.problem import Problem
 from discreet.mechanisms.continuous.solver import OutputSolver

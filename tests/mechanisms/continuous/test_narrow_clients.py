@@ -14,7 +14,7 @@ from scipy import integrate, stats
 import discreet as dc
 from discreet.families.densities import as_density
 from discreet.families.features import Features, split_at
-from discreet.mechanisms.continuous.outsiders import luck
+from discreet.families.seen import luck
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
 

@@ -13,12 +13,12 @@ from typing import final
 import numpy as np
 
 from discreet.errors import DiscreetError, check_count
+from discreet.families.clients import log_ratios, unseen
 from discreet.families.continuous import LARGEST_CHARTED, Nodes, Partition
 from discreet.families.densities import LogDensity
+from discreet.families.seen import Seen, missed, tell_outside
 from discreet.mechanisms.carriers.carrier import Floats, Integers
 from discreet.mechanisms.carriers.densities import Densities, DensityCarrier
-from discreet.mechanisms.continuous.clients import log_ratios, unseen
-from discreet.mechanisms.continuous.outsiders import Seen, missed, tell_outside
 from discreet.quadrature import ORDER
 
 CELLS = {1: 1024, 2: 8192, 3: 16384}
@@ -109,7 +109,7 @@ class CellCarrier(DensityCarrier):
         for i in missed(self.family, clients, seen):
             who = "p" if len(clients) == 1 else f"p[{i}]"
             rows[i], seen.log_mass[i], smallest[i], largest[i] = self._looked_at_closely(clients[i], who)
-        tell_outside(self.family, clients, seen, refuse)
+        tell_outside(self.family, clients, seen, refuse=refuse)
         return HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
 
     def _looked_at_closely(self, p: LogDensity, who: str) -> tuple[Floats, float, float, float]:

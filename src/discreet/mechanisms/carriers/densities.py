@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import DiscreetError
+from discreet.families.clients import as_clients, is_many
 from discreet.families.continuous import ContinuousFamily
 from discreet.families.densities import LogDensity
 from discreet.families.fits import HistogramLaw
 from discreet.families.laws import as_laws
 from discreet.mechanisms.carriers.carrier import Carrier, Floats, Given, Mechanism
-from discreet.mechanisms.continuous.clients import as_clients, is_many
 from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.mechanisms.continuous.problem import Problem
 from discreet.mechanisms.continuous.solver import OutputSolver

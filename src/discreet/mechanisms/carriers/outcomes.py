@@ -9,8 +9,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError, OutsideFamilyError
-from discreet.families import Band, FiniteFamily
+from discreet.errors import DiscreetError
+from discreet.families import FiniteFamily
+from discreet.families.outsiders import on_outcomes, tell
 from discreet.mechanisms.carriers.carrier import Carrier, Floats, Given, Integers, Mechanism
 from discreet.projection import Affine, Box
 
@@ -39,7 +40,7 @@ class OutputRows:
         return found.reshape(*given.shape, self.box.size)
 
     def scale(self, given: Given[Floats]) -> float | Floats:
-        found = self.box.scale(given.clients)
+        found = self.box.scale(self.carrier.held(given.clients, refuse=False).rows)
         return found.reshape(given.shape) if given.shape else float(found[0])
 
 
@@ -66,11 +67,9 @@ class OutcomeCarrier(Carrier[Floats]):
         yield clients  # which the draw itself takes in blocks
 
     def held(self, clients: Floats, *, refuse: bool) -> HeldOnOutcomes:
-        if refuse and isinstance(self.family, Band) and not self.family.contains(clients):
-            raise OutsideFamilyError(
-                f"p is not in {self.family!r}: the linear mechanism would publish more of it than it may; "
-                "project it into the band first, or use OptimalSampler, which is private for every law"
-            )
+        outsiders = on_outcomes(self.family, clients)
+        if outsiders is not None:
+            tell(self.family, self.family.bounds, outsiders, refuse=refuse)
         return HeldOnOutcomes(clients)
 
     def rows(self, laws: Any) -> Floats:

@@ -12,9 +12,9 @@ from typing import final
 import numpy as np
 
 from discreet.errors import DiscreetError, OutsideFamilyWarning, check_count, warn_caller
+from discreet.families.seen import Seen, luck, tell_outside
 from discreet.mechanisms.carriers.carrier import Floats, Integers
 from discreet.mechanisms.carriers.densities import Densities, DensityCarrier
-from discreet.mechanisms.continuous.outsiders import Seen, luck, tell_outside
 
 POINTS = 1 << 16
 _POINTS_IN_A_BLOCK = 4096
@@ -120,7 +120,7 @@ class PointCarrier(DensityCarrier):
         of_points = Seen(
             (shift + np.log(total / self.size))[seen], smallest[seen], shift[seen], luck(self.family.bounds, self.size)
         )
-        tell_outside(self.family, [p for p, held in zip(clients, seen, strict=True) if held], of_points, refuse)
+        tell_outside(self.family, [p for p, held in zip(clients, seen, strict=True) if held], of_points, refuse=refuse)
         return HeldOnPoints(rows / total[:, None], self, seed)
 
     def check_shared(self, method: str) -> None:

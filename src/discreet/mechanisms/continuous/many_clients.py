@@ -14,12 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.families.clients import check_masses, largest_log_ratios, log_ratios
 from discreet.families.continuous import ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity
-from discreet.mechanisms.continuous.clients import check_masses, largest_log_ratios, log_ratios
+from discreet.families.seen import BAND_SLACK
 from discreet.mechanisms.continuous.kinks import interpolated, levels, segments, to_coefficients
 from discreet.mechanisms.continuous.output_law import OutputLaw, blocks
-from discreet.mechanisms.continuous.problem import BAND_SLACK, Problem
+from discreet.mechanisms.continuous.problem import Problem
 from discreet.projection.vectorised import improved
 from discreet.quadrature import ORDER, errors_on_unit_cube, rule
 

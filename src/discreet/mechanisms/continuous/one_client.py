@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.charts import Cartesian
+from discreet.families.clients import check_masses, largest_log_ratios, log_ratios
 from discreet.families.continuous import ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity, Tabulated
 from discreet.families.fits import HistogramLaw
 from discreet.families.kernels import LAPLACE, Mixture
-from discreet.mechanisms.continuous.clients import check_masses, largest_log_ratios, log_ratios
+from discreet.families.seen import BAND_SLACK, Seen
 from discreet.mechanisms.continuous.kinks import CutLines, at_ends, cut_lines, levels
 from discreet.mechanisms.continuous.output_law import OutputLaw, affine_clip, ratio_of
-from discreet.mechanisms.continuous.outsiders import Seen
-from discreet.mechanisms.continuous.problem import BAND_SLACK, Problem
+from discreet.mechanisms.continuous.problem import Problem
 from discreet.quadrature import ORDER, Panels, rule, worst
 
 Floats = NDArray[np.float64]

@@ -171,6 +171,11 @@ class OutputLaw:
         found = self.output_masses_of(slice(None))
         return found if self.many else found[0]
 
+    def certainly_in(self, family: ContinuousFamily) -> bool:
+        """Whether its box lies in that family's band, so that the law does whatever it is the law of."""
+        bounds = family.bounds
+        return self.family == family and bounds.lower <= self.constants.b and bounds.upper >= self.constants.B
+
     def narrow_places(self) -> Features:
         """Those of the clients that it is the law of."""
         return features_of(self.clients, self.dim)

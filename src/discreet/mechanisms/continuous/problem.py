@@ -12,17 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.families.clients import largest_log_ratios
 from discreet.families.continuous import ContinuousFamily
 from discreet.families.densities import LogDensity
-from discreet.mechanisms.continuous.clients import largest_log_ratios
+from discreet.families.seen import BAND_SLACK, Seen, tell_outside, tell_unresolved
 from discreet.mechanisms.continuous.output_law import OutputLaw
-from discreet.mechanisms.continuous.outsiders import Seen, tell_outside, tell_unresolved
 from discreet.projection import Affine, Box
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
-
-BAND_SLACK = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class Problem:
 
     def tell_outside(self, clients: Sequence[LogDensity], seen: Seen) -> None:
         """Warn about clients outside the band; refuse them where the law is linear."""
-        tell_outside(self.family, clients, seen, self.mixing is not None)
+        tell_outside(self.family, clients, seen, refuse=self.mixing is not None)
 
     def solved(
         self,

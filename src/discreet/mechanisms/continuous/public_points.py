@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families.densities import LogDensity
+from discreet.families.seen import luck
 from discreet.mechanisms.continuous.output_law import OutputLaw
-from discreet.mechanisms.continuous.outsiders import luck
 from discreet.mechanisms.continuous.problem import Problem
 
 Floats = NDArray[np.float64]

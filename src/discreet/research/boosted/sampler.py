@@ -17,10 +17,10 @@ from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, check_kind
 from discreet.families import ContinuousFamily, DensityBand, Mixture
+from discreet.families.clients import as_clients, is_many, largest_log_ratios, log_ratios
 from discreet.families.continuous import LARGEST_CHARTED, Nodes
 from discreet.families.densities import LogDensity, as_points, shape_of_points
-from discreet.mechanisms.continuous.clients import as_clients, is_many, largest_log_ratios, log_ratios
-from discreet.mechanisms.continuous.outsiders import tell_unresolved
+from discreet.families.seen import tell_unresolved
 from discreet.privacy.pure import check_epsilon
 from discreet.quadrature import ORDER
 from discreet.research.boosted.learning import Learner, Seed

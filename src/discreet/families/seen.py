@@ -3,22 +3,27 @@
 It finds outsiders; it cannot establish membership, since a function is known where it was looked at alone. No guarantee rests on it.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import OutsideFamilyError, OutsideFamilyWarning, UnresolvedWarning, warn_caller
+from discreet.errors import UnresolvedWarning, warn_caller
 from discreet.families.band import Bounds
-from discreet.families.clipping import ClippedLaw
-from discreet.families.continuous import ContinuousFamily
+from discreet.families.clients import LEAST_MASS, check_masses, largest_log_ratios, log_ratios, mixtures_of_one_kernel
 from discreet.families.densities import LogDensity
 from discreet.families.features import features_of
 from discreet.families.kernels import masses_between
-from discreet.mechanisms.continuous.clients import LEAST_MASS, mixtures_of_one_kernel
-from discreet.mechanisms.continuous.output_law import OutputLaw
+from discreet.families.outsiders import Outsiders, named, tell
+from discreet.quadrature import ORDER
+
+if TYPE_CHECKING:
+    from discreet.families.continuous import ContinuousFamily
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +32,9 @@ _MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may mi
 _MISSED_BY_POINTS = 0.05
 _MISSED_AT_MOST = 1e-2  # whatever the estimated error
 _MOST_PLACES = 4096
+_MOST_NODES = 1 << 18
+_POINTS = 1 << 16
+BAND_SLACK = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +80,10 @@ def luck(bounds: Bounds, count: int) -> float:
     return off / (1.0 - off) if off < 1.0 else math.inf
 
 
-def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen, refuse: bool) -> None:
-    """Warn about clients that are outside the band, or refuse them where a mechanism is only for members.
+def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) -> Outsiders | None:
+    """The clients that are outside the band, as far as was seen; None where none was.
 
-    p is divided by its own mass where it knows that, else by what was seen of it. It finds outsiders; it cannot establish
-    membership, and no guarantee rests on it.
+    p is divided by its own mass where it knows that, else by what was seen of it.
     """
     bounds = family.bounds
     known = known_masses(family, clients)
@@ -92,18 +99,42 @@ def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: 
         bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
     outside = [i for i in map(int, np.flatnonzero(bad)) if not _is_member(family, clients[i])]
     if not outside:
-        return
-    first = outside[0]
-    what = (
-        f"{_who(clients, outside)} is outside {family!r}: p/h runs from {smallest[first]:g} to {largest[first]:g}, the band from "
-        f"{bounds.lower:g} to {bounds.upper:g}"
-    )
-    if refuse:
-        raise OutsideFamilyError(
-            f"{what}; the law released for it would not be linear in p: release nearest_member(family, p), or use "
-            "OptimalSampler, which projects it"
-        )
-    warn_caller(f"{what}; its release is private all the same, the bound on its utility is lost", OutsideFamilyWarning)
+        return None
+    return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
+
+
+def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen, *, refuse: bool) -> None:
+    """Warn about clients that were seen to be outside the band, or refuse them where a mechanism is only for members."""
+    outsiders = found_outside(family, clients, seen)
+    if outsiders is not None:
+        tell(family, family.bounds, outsiders, refuse=refuse)
+
+
+def look(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Seen:
+    """What is seen of clients on the family's public nodes, with more of them wherever a client says that it is narrow."""
+    if family.dim not in ORDER:
+        x = family.draw(_POINTS, np.random.default_rng(0))
+        log_reference = family.log_reference(x)
+        log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
+        shift = largest_log_ratios(log_ratio)
+        log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
+        return Seen(log_mass, log_ratio.min(axis=1), shift, luck(family.bounds, _POINTS))
+    each = [_look_at_one(family, p) for p in clients]
+    return Seen(*(np.array(column) for column in zip(*each, strict=True)))
+
+
+def _look_at_one(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+    order = ORDER[family.dim]
+    panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
+    nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)
+    log_ratio = log_ratios([p], nodes)
+    shift = float(largest_log_ratios(log_ratio)[0])
+    density = np.exp(log_ratio[0] - shift) * nodes.element
+    mass = float((density * nodes.weights).sum())
+    check_masses(mass)
+    smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
+    error = float(nodes.panels.errors(density, order).sum()) / mass
+    return shift + math.log(mass), smallest, shift, BAND_SLACK + error
 
 
 def tell_unresolved(
@@ -119,17 +150,12 @@ def tell_unresolved(
     if much.size:
         first = int(much[0])
         warn_caller(
-            f"{_who(clients, much)} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
+            f"{named(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
             f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has nothing. Divergences and scale "
             "may be off by as much; a release is private all the same",
             UnresolvedWarning,
         )
     return np.fmax(errors, gap), ~np.isnan(known)
-
-
-def _who(clients: Sequence[LogDensity], some: Sequence[int] | NDArray[np.intp]) -> str:
-    """Some of the clients in words: the first, and how many more."""
-    return "p" if len(clients) == 1 else f"p[{some[0]}]" + (f" and {len(some) - 1} more" if len(some) > 1 else "")
 
 
 def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
@@ -142,13 +168,6 @@ def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
 
 
-def _is_member(family: ContinuousFamily, p: LogDensity) -> bool:
-    """Whether p is in the band by its parameters, or because it was clipped to one inside."""
-    match p:
-        case OutputLaw():
-            bounds, constants = family.bounds, p.constants
-            return p.family == family and bounds.lower <= constants.b and bounds.upper >= constants.B
-        case ClippedLaw():
-            return p.family == family
-        case _:
-            return family.certainly_contains(p)
+def _is_member(family: ContinuousFamily, p: Any) -> bool:
+    """Whether p is in the band by its parameters, or because it was clipped to one inside and says so by a method `certainly_in`."""
+    return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

@@ -1,15 +1,19 @@
 """Continuous clients as they come: one or many, and p/h of each on nodes."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families.continuous import ContinuousFamily, Nodes
 from discreet.families.densities import LogDensity, as_density
 from discreet.families.kernels import Mixture, log_densities
+
+if TYPE_CHECKING:
+    from discreet.families.continuous import ContinuousFamily, Nodes
 
 Floats = NDArray[np.float64]
 

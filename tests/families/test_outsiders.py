@@ -1,0 +1,83 @@
+"""Who is outside a family, and what is said of it: the same rule and the same words for outcomes, cells and points."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet as dc
+from discreet.mechanisms import MECHANISMS, nearest_member
+
+BAND = dc.Band([1, 2, 3], lower=0.5, upper=1.5)
+INTERVAL = dc.GaussianMixtures(1, box=(-4.0, 4.0))
+LAPLACE = dc.LaplaceMixtures(1)
+NORMAL = dc.DensityBand(stats.norm(), lower=0.5, upper=2.0)
+FAR = stats.norm(0.0, 0.05)
+
+CLIENTS: dict[str, tuple[Any, Any, Any, Any]] = {  # a family, how it is released, a member, an outsider
+    "outcomes": (BAND, None, [0.2, 0.3, 0.5], [0.9, 0.05, 0.05]),
+    "mixtures by cells": (INTERVAL, dc.Cells(), INTERVAL.mixture([1.0], [0.5]), FAR),
+    "mixtures by points": (INTERVAL, dc.Points(4096, seed=1), INTERVAL.mixture([1.0], [0.5]), FAR),
+    "Laplace": (LAPLACE, dc.Cells(), LAPLACE.mixture([1.0], [0.5]), FAR),
+    "a density band": (NORMAL, dc.Cells(), stats.norm(), FAR),
+    "many dimensions": (
+        dc.LaplaceMixtures(5), dc.Points(4096, seed=1), dc.Mixture([1.0], np.zeros((1, 5)), kernel="laplace"),
+        stats.multivariate_normal(np.zeros(5), 0.2 * np.eye(5)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", CLIENTS)
+def test_families_say_who_is_outside(which: str) -> None:
+    family, _, member, outsider = CLIENTS[which]
+    assert family.contains(member)
+    assert not family.contains(outsider)
+    assert family.contains([member, member])
+    assert not family.contains([member, outsider])
+
+
+@pytest.mark.parametrize("which", CLIENTS)
+@pytest.mark.parametrize("kind", MECHANISMS.values())
+def test_who_projects_warns_and_who_mixes_refuses_in_the_same_words(which: str, kind: Any) -> None:
+    family, how, member, outsider = CLIENTS[which]
+    sampler = kind(family, epsilon=0.5) if how is None else kind(family, epsilon=0.5, how=how)
+    words = r"p\[1\] is outside .*: relative to the reference it runs from \S+ to \S+, the band from \S+ to \S+; "
+    for method in (sampler.output, sampler.weights, sampler.release, sampler.release_number):
+        method([member, member])  # without a word: warnings are errors
+        if kind is dc.LinearSampler:
+            with pytest.raises(dc.OutsideFamilyError, match=words + "the law released for it would not be linear"):
+                method([member, outsider])
+        else:
+            with pytest.warns(dc.OutsideFamilyWarning, match=words + "its release is private all the same"):
+                method([member, outsider])
+
+
+def test_a_band_that_serves_everybody_has_no_outsiders() -> None:
+    everybody = dc.Band([1, 2, 3], lower=0.0, upper=1.5, everybody=True)
+    assert not everybody.contains([1.0, 0.0, 0.0])  # it is not in the band ...
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dc.OptimalSampler(everybody, epsilon=1.0).release([1.0, 0.0, 0.0])  # ... which claims nothing about clients
+
+
+def test_what_is_no_law_is_refused_rather_than_told_to_be_outside() -> None:
+    for bad in ([1.5, -0.5, 0.0], [0.9, 0.9, 0.9]):
+        with pytest.raises(dc.DiscreetError, match=r"negative|sums to"):
+            dc.OptimalSampler(BAND, epsilon=0.5).release(bad)
+        with pytest.raises(dc.DiscreetError, match=r"negative|sums to"):
+            BAND.contains(bad)
+    with pytest.raises(dc.DiscreetError, match="zero mass"):
+        INTERVAL.contains(stats.uniform(10.0, 1.0))
+
+
+def test_rounding_puts_nobody_outside() -> None:
+    """Extreme members, computed in floating point, are members."""
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        mu = rng.random(rng.integers(2, 9)) + 0.05
+        family = dc.Band(mu, lower=float(rng.uniform(0.0, 0.9)), upper=float(rng.uniform(1.1, 4.0)))
+        extreme = nearest_member(family, np.eye(family.size))
+        assert family.contains(extreme)
+        dc.OptimalSampler(family, epsilon=0.7).release(extreme)
