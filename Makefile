@@ -7,13 +7,17 @@ READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint types bench soak fuzz clean
+.PHONY: demo test quick lint types bench soak fuzz clean
 
 demo: $(COMMAND)
 	$(BIN)/discreet demo
 
 test: $(READY) $(COMPILED) lint types
 	$(BIN)/python -m pytest -n auto
+
+# For daily work: all but the slow tests, in less than a minute on two cores.
+quick: $(READY) $(COMPILED)
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .

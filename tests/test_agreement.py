@@ -69,6 +69,7 @@ def test_a_file_with_labels_made_before_reads_the_same_for_ever() -> None:
     assert (GOLDEN / "listed.json").read_text(encoding="utf-8") == Agreement.of(sampler, **options).text + "\n"
 
 
+@pytest.mark.slow
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=100)
 def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[Sampler[Any]]) -> None:
@@ -138,6 +139,7 @@ def test_a_family_that_was_not_agreed_on_is_refused_by_field() -> None:
 VALID: dict[str, Any] = json.loads((GOLDEN / "band.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
@@ -240,6 +242,7 @@ def test_files(tmp_path: Path) -> None:
         _ = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), purpose="\ud800").id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     [
@@ -329,6 +332,7 @@ def test_an_agreement_on_bounds_that_no_law_attains_names_another_mechanism() ->
         older.family()
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 def test_a_file_that_lists_its_weights_is_all_that_is_needed(data: st.DataObject) -> None:

@@ -58,6 +58,7 @@ theorem = settings(max_examples=50, deadline=None)
 # Theorems.
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs())
 def test_never_negative_between_laws(pair: tuple[FloatArray, FloatArray]) -> None:
@@ -65,6 +66,7 @@ def test_never_negative_between_laws(pair: tuple[FloatArray, FloatArray]) -> Non
         assert d(*pair) >= 0, d  # no tolerance: rounding must not make a divergence negative
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs(), step=st.floats(-17.0, -3.0).map(lambda e: 10.0**e))
 def test_never_negative_between_laws_that_nearly_agree(pair: tuple[FloatArray, FloatArray], step: float) -> None:
@@ -74,6 +76,7 @@ def test_never_negative_between_laws_that_nearly_agree(pair: tuple[FloatArray, F
         assert d(p, nearby / nearby.sum()) >= 0, d
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs(POSITIVE_ENTRIES), nudged=st.booleans())
 def test_zero_exactly_for_equal_laws(pair: tuple[FloatArray, FloatArray], nudged: bool) -> None:
@@ -87,6 +90,7 @@ def test_zero_exactly_for_equal_laws(pair: tuple[FloatArray, FloatArray], nudged
         assert (d(p, q) > 0) == bool((p != q).any()), d
 
 
+@pytest.mark.slow
 @theorem
 @given(first=pairs(), share=st.floats(0.001, 0.999), data=st.data())
 def test_jointly_convex(first: tuple[FloatArray, FloatArray], share: float, data: st.DataObject) -> None:
@@ -97,6 +101,7 @@ def test_jointly_convex(first: tuple[FloatArray, FloatArray], share: float, data
         assert at_most(d(mixed_p, mixed_q), share * d(p, q) + (1 - share) * d(other_p, other_q)), d
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs(), columns=st.integers(1, 4), data=st.data())
 def test_data_processing(pair: tuple[FloatArray, FloatArray], columns: int, data: st.DataObject) -> None:
@@ -106,6 +111,7 @@ def test_data_processing(pair: tuple[FloatArray, FloatArray], columns: int, data
         assert at_most(d(p @ kernel, q @ kernel), d(p, q)), d
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs())
 def test_maximum_bounds_and_is_attained_by_disjoint_supports(pair: tuple[FloatArray, FloatArray]) -> None:
@@ -128,6 +134,7 @@ EXCHANGED = [
 ]
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs())
 def test_exchanging_the_laws_exchanges_f_and_its_star(pair: tuple[FloatArray, FloatArray]) -> None:
@@ -157,6 +164,7 @@ SAME = [
 ]
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs(POSITIVE_ENTRIES))
 def test_one_divergence_by_two_names(pair: tuple[FloatArray, FloatArray]) -> None:
@@ -165,6 +173,7 @@ def test_one_divergence_by_two_names(pair: tuple[FloatArray, FloatArray]) -> Non
         assert divergence(name)(*pair) == pytest.approx(expected, rel=1e-8, abs=1e-15), name
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs())
 def test_classical_inequalities(pair: tuple[FloatArray, FloatArray]) -> None:
@@ -218,6 +227,7 @@ LARGE = (1e10, 1e150, 1e300)  # ratios and squares that overflow
 SIZES = (*TINY, *NEAR_ONE, *LARGE)
 
 
+@pytest.mark.slow
 @every
 def test_perspective_is_right_at_every_size(name: str) -> None:
     p, q = (grid.ravel() for grid in np.meshgrid(SIZES, SIZES))
@@ -329,6 +339,7 @@ def test_unequal_masses_are_taken_at_their_word() -> None:
     assert FDivergence(lambda x: (x - 1) ** 2, name="chi2, shifted")(p, q) == pytest.approx(0.375, rel=1e-15)
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs(), cut=st.integers(1, 5))
 def test_partial_sums_add_up(pair: tuple[FloatArray, FloatArray], cut: int) -> None:

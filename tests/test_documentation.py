@@ -49,6 +49,7 @@ def commands(block: str) -> Iterator[tuple[str, list[str]]]:
         yield command.replace("make demo", "discreet demo"), [line for line in lines if line.strip()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("python|console"))
 def test_a_page_runs_from_top_to_bottom_and_gives_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

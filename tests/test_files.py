@@ -142,6 +142,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WRITERS)
 def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, what: str) -> None:
     """Files may not grow past 16 bytes: the writer fails with one of our errors and leaves nothing under the name."""
@@ -161,6 +162,7 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, what: str) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_kill_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_bytes(b"old")
@@ -204,6 +206,7 @@ def test_a_secret_and_an_agreement_are_never_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.slow
 def test_a_picture_keeps_the_mode_and_does_not_go_through_links(tmp_path: Path) -> None:
     drawn = style.figure(4.0, 3.0)
     (tmp_path / "out.png").write_bytes(b"old")

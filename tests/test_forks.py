@@ -41,6 +41,7 @@ def told(first: str, method: str, path: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", USED)
 def test_a_fork_after_polars_was_used_is_told_what_to_do(first: str, tmp_path: object) -> None:
     for line in told(USED[first], "fork", f"{tmp_path}/program.py"):
@@ -48,10 +49,12 @@ def test_a_fork_after_polars_was_used_is_told_what_to_do(first: str, tmp_path: o
         assert "get_context('spawn')" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_what_it_is_told_to_do_works(method: str, tmp_path: object) -> None:
     assert told(USED["by us"], method, f"{tmp_path}/program.py") == ["3", "3"]
 
 
+@pytest.mark.slow
 def test_a_fork_before_the_first_release_works(tmp_path: object) -> None:
     assert told("pass", "fork", f"{tmp_path}/program.py") == ["3", "3"]

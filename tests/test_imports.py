@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import discreet
 
 PACKAGE = Path(discreet.__file__).parent
@@ -65,6 +67,7 @@ def test_contributing_lists_the_layers_as_they_are() -> None:
     assert [set(line.strip().split(", ")) for line in block.strip().splitlines()] == LAYERS
 
 
+@pytest.mark.slow
 def test_imports_point_upwards() -> None:
     for path in PACKAGE.rglob("*.py"):
         layer = layer_of(path)

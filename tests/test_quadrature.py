@@ -45,6 +45,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_the_error_estimate_is_not_too_small(name: str, dim: int) -> None:

@@ -46,6 +46,7 @@ def test_the_sum_over_tails_is_the_sum_over_everything(
     assert found >= min(direct, profile.delta(beta)) * (1 - 1e-10) - 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.05, 0.5])
 def test_rounding_the_number_of_clones_down_costs_little(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = BoxProfile(epsilon=1.0, alpha=alpha)

@@ -31,6 +31,7 @@ POINTS = list(np.eye(10)[:2])
 HALVES = [[0.375, 0.375, 0.125, 0.125], [0.125, 0.125, 0.375, 0.375]]
 
 
+@pytest.mark.slow
 def test_a_million_draws_are_tight() -> None:
     """About 0.99 at 99 % (0.988 on average); counts that are exactly what is expected would give 0.9863."""
     sampler = OptimalSampler(Simplex(10), epsilon=1.0)

@@ -98,6 +98,7 @@ def truth_of(record: Any) -> None:
         assert low <= mpmath.log(mpmath.mpf(largest.numerator) / largest.denominator) <= high
 
 
+@pytest.mark.slow
 @given(st.data(), st.booleans())
 @settings(max_examples=600, deadline=None)
 def test_whatever_is_accepted_is_true(data: st.DataObject, boxed: bool) -> None:

@@ -8,6 +8,7 @@ Run = Callable[..., Any]
 Refusal = Callable[..., str]
 
 
+@pytest.mark.slow
 def test_the_table_and_the_json_agree(run: Run) -> None:
     arguments = ("account", "--epsilon", "0.5", "--outcomes", "10", "--samples", "64", "--clients", "1000")
     record = json.loads(run(*arguments, "--json").stdout)

@@ -63,6 +63,7 @@ def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert capsys.readouterr().out == f"discreet {discreet.__version__}\n"
 
 
+@pytest.mark.slow
 def test_the_package_is_the_command() -> None:
     program = [sys.executable, "-m", "discreet", "--version"]
     found = subprocess.run(program, check=True, capture_output=True, text=True)

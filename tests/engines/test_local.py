@@ -121,6 +121,7 @@ def test_what_repeats_and_what_does_not() -> None:
     assert by_client(released(pa.concat_tables([table, table]), rounds=2)) == first  # the same law of every client
 
 
+@pytest.mark.slow
 def test_one_changed_record_redraws_that_client_alone() -> None:
     table = rows()
     before = by_client(released(pa.table(table)))
@@ -141,6 +142,7 @@ def weighed(seed: int = 3) -> pl.DataFrame:
     return pl.DataFrame({**table, "w": rng.gamma(2.0, 0.1, 12_000)})
 
 
+@pytest.mark.slow
 def test_the_order_in_which_weights_were_added_up_redraws_nobody() -> None:
     """A lazy aggregation, whose sums differ in the last bits from run to run: here by the order of its rows, to be certain."""
     table = weighed()
@@ -155,6 +157,7 @@ def test_the_order_in_which_weights_were_added_up_redraws_nobody() -> None:
     assert (sums[0] != sums[1]).sum() > 100, "the noise is there"
 
 
+@pytest.mark.slow
 def test_one_law_in_weights_is_one_sample() -> None:
     """Times 2, times 3, in another order, with rows split into thirds, and with 0.3 for 0.1 + 0.2."""
     table = weighed()
@@ -178,6 +181,7 @@ def test_one_law_in_weights_is_one_sample() -> None:
         released(once.with_columns(w=0.5), weight="w")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("weight", [None, "weight"])
 def test_records_larger_than_memory_give_the_same_release(
@@ -512,6 +516,7 @@ def test_a_request_that_does_not_fit_its_agreement_is_refused_with_both_ids() ->
     assert other.id in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "whole", "odd"])
 def test_a_heavy_client_is_counted_together_and_releases_the_same(
     monkeypatch: pytest.MonkeyPatch, weight: str | None

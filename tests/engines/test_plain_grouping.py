@@ -37,6 +37,7 @@ def same(one: Any, other: Any) -> None:
         assert one == other
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(INTEGERS, SEEDS)
 def test_integers(clients: Any, seed: Any) -> None:
@@ -47,6 +48,7 @@ def test_integers(clients: Any, seed: Any) -> None:
         same(grouping.parts_of_integers(clients, bits, seed), plain_grouping.parts_of_integers(clients, bits, seed))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(TEXTS, SEEDS)
 def test_texts(texts: list[str], seed: Any) -> None:
@@ -57,6 +59,7 @@ def test_texts(texts: list[str], seed: Any) -> None:
         same(grouping.parts_of_texts(ends, text, 7, seed), plain_grouping.parts_of_texts(ends, text, 7, seed))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(TEXTS, st.data())
 def test_rows_in_order_of_part(texts: list[str], data: st.DataObject) -> None:

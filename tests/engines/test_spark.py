@@ -323,6 +323,7 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
     assert not list(tmp_path.glob(".*partial"))
 
 
+@pytest.mark.slow
 def test_spark(spark: Any, tmp_path: Path) -> None:
     """All of the above."""
     check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))

@@ -13,6 +13,7 @@ from tests.estimation.coverage import LEAST, VALUES, exact_coverage, simulated_c
 FAMILY = dc.Simplex(VALUES.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
@@ -30,6 +31,7 @@ def test_sparse_cells() -> None:
     assert covered.mean() >= 0.95
 
 
+@pytest.mark.slow
 def test_a_hundred_clients() -> None:
     rates = simulated_coverage(dc.LinearSampler(FAMILY, epsilon=6.0), 100, draws=1000, seed=2)
     assert min(rates.values()) >= LEAST, rates

@@ -50,6 +50,7 @@ def test_every_law_lies_between_the_lines_of_the_optimal_sampler(p: np.ndarray, 
     assert (p <= found.most(mu, q) + ROUNDING).all()
 
 
+@pytest.mark.slow
 @given(st.integers(2, 12).flatmap(lambda k: st.tuples(laws(k), laws(k))), EPSILONS, st.data())
 def test_every_event_of_two_clients_lies_between_the_lines(
     pair: tuple[np.ndarray, np.ndarray], epsilon: float, data: st.DataObject
@@ -125,6 +126,7 @@ def test_an_epsilon_from_which_nothing_is_learnt_is_refused() -> None:
         inversion_of(dc.LinearSampler(dc.Simplex(3), epsilon=1e-200))
 
 
+@pytest.mark.slow
 @given(st.integers(2, 12), st.sampled_from([0.1, 1.0, 3.0]), st.integers(0, 2**32 - 1))
 @settings(max_examples=200, deadline=None)
 def test_everybody_lies_between_the_lines_of_a_band_that_serves_everybody(k: int, epsilon: float, seed: int) -> None:

@@ -19,6 +19,7 @@ from discreet.estimation import (
 )
 
 
+@pytest.mark.slow
 @given(st.integers(2, 200), st.floats(0.2, 6.0), st.floats(0.01, 0.3))
 def test_the_clients_asked_for_are_enough_and_fewer_are_not(k: int, epsilon: float, accuracy: float) -> None:
     sampler = dc.LinearSampler(dc.Simplex(k), epsilon=epsilon)
@@ -29,6 +30,7 @@ def test_the_clients_asked_for_are_enough_and_fewer_are_not(k: int, epsilon: flo
         assert fewer.at_worst > accuracy
 
 
+@pytest.mark.slow
 @given(st.integers(2, 50), st.integers(200, 10**6))
 def test_the_epsilon_asked_for_is_enough(k: int, clients: int) -> None:
     family = dc.Simplex(k)
@@ -75,6 +77,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "epsilon", "accuracy"), CASES)
 def test_so_many_clients_are_enough_however_few_they_are(family: Any, epsilon: float, accuracy: float) -> None:
     """Exactly: over every share that an outcome can be released with, the estimate is near with probability 0.95."""
@@ -92,6 +95,7 @@ def test_so_many_clients_are_enough_however_few_they_are(family: Any, epsilon: f
         assert chance.min() >= 0.95, clients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
 @pytest.mark.parametrize(("epsilon", "accuracy"), [(2.0, 0.45), (4.0, 0.2), (8.0, 0.1), (8.0, 0.3)])
 def test_intervals_of_projections_are_no_wider_than_promised(kind: Any, epsilon: float, accuracy: float) -> None:

@@ -25,6 +25,7 @@ def released_counts(q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.bincount(chosen, minlength=q.shape[1])
 
 
+@pytest.mark.slow
 def test_linear_intervals_cover_a_population_from_which_clients_are_drawn() -> None:
     """2,000 populations of 3,000 clients each, all different: 95 % intervals cover 94 to 96 % of the time."""
     rng = np.random.default_rng(1)
@@ -62,6 +63,7 @@ def test_linear_intervals_cover_clients_that_are_alike_and_more_than_cover_clien
         assert least <= np.mean(covered) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["optimal", "mollifier"])
 def test_bands_of_projections_cover_always(mechanism: str) -> None:
     """All shares at once, their mean, variance and median: in each of 2,000 populations of very different kinds."""
@@ -213,6 +215,7 @@ def test_clopper_pearson_ends_have_exactly_the_tails_they_promise(case: tuple[in
     assert high == 1.0 if count == n else float(at_most(high)) == pytest.approx(float(tail), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [5, 20, 100])
 @pytest.mark.parametrize("epsilon", [4.0, 8.0])
 def test_intervals_of_averages_cover_however_few_the_clients(clients: int, epsilon: float) -> None:
@@ -246,6 +249,7 @@ def test_the_interval_of_an_indicator_is_that_of_the_share(
     assert asked.high == pytest.approx(found.law.high[place], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler])
 @pytest.mark.parametrize("epsilon", [1e-90, 1e-9, 50.0, 700.0, 1000.0])
 @pytest.mark.parametrize("counts", [[7], [1, 0], [10**14, 0, 10**13], [10**12] * 40])

@@ -85,6 +85,7 @@ def test_the_reference_is_a_probability_on_its_nodes(family: ContinuousFamily) -
     assert 0.0 <= family.bounds.lower < 1.0 < family.bounds.upper
 
 
+@pytest.mark.slow
 @by_name
 def test_draws_follow_the_reference(family: ContinuousFamily) -> None:
     """Counts of exact draws in the cells of the partition, and of points drawn through the partition, by chi-squared."""

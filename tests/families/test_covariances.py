@@ -44,6 +44,7 @@ def test_round_components_are_those_with_scales() -> None:
     assert dc.Mixture([1], [0.0], covariances=[[4.0]]).scales.tolist() == [2.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 3])
 def test_a_thin_component_is_seen_along_its_whole_length(dim: int) -> None:
     """Its mass on the nodes is the one it says that it has."""

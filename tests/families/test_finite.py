@@ -26,6 +26,7 @@ def test_band_normalises_its_reference() -> None:
     assert not band.contains([0.9, 0.05, 0.05])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "lower", "upper", "expected"),
     [

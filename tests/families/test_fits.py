@@ -131,6 +131,7 @@ def test_kernels_are_pulled_inside_the_radius() -> None:
     assert math.hypot(*p.means[0]) <= 1.0 + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandwidth", [None, 0.05, 1e-3, 1e-6])
 @pytest.mark.parametrize("family", [
     BAND,

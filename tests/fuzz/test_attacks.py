@@ -51,6 +51,7 @@ TRIES = {"commands": 60, "accounting": 8, "continuous samplers": 20, "continuous
 SLOW_COMMANDS = {"demo", "reproduce"}  # the attacks choose them now and then, too rarely to be waited for here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ATTACKS))
 def test_every_entry_point_keeps_the_contract(name: str) -> None:
     @given(st.binary(max_size=48))
@@ -80,6 +81,7 @@ def entry_points() -> dict[str, CodeType]:
     return found
 
 
+@pytest.mark.slow
 def test_every_entry_point_is_attacked() -> None:
     """Not only named: reached, by a few hundred random inputs."""
     wanted = entry_points()

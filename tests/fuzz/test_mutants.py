@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.fuzz.mutants import CANARY, foreign, hunted
 
 
+@pytest.mark.slow
 def test_no_damaged_input_crashes_panics_or_shows_what_is_not_its_own() -> None:
     assert hunted(400, seed=0) == []
 
@@ -17,6 +20,7 @@ def test_what_is_not_the_input_s_own_is_noticed() -> None:
     assert foreign([f"a{CANARY}"], b"", plain=False) == "a client is the canary"
 
 
+@pytest.mark.slow
 def test_no_signal_leaves_a_record_on_disk() -> None:
     """Seven kinds of signals, twice, while records larger than memory or from standard input lie on disk."""
     command = [sys.executable, "-m", "tests.fuzz.signals", "--signals", "2"]

@@ -62,6 +62,7 @@ def answer(package: Path, **environment: str) -> tuple[int, bool]:
     return int(done.stdout), COMPILING in done.stderr
 
 
+@pytest.mark.slow
 def test_a_change_in_what_is_called_is_seen(package: Path) -> None:
     """Also in a constant of yet another module; and going back finds what was there before."""
     assert answer(package) == (21, True)
@@ -81,6 +82,7 @@ def test_a_copy_of_the_package_brings_its_kernels_along(package: Path, tmp_path:
     assert answer(moved) == (21, False)
 
 
+@pytest.mark.slow
 def test_the_folder_that_is_named_is_used(package: Path, tmp_path: Path) -> None:
     named = tmp_path / "named"
     assert answer(package, DISCREET_CACHE=str(named)) == (21, True)
@@ -89,6 +91,7 @@ def test_the_folder_that_is_named_is_used(package: Path, tmp_path: Path) -> None
     assert answer(package, DISCREET_CACHE=str(named)) == (21, False)
 
 
+@pytest.mark.slow
 def test_damaged_files_are_compiled_anew(package: Path) -> None:
     assert answer(package) == (21, True)
     for place, file in enumerate((package / "__pycache__" / "kernels").rglob("*.nb[ic]")):
@@ -97,6 +100,7 @@ def test_damaged_files_are_compiled_anew(package: Path) -> None:
     assert answer(package) == (21, False)
 
 
+@pytest.mark.slow
 def test_code_that_others_may_have_written_is_not_run(package: Path, tmp_path: Path) -> None:
     named = tmp_path / "named"
     assert answer(package, DISCREET_CACHE=str(named)) == (21, True)

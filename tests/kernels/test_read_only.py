@@ -66,17 +66,20 @@ def confined(site: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.slow
 def test_the_copy_cannot_be_written_to(site: Path, tmp_path: Path) -> None:
     done = confined(site, "-c", f"open({str(site / 'discreet' / 'new')!r}, 'w')", cwd=tmp_path)
     assert "Permission" in done.stderr
 
 
+@pytest.mark.slow
 def test_warmed_kernels_are_found(site: Path, tmp_path: Path) -> None:
     done = confined(site, "-c", RELEASE, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
     assert COMPILING not in done.stderr
 
 
+@pytest.mark.slow
 def test_without_them_it_works_and_one_line_says_what_happens(site: Path, tmp_path: Path) -> None:
     done = confined(site, "-c", "from discreet.caller import answer; print(answer(10))", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "21\n"), done.stderr
@@ -85,6 +88,7 @@ def test_without_them_it_works_and_one_line_says_what_happens(site: Path, tmp_pa
     assert "DISCREET_CACHE" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sample", "demo"])
 def test_commands_run(command: str, site: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("who,what\n" + "ann,tea\nbob,coffee\n" * 5)

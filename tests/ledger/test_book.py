@@ -30,6 +30,7 @@ def flipped(content: bytes, chosen: random.Random) -> bytes:
     return bytes(damaged)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_harmless_or_refused(tmp_path: Path) -> None:
     """3,000 flips anywhere in the file: the same answers, charges and refusals as before, or one of our errors."""
     ledger = filled(tmp_path / "ledger")
@@ -51,6 +52,7 @@ def test_a_flipped_bit_is_harmless_or_refused(tmp_path: Path) -> None:
     assert refused > 300
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_not_made_worse_by_writing(tmp_path: Path) -> None:
     """After a charge to a file with a flipped bit, all charges are there, or the file is refused; none is forgotten in silence."""
     ledger = filled(tmp_path / "ledger", left=10.0)
@@ -67,6 +69,7 @@ def test_a_flipped_bit_is_not_made_worse_by_writing(tmp_path: Path) -> None:
         assert (found[-1].round, found[-1].sample) == (99, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

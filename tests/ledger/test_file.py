@@ -285,6 +285,7 @@ FULL_DISK = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0, 512, 4096])
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(ledger: Ledger, room: int) -> None:
     """Files may not grow past a limit, so neither journal nor database can be written."""
@@ -337,6 +338,7 @@ FORBIDDEN = (
 )
 
 
+@pytest.mark.slow
 def test_a_folder_that_may_not_be_entered_is_a_clear_error() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger.create(Path(folder) / "ledger", Budget(epsilon=2.0))
@@ -392,6 +394,7 @@ RACE = """
 """
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_file_cannot_overspend(tmp_path: Path) -> None:
     shared = Ledger.create(tmp_path / "shared", Budget(epsilon=0.5 * 40))
     command = [sys.executable, "-c", textwrap.dedent(RACE), str(shared.path)]
@@ -409,6 +412,7 @@ def killed(*options: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_killed_writers_lose_nothing_and_overspend_nothing() -> None:
     """40 kills here; `make soak` does 1,000."""
     done = killed()

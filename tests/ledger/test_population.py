@@ -131,6 +131,7 @@ OPERATIONS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(OPERATIONS)
 def test_it_is_a_dictionary_that_never_overspends(
@@ -245,6 +246,7 @@ def flips(ledger: PopulationLedger, number: int) -> Iterator[None]:
         path.write_bytes(whole[path])
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_harmless_or_refused(ledger: PopulationLedger) -> None:
     settle(ledger, [*range(40)], 100, asked(1))
     settle(ledger, [*range(20, 60)], 200, asked(2))
@@ -279,6 +281,7 @@ def test_what_a_run_that_was_cut_short_leaves_counts_for_nothing_and_goes(
     assert sorted(path.suffix for path in ledger.folder.iterdir()) == ["", ".charges"]
 
 
+@pytest.mark.slow
 def test_a_lost_file_of_charges_is_an_error(ledger: PopulationLedger) -> None:
     settle(ledger, [1, 2], 100, asked())
     (found,) = ledger.folder.glob("*.charges")
@@ -324,6 +327,7 @@ for number in range(1, 8):
 """
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time_charge_each_client_once(tmp_path: Path, secret: Secret) -> None:
     ledger = PopulationLedger.create(tmp_path / "ledger", budget=1.0, secret=secret)
     command = [sys.executable, "-c", RACE, str(ledger.folder), str(tmp_path / "secret")]
@@ -350,6 +354,7 @@ def killed(*options: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_killed_runs_lose_nothing_and_overspend_nothing() -> None:
     """30 kills here; `make soak` does 1,000."""
     done = killed()

@@ -96,6 +96,7 @@ print(won)
 """
 
 
+@pytest.mark.slow
 def test_of_processes_with_different_data_one_has_each_round(tmp_path: Path) -> None:
     command = [sys.executable, "-c", RACE, str(tmp_path / "state")]
     racing = [subprocess.Popen([*command, name], cwd=ROOT, stdout=subprocess.PIPE, text=True) for name in "abc"]

@@ -45,6 +45,7 @@ def held(kinds: int) -> NDArray[np.float64]:
     return np.asarray(law / law.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [1, 2, 5, 30])
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
 def test_finite_outcomes(kind: type[dc.OptimalSampler[Any]], kinds: int, tmp_path: Path) -> None:

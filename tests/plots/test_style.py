@@ -62,6 +62,7 @@ assert "matplotlib" in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["東京", "العربية", "हिन्दी", "🦊", "a$b", "$\\bad{$", "x_{1}^2$"])
 def test_labels_in_any_script_are_written_or_numbered(name: str, tmp_path: Path) -> None:
     """Warnings are errors here: a letter that no font has would be one, and so would formulas that are none."""

@@ -17,6 +17,7 @@ def curve(name: str = "kl", points: int = 20, *, exact: bool = True) -> Curve:
     return Curve(name, epsilon, np.exp(-epsilon), np.exp(-epsilon / 2), exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_one_panel_for_each_divergence(count: int, tmp_path: Path) -> None:
     drawn = curves_figure([curve(name) for name in ("kl", "tv", "hellinger", "chi2")[:count]], title="Title")

@@ -56,6 +56,7 @@ def total(law: Floats) -> Fraction:
     return sum((Fraction(float(q)) for q in law), Fraction(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_they_agree_and_the_law_is_the_projection(seed: int) -> None:
     """10,000 boxes together, masses down to 1e-300, against each other and against rational arithmetic."""
@@ -70,6 +71,7 @@ def test_they_agree_and_the_law_is_the_projection(seed: int) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("largest", "number"), [(80, 300), (1500, 60), (9000, 12)])
 def test_they_agree_on_long_laws(largest: int, number: int) -> None:
     """Past a lane, a block, and the length from which what is settled is sorted out."""
@@ -103,6 +105,7 @@ def test_the_corner_that_was_no_law() -> None:
             assert sampler.output([0.5, 0.5, 0.0, 0.0]).sum() == pytest.approx(1.0, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_integers_and_what_is_drawn_from_them_are_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -41,6 +41,7 @@ def laws(rng: np.random.Generator, size: int) -> Any:
             return found / found.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=300)

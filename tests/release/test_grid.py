@@ -39,6 +39,7 @@ def test_counts_are_their_law_and_nothing_else(rows: list[tuple[int, int]]) -> N
     assert math.gcd(*numbers.values()) in (0, 1)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(WEIGHTS, st.randoms(use_true_random=False))
 @example([(0, 1.0), (1, 2.0**-45), (2, 2.0**-44)], None)
@@ -56,6 +57,7 @@ def test_the_grid_keeps_a_law_and_costs_less_than_a_millionth(rows: list[tuple[i
     assert gridded([x for x, _ in shuffled], [weight for _, weight in shuffled]) == numbers
 
 
+@pytest.mark.slow
 def test_many_outcomes_cost_no_more() -> None:
     """2^15 outcomes of one weight and one of another: no line of 2^-20 would tell those from nothing."""
     number = 1 << 15
@@ -96,6 +98,7 @@ def crossings(clients: int, outcomes: int, noise: float, seed: int) -> float:
     return changed / clients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcomes", [2, 6, 30])
 def test_noise_crosses_a_line_as_seldom_as_the_formula_says(outcomes: int) -> None:
     """At noise so strong that it can be counted: below 2^(s+1) d, and not out of all proportion."""
@@ -106,6 +109,7 @@ def test_noise_crosses_a_line_as_seldom_as_the_formula_says(outcomes: int) -> No
     assert share >= bound / 30
 
 
+@pytest.mark.slow
 def test_the_last_bit_crosses_none() -> None:
     """6,000 clients of ten outcomes: 2^-26 of a client is to be expected."""
     assert crossings(6000, 10, 2.0**-52, seed=0) == 0.0

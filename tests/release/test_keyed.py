@@ -69,6 +69,7 @@ def test_the_keyed_vectors() -> None:
     assert compressed(state, b"\0", 129).hex() == KEYED_ZERO
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.binary(min_size=1, max_size=64),
@@ -88,6 +89,7 @@ PAIRS = st.dictionaries(st.integers(0, 2**32 - 4), st.one_of(st.integers(1, 3), 
 CLIENTS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(CLIENTS, PAIRS, CLIENTS, PAIRS)
 def test_no_two_inputs_share_a_message(

@@ -77,6 +77,7 @@ def told(code: ModuleType, sampler: Sampler[Any], clients: Clients, first: int, 
     return out.tolist(), order.tolist(), within.tolist(), digest.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(problems(), st.data())
 def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler[Any], Clients], data: st.DataObject) -> None:

@@ -110,6 +110,7 @@ def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
     assert by_plain(plan, held, integers) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @settings(max_examples=100, deadline=None)
 @given(problems())
@@ -151,6 +152,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     assert thin or np.abs(weights / 2.0**62 - sampler.family.reference).max() <= 1e-13
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.integers(1, 40))
 def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) -> None:
@@ -180,6 +182,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
     assert (np.abs(np.bincount(drawn, minlength=12) / many - expected) <= 5 * np.sqrt(expected / many)).all()
 
 
+@pytest.mark.slow
 @given(st.integers(1, TOTAL), st.integers(0, TOTAL), st.data())
 @settings(max_examples=300, deadline=None)
 def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
@@ -188,6 +191,7 @@ def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
     assert quotient(a, b, 0) == 0
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 2**58), min_size=1, max_size=12), st.integers(0, TOTAL), st.integers(1, TOTAL))
 @settings(max_examples=200, deadline=None)
 def test_portions_are_running_sums_rounded_up(parts: list[int], missing: int, shared: int) -> None:
@@ -202,6 +206,7 @@ def test_portions_are_running_sums_rounded_up(parts: list[int], missing: int, sh
     assert sum(expected) == limit
 
 
+@pytest.mark.slow
 def test_a_large_domain_is_drawn_from_without_a_pass_over_it() -> None:
     """2^20 outcomes over many orders: the weight of each of a client's outcomes, found by bisection, is that of the dense law."""
     rng = np.random.default_rng(1)

@@ -59,6 +59,7 @@ def sparse_outcomes(sampler: Sampler[Any], counts: Histogram, integers: Any) -> 
     return [int(sparse.outcome(plan, outcomes, masses, own, int(u))) for u in integers]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(problems())
 @example((dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), {1: 1.0}))
@@ -204,6 +205,7 @@ def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_t
         assert kind == (INTEGER_CLIENT if name in WRITTEN else TEXT_CLIENT)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(LISTS, st.randoms(use_true_random=False), st.sampled_from([200, 10**4, 10**8]))
 def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(lists: Any, random: Any, k: int) -> None:
@@ -235,6 +237,7 @@ def first_words(sampler: Sampler[Any], clients: sparse.Clients) -> tuple[int, in
 COUNTS = st.one_of(st.integers(0, 5), st.sampled_from([6, 2**31, 2**32, 3 * 2**32, 2**53 + 1, 2**55]))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), COUNTS), min_size=1, max_size=100), st.randoms(use_true_random=False))
 def test_counts_are_added_up_in_integers(records: list[tuple[int, int]], random: Any) -> None:
@@ -257,6 +260,7 @@ WEIGHTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), WEIGHTS), min_size=1, max_size=100),

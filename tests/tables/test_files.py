@@ -43,6 +43,7 @@ def write_parts(folder: Path, suffix: str) -> None:
         {".parquet": piece.write_parquet, ".csv": piece.write_csv, ".arrow": piece.write_ipc}[suffix](path)  # type: ignore[operator]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
 @pytest.mark.parametrize("how", ["file", "folder", "glob"])
 def test_every_input_gives_the_same_release(tmp_path: Path, suffix: str, how: str) -> None:
@@ -203,6 +204,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.parquet", b"old")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
 def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> None:
     """Killed outright between two writes: the old file is still there, and what is left over is called partial."""

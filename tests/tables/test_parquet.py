@@ -65,6 +65,7 @@ def test_slices_are_the_rows_that_polars_reads(tmp_path: Path, value: str) -> No
         assert pl.concat(slices).sort("client", "value").equals(whole.sort("client", "value"))
 
 
+@pytest.mark.slow
 def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path) -> None:
     """20,000,000 rows in 100 kB reached gigabytes with a budget of 50 MB; now they stay near what the program itself takes."""
     times = 20_000_000
@@ -85,6 +86,7 @@ def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path
     assert megabytes < 1200  # some 350 of it for the program
 
 
+@pytest.mark.slow
 def test_long_names_in_a_dictionary_are_not_written_out_at_once(tmp_path: Path) -> None:
     table = pa.table({"client": repeated(pa.array(["x" * 100_000]), 20_000), "value": np.zeros(20_000, dtype=np.int64)})
     pq.write_table(table, tmp_path / "in.parquet")

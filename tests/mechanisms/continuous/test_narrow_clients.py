@@ -70,6 +70,7 @@ def test_the_law_of_a_spiked_client_is_that_of_the_rest() -> None:
     assert spiked.divergence("tv") == pytest.approx(lost + below, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [
     dc.GaussianMixtures(2), dc.GaussianMixtures(2, box=(-3.0, 4.0)), dc.GaussianMixtures(3), dc.LaplaceMixtures(2),
     dc.DensityBand(stats.multivariate_normal([0.0, 0.0]), lower=0.0, upper=4.0),
@@ -143,6 +144,7 @@ def test_the_baseline_says_what_its_nodes_missed() -> None:
 # densities above three dimensions need not be normalised either
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [50.0, 1e-200])
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler])
 @pytest.mark.parametrize("count", [3, 50, 5_000])

@@ -114,6 +114,7 @@ def brute_force(family: dc.GaussianMixtures, p: Any, constants: dc.tradeoff.Cons
     return r, kl, 0.5 * float(np.abs(density - q).sum()) * width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [
     dc.Mixture([0.3, 0.7], [-0.5, 0.9]).pdf,
     dc.Mixture([0.5, 0.5], [-1.0, 1.0], 0.4).pdf,  # narrower than the family's members
@@ -133,6 +134,7 @@ def test_one_dimension_against_brute_force(p: Any) -> None:
     assert float(law.mass_error) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     [dc.GaussianMixtures(2), dc.GaussianMixtures(2, box=(-3.0, 4.0)), dc.LaplaceMixtures(2, scale=0.6)],

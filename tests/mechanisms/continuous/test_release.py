@@ -24,6 +24,7 @@ def released(sampler: Any, p: Any, count: int, seed: int) -> NDArray[np.float64]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
 @pytest.mark.parametrize("how", [dc.Cells(), dc.Points(3000, seed=5)], ids=["cells", "points"])
 def test_released_points_follow_the_output_law(kind: Any, how: Any) -> None:
@@ -41,6 +42,7 @@ def test_released_points_follow_the_output_law(kind: Any, how: Any) -> None:
         assert stats.kstest(drawn, lambda v: np.interp(v, x, distribution)).pvalue > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [interval_family(), dc.GaussianMixtures(2), dc.LaplaceMixtures(3)], ids=str)
 def test_cells_draw_nearly_the_optimal_law(family: Any) -> None:
     """TV between what cells draw, h W_i/mu_i on cell i, and Q*, on fresh points of h: small, and smaller with more cells."""
@@ -114,6 +116,7 @@ def test_the_tolerances_of_the_density_form_are_paid_from_epsilon() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "p"), [
     (interval_family(), CLIENT),
     (dc.GaussianMixtures(2), dc.Mixture([0.5, 0.5], [[0.9, 0.0], [-0.3, 0.6]])),

@@ -13,6 +13,7 @@ SMALL = Training(epochs=60, samples=2_000, batch=1_000, burn_in=60)
 CLIENTS = [dc.Mixture([1.0], [centre]) for centre in (-1.0, 0.3, 1.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", list(PRESETS))
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_no_law_can_leave_the_ball(preset: str, epsilon: float) -> None:
@@ -36,6 +37,7 @@ def test_the_published_preset_spends_half() -> None:
     assert corrected.largest_log_ratio == pytest.approx(4.0 * math.log(2.0) * (theta + theta**2 + theta**3), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", list(PRESETS))
 @pytest.mark.parametrize("sampling", ["metropolis", "exact"])
 def test_it_learns(preset: str, sampling: str) -> None:

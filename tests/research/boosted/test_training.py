@@ -43,6 +43,7 @@ def trained_by_autograd(row: Any, p: Any, q: Any) -> Any:
     return torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 2])
 def test_three_ways_of_training_agree(dim: int) -> None:
     fresh, p, q = points(dim)

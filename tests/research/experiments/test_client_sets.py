@@ -20,6 +20,7 @@ CLIENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", CLIENT_SETS, ids=lambda declared: declared.name)
 def test_every_set_holds_the_clients_it_should(declared: ClientSet) -> None:
     laws = declared.laws

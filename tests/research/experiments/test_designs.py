@@ -13,6 +13,7 @@ from tests.research.experiments.test_population import skewed
 SMALL = DesignComparison(epsilons=(0.5, 4.0), splits=2, sets=(skewed(300, 6),))
 
 
+@pytest.mark.slow
 def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> None:
     records = run(SMALL, tmp_path)
     assert [row.unit for row in records.rows] == ["skewed6/0.5/0", "skewed6/0.5/1", "skewed6/4/0", "skewed6/4/1"]

@@ -21,6 +21,7 @@ def run(books: Logbooks, request: pytest.FixtureRequest) -> FlightRelease:
     return released_flights(books, epsilon=request.param)
 
 
+@pytest.mark.slow
 def test_no_two_real_clients_are_told_apart_by_more_than_e_to_the_epsilon(run: FlightRelease, books: Logbooks) -> None:
     """Definition 2.1 on the weights that are really drawn with, between all pairs, in integers."""
     family = dc.Simplex(books.outcomes)

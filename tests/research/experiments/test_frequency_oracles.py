@@ -90,6 +90,7 @@ def test_an_ideal_hash_supports_outcomes_independently(epsilon: float) -> None:
         assert supported.get(bits, 0.0) == pytest.approx(chance, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", SMALL, ids=repr)
 def test_supports_are_drawn_from_the_enumerated_law(oracle: FrequencyOracle) -> None:
     """One client at a time, so that the whole joint law is seen: every support within 6 standard deviations."""
@@ -101,6 +102,7 @@ def test_supports_are_drawn_from_the_enumerated_law(oracle: FrequencyOracle) -> 
         assert abs(drawn[bits] - times * chance) <= 6.0 * math.sqrt(times * chance * (1.0 - chance)) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ORACLES)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[FrequencyOracle], epsilon: float) -> None:
@@ -170,6 +172,7 @@ def served(drawn: Any) -> Any:
     return lambda value, n: next(halves[value])[:n]
 
 
+@pytest.mark.slow
 def test_another_library_reports_alike() -> None:
     """multi-freq-ldpy's clients pass an audit, and their supports have our p, q and, between two outcomes, our joint law."""
     count, epsilon = 12_000, 0.7

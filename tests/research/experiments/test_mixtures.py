@@ -45,6 +45,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Sequence[MixtureClient]:
     return run(proposed(100), tmp_path_factory.mktemp("fig4")).rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", list(COMPARED))
 def test_the_first_client_is_the_published_one(full: Sequence[MixtureClient], epsilon: float) -> None:
     row = next(row for row in full if row.unit == f"{epsilon:g}/0")
@@ -105,6 +106,7 @@ def without_times(rows: Sequence[MixtureClient]) -> list[dict[str, Any]]:
     return cleaned
 
 
+@pytest.mark.slow
 def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     """kill -9 once some clients are done; the same command again; the records are those of a run that was left alone."""
     program = (

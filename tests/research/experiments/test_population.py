@@ -38,6 +38,7 @@ def skewed(clients: int, outcomes: int) -> ClientSet:
 SMALL = PopulationComparison(epsilons=(0.5, 4.0), repetitions=5, sets=(skewed(300, 4), skewed(200, 9)))
 
 
+@pytest.mark.slow
 def test_realised_divergences_are_exact() -> None:
     clients = Clients(skewed(300, 6))
     row = clients.row(1.0, 2, np.random.default_rng(0))
@@ -135,6 +136,7 @@ def test_sets_that_are_missing_are_added_when_they_come(tmp_path: Path, monkeypa
     assert [row.set for row in rows] == ["delays", "lectures"]
 
 
+@pytest.mark.slow
 def test_the_documentation_shows_what_is_computed() -> None:
     """The exact part of docs/explanation/comparison.md, for the bundled sets."""
     page = (Path(__file__).parents[3] / "docs" / "explanation" / "comparison.md").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from discreet.research.figures.flights import flights_figure, lesson_figure
 from tests.pictures import assert_picture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("aircraft", "kinds"), [("N328AA", 6), (None, 12)])
 def test_the_flights_picture(aircraft: str | None, kinds: int, tmp_path: Path) -> None:
     run = released_flights(logbooks(), epsilon=1.0, aircraft=aircraft)

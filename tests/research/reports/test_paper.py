@@ -45,6 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) -> None:
     drawn = paper_figure(runs[name])

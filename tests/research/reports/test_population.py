@@ -30,6 +30,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded[SetAtBudget]:
     return read(records_path(TINY, folder), SetAtBudget)
 
 
+@pytest.mark.slow
 def test_every_picture_is_drawn(recorded: Recorded[SetAtBudget], tmp_path: Path) -> None:
     drawn = population_figures(recorded)
     assert list(drawn) == ["population", "population-skewed4", "population-skewed30"]
