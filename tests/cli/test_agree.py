@@ -14,18 +14,14 @@ Run = Callable[..., Any]
 def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
     path, labels = str(tmp_path / "a.json"), tmp_path / "labels.txt"
     labels.write_text("red\ngreen\nblue\n")
-    made = run("agree", path, "--epsilon", "0.5", "--domain", str(labels), "--rounds", "3", "--purpose", "colours")
+    terms = ("--epsilon", "0.5", "--domain", str(labels), "--rounds", "3", "--purpose", "colours", "--for", "clients")
+    made = run("agree", path, *terms)
     assert made.exit_code == 0, made.output
     expected = Agreement.of(OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=0.5), rounds=3, purpose="colours")
     assert expected.id in made.stdout.replace("\n", "")
     assert Agreement.read(path) == expected
     assert Agreement.read(path).domain.labels == ("red", "green", "blue")
-    assert (
-        run(
-            "agree", path, "--epsilon", "0.5", "--domain", str(labels), "--rounds", "3", "--purpose", "colours"
-        ).exit_code
-        == 0
-    )
+    assert run("agree", path, *terms).exit_code == 0
     record = json.loads(run("agree", path, "--check", "--json").stdout)
     assert record == {"id": expected.id, "agreement": expected.document}
     assert "exists already" in refusal("agree", path, "--epsilon", "0.5", "--outcomes", "3")
@@ -67,7 +63,7 @@ def test_mistakes_get_one_line(
 
 def test_the_cells_of_an_interval(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
     path = str(tmp_path / "cells.json")
-    made = run("agree", path, "--epsilon", "1", "--bounds", "-1", "4", "--cells", "10")
+    made = run("agree", path, "--epsilon", "1", "--bounds", "-1", "4", "--cells", "10", "--mechanism", "optimal")
     assert made.exit_code == 0, made.output
     assert Agreement.read(path) == Agreement.of(OptimalSampler(Simplex(Interval(-1.0, 4.0, cells=10)), epsilon=1.0))
     for arguments, says in (

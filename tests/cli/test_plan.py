@@ -41,7 +41,8 @@ def test_people_see_a_table_and_a_picture(run: Run, tmp_path: Path) -> None:
         "10,000 clients, 10 outcomes",
         "linear rare whole optimal clients",
         "All 10 at once",
-        "For +-0.05 with 10,000 clients",
+        "To estimate the population: linear. It reaches +-0.05 with 10,000 clients",
+        "linear was taken, to estimate the population",
         "for all at once",
         "Written: ",
     ):
@@ -68,7 +69,7 @@ def test_what_takes_no_epsilon_at_all_is_said(run: Run) -> None:
     result = run("plan", "--outcomes", "1", "--clients", "1", "--epsilon", "1e-9", "--epsilon", "1000")
     assert result.exit_code == 0, result.output
     assert "1 client, 1 outcome:" in result.stdout
-    assert "linear at any epsilon" in " ".join(result.stdout.split())
+    assert "with 1 client at any epsilon" in " ".join(result.stdout.split())
 
 
 def test_a_rehearsal_on_example_records(run: Run, tmp_path: Path) -> None:

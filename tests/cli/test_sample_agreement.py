@@ -128,11 +128,14 @@ def test_what_no_engine_can_carry_out_is_refused(folder: Path, run: Run, refusal
         "linear",
     )
     assert run(*band).exit_code == 0
-    assert "agree on 'optimal', or on all laws" in refusal(*BASE, "--agreement", "band.json")
+    assert "say serve='clients' (--for clients)" in refusal(*BASE, "--agreement", "band.json")
     assert "epsilon is not given" in refusal(*BASE, "--domain", "animals.txt")
 
 
-@pytest.mark.parametrize("terms", [("--lower", "0.5"), ("--upper", "2.5"), ("--mechanism", "mollifier")])
+@pytest.mark.parametrize(
+    "terms",
+    [("--lower", "0.5", "--for", "clients"), ("--upper", "2.5", "--for", "clients"), ("--mechanism", "mollifier")],
+)
 def test_bands_and_the_mollifier_are_released_by_too(folder: Path, run: Run, terms: tuple[str, ...]) -> None:
     assert run("agree", "b.json", "--epsilon", "1", "--domain", "animals.txt", *terms).exit_code == 0
     released = run(*BASE, "--agreement", "b.json")

@@ -26,7 +26,7 @@ from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
 
-TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0}
+TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "serve": "clients"}
 
 
 def released(table: Any, **changes: Any) -> pa.Table:
@@ -40,6 +40,36 @@ def test_the_release_is_the_dense_core_s() -> None:
     agreement = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(40), epsilon=3.0))
     assert found.column("agreement").unique().to_pylist() == [agreement.id]
     assert dc.Agreement.from_json(found.schema.metadata[METADATA].decode()) == agreement
+
+
+def test_whom_samples_serve_picks_the_mechanism_and_the_population_is_meant_unless_said() -> None:
+    def mechanism(**terms: Any) -> str:
+        return Request(client="client", value="value", domain=3, epsilon=1.0, **terms).mechanism
+
+    assert mechanism() == mechanism(serve="population") == mechanism(mechanism="linear") == "linear"
+    assert mechanism(serve="clients") == mechanism(mechanism="optimal", serve="clients") == "optimal"
+    assert mechanism(mechanism="mollifier") == "mollifier"
+    table = pa.table({"client": [1, 2], "value": [0, 1]})
+    found = sample(table, client="client", value="value", domain=3, epsilon=1.0)
+    assert dc.Agreement.from_json(found.schema.metadata[METADATA].decode()).mechanism == "linear"
+
+
+def test_whom_samples_serve_and_what_is_named_or_agreed_must_not_differ() -> None:
+    agreed = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(3), epsilon=1.0))
+    assert Request(client="client", value="value", serve="clients", agreement=agreed).mechanism == "optimal"
+    refused: list[tuple[dict[str, Any], str]] = [
+        (
+            {"serve": "population", "mechanism": "optimal"},
+            "'population' .* takes the mechanism 'linear', not 'optimal'",
+        ),
+        ({"serve": "clients", "mechanism": "mollifier"}, "'clients' .* takes the mechanism 'optimal', not 'mollifier'"),
+        ({"serve": "everybody"}, "serve = 'everybody' .* is not one of population, clients"),
+        ({"serve": 3}, "serve = 3 .* is not one of"),
+        ({"serve": "population", "agreement": agreed}, "mechanism = 'linear' is not the mechanism = 'optimal'"),
+    ]
+    for terms, message in refused:
+        with pytest.raises(DiscreetError, match=message):
+            Request(client="client", value="value", domain=3, epsilon=1.0, **terms)
 
 
 def test_every_form_of_table_gives_the_same_release() -> None:
@@ -329,6 +359,7 @@ def test_values_outside_and_missing_go_where_they_are_sent() -> None:
         value="value",
         domain=["a", "b", "rest"],
         epsilon=3.0,
+        serve="clients",
         other="rest",
         nulls="other",
         secret=SECRET,

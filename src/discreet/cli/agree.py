@@ -10,9 +10,10 @@ from discreet.agreement import Agreement
 from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.options import Bounds, CellCount, DomainFile, DomainSize, needed_domain
 from discreet.cli.printing import plain, say, write_json
+from discreet.cli.serving import For, Named, chosen
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
-from discreet.mechanisms import check_mechanism, sampler_named
+from discreet.mechanisms import sampler_named
 from discreet.tradeoff import large_epsilon
 
 
@@ -31,10 +32,8 @@ def agree(
     upper: Annotated[
         float | None, typer.Option(metavar="C2", help="Laws are at most this multiple of uniform.")
     ] = None,
-    mechanism: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="optimal, linear or mollifier."),
-    ] = "optimal",
+    serve: For = None,
+    mechanism: Named = None,
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
     check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
@@ -45,8 +44,12 @@ def agree(
 
     `discreet sample --agreement FILE` releases under it.
     """
+    taken = None
     if check:
-        given = {"--epsilon": epsilon, "--domain": domain, "--domain-size": domain_size, "--bounds": bounds}
+        given = {
+            "--epsilon": epsilon, "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": serve,
+            "--mechanism": mechanism,
+        }  # fmt: skip
         for option in (name for name, value in given.items() if value is not None):
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
@@ -54,9 +57,9 @@ def agree(
         if epsilon is None:
             raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
         refuse_large(epsilon, allowed=allow_large_epsilon)
-        check_mechanism(mechanism)
+        name, taken = chosen(serve, mechanism, may_ask=not json)
         whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
-        sampler = sampler_named(mechanism, _banded(whole, lower, upper), epsilon=epsilon)
+        sampler = sampler_named(name, _banded(whole, lower, upper), epsilon=epsilon)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
         found.write(file)
     if json:
@@ -73,9 +76,11 @@ def agree(
     lines.append(f"id {found.id}")
     if not check:
         lines.append(f"written to {plain(file)}; it names the outcomes, which must be public")
-        if found.mechanism != "linear":
+        if taken is not None:
+            lines.append(taken)
+        if found.mechanism == "linear" and (lower is not None or upper is not None):
             lines.append(
-                "(to learn the population rather than to have samples like their clients, take --mechanism linear)"
+                "(linear serves members of a band alone, so tables are not released under this; --for clients serves everybody)"
             )
     say("\n".join(lines))
 

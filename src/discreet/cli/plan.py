@@ -19,6 +19,7 @@ from discreet.cli.options import (
     value_in,
 )
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
+from discreet.cli.serving import For, chosen
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
@@ -47,6 +48,7 @@ class Row:
 
 def plan(
     clients: Annotated[int, typer.Option(metavar="N", help="How many clients will release a sample.")],
+    serve: For = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
@@ -79,6 +81,7 @@ def plan(
     from discreet.estimation.planning import MOST_CLIENTS
 
     check_count("clients", clients, most=MOST_CLIENTS)
+    mechanism, taken = chosen(serve, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
         from discreet.plots.style import check_picture
@@ -100,7 +103,7 @@ def plan(
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
     if json:
-        write_json(_record(rows, smallest, rehearsals, accuracy, confidence))
+        write_json({"mechanism": mechanism, **_record(rows, smallest, rehearsals, accuracy, confidence)})
         return
     blocks: list[Any] = [
         f"[bold]{counted(clients, 'client')}, {counted(family.size, 'outcome')}[/bold]: one sample each.",
@@ -110,7 +113,8 @@ def plan(
         f"holds; whole law: expected TV distance; clients: so many bring a share within +-{accuracy:g} with linear. That is for each "
         f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",
         _together(rows, accuracy),
-        _answer(smallest, clients, accuracy),
+        _answer(mechanism, smallest, clients, accuracy),
+        *([] if taken is None else [taken]),
     ]
     if rehearsals:
         blocks += [
@@ -226,17 +230,23 @@ def _many(clients: int | None) -> str:
     return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
 
 
-def _answer(smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float) -> str:
+def _answer(mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float) -> str:
+    """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
     linear, optimal = (_both(smallest[name, False], smallest[name, True]) for name in KINDS)
     who = counted(clients, "client")
     if linear is None:
         few = "is" if clients == 1 else "are"
         return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
-    said = f"[bold]For +-{accuracy:g} with {who}[/bold]: linear {linear}"
-    said += "" if optimal is None else f"; optimal, whose samples only narrow a share down to a range, {optimal}"
+    reached = f"+-{accuracy:g} with {who}"
+    if mechanism == "linear":
+        said = f"[bold]To estimate the population: linear[/bold]. It reaches {reached} {linear}"
+        return said + (
+            "." if optimal is None else f"; optimal, whose samples only narrow a share down to a range, {optimal}."
+        )
+    range_of = "at no epsilon" if optimal is None else optimal
     return (
-        f"{said}. Choose linear to learn the population; optimal where each sample is to look like its own client: both "
-        "have the same worst case, and optimal serves every client at least as well as linear."
+        "[bold]To serve each client: optimal[/bold]. It has the same worst case as linear, and serves every client at least as "
+        f"well. Its samples narrow a share of the population down to a range: {reached} {range_of}; linear {linear}."
     )
 
 

@@ -27,8 +27,10 @@ from discreet.cli.options import (
     needed_domain,
 )
 from discreet.cli.population_ledger import ledger_of
+from discreet.cli.serving import For, Named, chosen
 from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
+from discreet.tables.formats import STANDARD
 
 if TYPE_CHECKING:
     from discreet.engines.request import Request
@@ -68,14 +70,8 @@ def sample(
             "from the reference; otherwise their absence shows.",
         ),
     ] = None,
-    mechanism: Annotated[
-        str | None,
-        typer.Option(
-            metavar="optimal|linear|mollifier",
-            help="optimal (the default): closest to each client. linear: the average is estimable. mollifier: an older one, for "
-            "comparison.",
-        ),
-    ] = None,
+    serve: For = None,
+    mechanism: Named = None,
     drop_client: Annotated[bool, typer.Option("--drop-client", help="Write samples alone, in random order.")] = False,
     secret: Annotated[
         Path | None,
@@ -153,14 +149,19 @@ def sample(
 ) -> None:
     """One private sample for each client of a table of (client, value) rows.
 
-    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private, by the mechanism that
+    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private, by a mechanism that
     is best possible in the worst case, exactly, in integers. The domain is public: give it, it is never read from the data.
+
+    First decide whether you will estimate the population from the samples, or want each to be like its own client: --for.
     """
     from discreet.engines.request import Request
 
     held = None if secret is None else read_secret(secret, state=state)
     stated = domain, domain_size, bounds, cells
     given = given_domain(*stated) if agreement else needed_domain(*stated, instead=" (or --agreement FILE)")
+    taken = None
+    if agreement is None:
+        mechanism, taken = chosen(serve, mechanism, may_ask=not quiet and source != STANDARD)
     request = Request(
         client=client,
         value=value,
@@ -170,6 +171,7 @@ def sample(
         count=count,
         weight=weight,
         nulls=nulls,
+        serve=serve,
         mechanism=mechanism,
         rounds=rounds,
         round=round_number,
@@ -213,7 +215,8 @@ def sample(
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
     if not quiet:
-        typer.echo("\n".join(map(visible, _told(summary, request, output, ledger))), err=True)
+        told = (*_told(summary, request, output, ledger), *([] if taken is None else [taken]))
+        typer.echo("\n".join(map(visible, told)), err=True)
 
 
 def _local(

@@ -13,7 +13,7 @@ import polars as pl
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.families import Band, FiniteFamily, Simplex
-from discreet.mechanisms import check_mechanism, sampler_named
+from discreet.mechanisms import mechanism_for, sampler_named
 from discreet.mechanisms.sampler import Sampler
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables.coding import Coding
@@ -21,7 +21,7 @@ from discreet.tables.records import Columns, Reading, check_nulls
 from discreet.tables.terms import agreed, agreed_coding, agreed_family
 from discreet.tradeoff import large_epsilon
 
-_USUAL = {"mechanism": "optimal", "rounds": 1, "purpose": ""}
+_USUAL = {"rounds": 1, "purpose": ""}
 
 
 class RequestTerms(TypedDict, total=False):
@@ -35,6 +35,7 @@ class RequestTerms(TypedDict, total=False):
     other: Any
     nulls: str
     epsilon: float | None
+    serve: str | None
     mechanism: str | None
     rounds: int | None
     round: int
@@ -59,7 +60,9 @@ class Request:
         other: the outcome of the domain that values outside become (with an interval: "nearest"). Without it they are an error.
         nulls: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
         epsilon: the privacy budget of each sample.
-        mechanism: "optimal" (the default: closest to each client), "linear" (the average is estimable) or "mollifier".
+        serve: whom the samples are to serve, which picks the mechanism: "population" (linear: its shares can be estimated without
+            bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
+        mechanism: or the mechanism itself: "linear", "optimal" or "mollifier".
         rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
         round: which of them this is, from 1.
         purpose: what the samples are for; part of the agreement.
@@ -92,8 +95,7 @@ class Request:
         agreement = _agreed_on(terms)
         coding = _coding(terms, agreement)
         check_nulls(nulls := terms.get("nulls", "error"), coding)
-        mechanism = _term("mechanism", terms, agreement)
-        check_mechanism(mechanism)
+        mechanism = _mechanism(terms, agreement)
         self.__dict__.update(  # whoever holds it cannot change it
             columns=Columns(
                 client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
@@ -132,7 +134,8 @@ class Request:
         sampler = sampler_named(self.mechanism, family, epsilon=self.epsilon)
         if self.mechanism == "linear" and not isinstance(family, Simplex):
             raise DiscreetError(
-                "mechanism = 'linear' on a band is for its members alone, and a table may hold others; agree on 'optimal', or on all laws"
+                "mechanism = 'linear' on a band is for its members alone, and a table may hold others; say serve='clients' (--for clients), "
+                "or agree on every distribution on the outcomes"
             )
         if (doubt := large_epsilon(self.epsilon)) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
@@ -186,7 +189,7 @@ def _agreed_on(terms: RequestTerms) -> Agreement | None:
         epsilon = terms.get("epsilon")
         if epsilon is None:
             raise DiscreetError("epsilon is not given; say epsilon= beside family=")
-        sampler = sampler_named(_term("mechanism", terms, None), family, epsilon=epsilon)
+        sampler = sampler_named(_mechanism(terms, None), family, epsilon=epsilon)
     if sampler is None:
         return agreement
     if not isinstance(sampler, Sampler):
@@ -206,6 +209,15 @@ def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
         if terms.get(name) is None:
             raise DiscreetError(f"{name} is not given; say {name}= (--{name}), or agreement= (--agreement)")
     return Coding.of(domain, other)
+
+
+def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
+    """The mechanism that is asked for; one that was agreed on stands, and whoever says otherwise is refused."""
+    serve, mechanism = terms.get("serve"), terms.get("mechanism")
+    asked = mechanism_for(serve, mechanism)
+    if agreement is None:
+        return asked
+    return str(agreed("mechanism", None if serve is None and mechanism is None else asked, agreement))
 
 
 def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:

@@ -4,13 +4,14 @@ from discreet.mechanisms.carriers import Cells, Density, Points
 from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.mollifier import MollifierSampler
-from discreet.mechanisms.named import MECHANISMS, check_mechanism, sampler_named
+from discreet.mechanisms.named import MECHANISMS, SERVED, check_mechanism, mechanism_for, sampler_named
 from discreet.mechanisms.nearest import nearest_member
 from discreet.mechanisms.optimal import OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 
 __all__ = [
     "MECHANISMS",
+    "SERVED",
     "Cells",
     "Density",
     "LinearSampler",
@@ -20,6 +21,7 @@ __all__ = [
     "Points",
     "Sampler",
     "check_mechanism",
+    "mechanism_for",
     "nearest_member",
     "sampler_named",
 ]

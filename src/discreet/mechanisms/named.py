@@ -1,4 +1,9 @@
-"""The mechanisms by their own names: the one table of them, for agreements, tables and commands."""
+"""The mechanisms by their own names, and by whom samples are to serve: the one table of them, for agreements, tables and commands.
+
+To estimate the population take linear: its samples give every share back without bias. To have each sample look like its own client
+take optimal, which is at least as close to every client; the samples then tell a share of the population only up to a range
+(`discreet.estimation.inversion`). Most tables are sampled to learn about all of their clients, so that is what is meant unless said.
+"""
 
 from typing import Any, TypeVar
 
@@ -13,6 +18,36 @@ F = TypeVar("F", bound=AnyFamily)
 MECHANISMS: dict[str, type[Sampler[Any]]] = {
     kind.name: kind for kind in (OptimalSampler, LinearSampler, MollifierSampler)
 }
+
+SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
+
+
+def mechanism_for(serve: str | None, mechanism: str | None) -> str:
+    """The mechanism for the population or for each client, or the one named; the population's where neither is said.
+
+    Args:
+        serve: "population", "clients" or None.
+        mechanism: the name of a mechanism, or None.
+
+    Returns:
+        The name of a mechanism.
+
+    Raises:
+        DiscreetError: for an unknown word, or for two that contradict each other.
+    """
+    if mechanism is not None:
+        check_mechanism(mechanism)
+    if serve is None:
+        return mechanism or SERVED["population"]
+    if not isinstance(serve, str) or serve not in SERVED:
+        raise DiscreetError(
+            f"serve = {serve!r} (--for) is not one of {', '.join(SERVED)}: to estimate a population, or to serve each client"
+        )
+    if mechanism not in (None, SERVED[serve]):
+        raise DiscreetError(
+            f"serve = {serve!r} (--for) takes the mechanism {SERVED[serve]!r}, not {mechanism!r}; leave one of the two out"
+        )
+    return SERVED[serve]
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
