@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.families.laws import sum_rounding
 from discreet.release import TOTAL
-from discreet.torch import host, kernel, small
+from discreet.torch import host, kernel, picking, small, tiles
 from discreet.torch.boxes import DeviceBox, Terms
 from discreet.torch.inputs import Rows
 
@@ -36,6 +36,8 @@ _SOLVE = {
     True: {"DEPTH": 4, "BLOCK": 1024, "SAMPLE": 1024, "num_warps": 8},
     False: {"DEPTH": 4, "BLOCK": 2048, "SAMPLE": 1024, "num_warps": 16},
 }
+_SPLITS = (8, 4)  # programs that share a row, if all of them fit on the device at once
+_MOST_SPLIT = 32  # rows that are shared
 _PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
 
 
@@ -72,27 +74,62 @@ def _box(size: int, terms: Terms, referenced: bool, device: torch.device) -> _Bo
 
 
 _COMPILED: dict[Any, Any] = {}
+_OPTIONS = {"num_warps", "launch_cooperative_grid"}  # of a launch, and no constants of a kernel
 
 
 def _launched(function: Any, programs: int, key: Any, arguments: tuple[Any, ...], constants: dict[str, Any]) -> None:
-    """Run a kernel. What Triton compiled for a key is kept and called as it is, which takes a fraction of the time of looking it up;
-    so a key holds all that a kernel is specialised on: dtypes and numbers, but for addresses, which are all aligned alike."""
-    found = _COMPILED.get((function, key))
+    """Run a kernel; its constants are in the order in which it takes them. What Triton compiled for a key is kept and called as it is, which
+    takes a fraction of the time of looking it up; so a key holds all that a kernel is specialised on: dtypes and numbers, but for
+    addresses, which are all aligned alike."""
+    found = _COMPILED.get((function.__name__, key))
     if found is None:
-        _COMPILED[function, key] = function[(programs,)](*arguments, **constants)
+        _COMPILED[function.__name__, key] = function[(programs,)](*arguments, **constants)
     else:
-        found[(programs, 1, 1)](*arguments, *(value for name, value in constants.items() if name != "num_warps"))
+        found[(programs, 1, 1)](*arguments, *(value for name, value in constants.items() if name not in _OPTIONS))
 
 
-class _Flag(threading.local):
-    """Where the kernels that this thread launches say that a row is no law: memory of the host that they can write to."""
+class _Host(threading.local):
+    """Memory of the host that kernels read and write in place: the integers of a call, and a flag that some row is no law.
+
+    Each thread has its own, and every call waits for its kernels, so that one never meets another's."""
 
     def __init__(self) -> None:
         self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
-        self.seen = self.bad.numpy()
+        self.flag = self.bad.numpy()
+        self._room = torch.zeros(0, dtype=torch.int64)
+
+    def integers(self, count: int) -> tuple[torch.Tensor, Integers]:
+        """Room for so many integers, as a tensor and as an array."""
+        if len(self._room) < count:
+            self._room = torch.zeros(max(1024, 2 * count), dtype=torch.int64, pin_memory=torch.cuda.is_available())
+            self._array = self._room.numpy()
+        return self._room, self._array
 
 
-_FLAG = _Flag()
+class _Scratch(threading.local):
+    """What programs that share a row tell each other by, for up to `_MOST_SPLIT` rows: sums, and how many have come to a point (0 between
+    calls)."""
+
+    def __init__(self) -> None:
+        self._of: dict[torch.device, tuple[torch.Tensor, ...]] = {}
+
+    def on(self, device: torch.device) -> tuple[torch.Tensor, ...]:
+        if device not in self._of:
+            turns = tiles.TURNS.value
+            sizes = (
+                (16 * _SPLITS[0] * turns, torch.float32),
+                (turns, torch.int32),
+                (2 * _SPLITS[0], torch.int64),
+                (2, torch.int32),
+            )
+            self._of[device] = tuple(
+                torch.zeros(_MOST_SPLIT * size, dtype=dtype, device=device) for size, dtype in sizes
+            )
+        return self._of[device]
+
+
+_HOST = _Host()
+_SCRATCH = _Scratch()
 
 
 @lru_cache(maxsize=16)
@@ -105,6 +142,12 @@ def _ready(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself if its rows lie one after the other on an aligned address, else a copy: one layout for the kernels."""
     tensor = tensor.contiguous()
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
+
+
+@lru_cache(maxsize=16)
+def _processors(device: torch.device) -> int:
+    """Programs that surely run at once: one on each multiprocessor."""
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 @lru_cache(maxsize=256)
@@ -129,83 +172,83 @@ class _Launch:
         self.key = self.device, self.p.dtype, self.m.dtype, self.layout[:3], self.referenced, rows.logits
         count = len(self.p)
         with torch.cuda.device_of(self.p):
-            self.bad = _FLAG.bad
-            if self.size > _SMALL and not self.referenced:
-                self._draw_large(uniform)
+            self.out = torch.empty(count, dtype=torch.int64, device=self.device)
+            self.solved = torch.empty((count, tiles.COLUMNS.value), dtype=torch.float64, device=self.device)
+            room = count + count % 2  # so that what follows is aligned
+            self.uniform, array = _HOST.integers(3 * room)
+            array[:count] = uniform
+            if self.size <= _SMALL:
+                self._draw_small()
+            elif self.referenced:
+                self._solve_and_pick(count, self.uniform, self.uniform)
             else:
-                sent = self._on_device(uniform)
-                self.out = torch.empty_like(sent)
-                self.solved = torch.empty((count, kernel.COLUMNS.value), dtype=torch.float64, device=self.device)
-                if self.size <= _SMALL:
-                    self._draw_small(sent)
-                else:
-                    self._solve_and_pick(count, sent, sent)
+                own = np.flatnonzero(uniform >= self.box.shared)
+                array[room : room + own.size] = own
+                array[2 * room : 2 * room + own.size] = uniform[own] - self.box.shared
+                self._draw_large(own.size, self.uniform[room:], self.uniform[2 * room :])
             if self.p.is_cuda:
                 torch.cuda.current_stream().synchronize()
-        if _FLAG.seen[0]:
-            _FLAG.seen[0] = 0
+        if _HOST.flag[0]:
+            _HOST.flag[0] = 0
             host.refuse(rows)
 
-    def _on_device(self, values: Integers) -> torch.Tensor:
-        return torch.from_numpy(values).to(self.device, non_blocking=True)
-
-    def _draw_small(self, uniform: torch.Tensor) -> None:
+    def _draw_small(self) -> None:
         block = triton.next_power_of_2(self.size)
         together = max(1, 512 // block)
         arguments = (
-            self.p, self.m, uniform, self.solved, self.out, self.bad, self.box.reals, self.box.whole, len(self.p), *self.layout,
+            self.p, self.m, self.uniform, self.solved, self.out, _HOST.bad, self.box.reals, self.box.whole, len(self.p), *self.layout,
             *self.tolerances,
         )  # fmt: skip
         constants = {**self.kind, "ROWS": together, "BLOCK": block, "num_warps": 1 if block <= 1024 else 4}
         _launched(small.draw, triton.cdiv(len(self.p), together), self.key, arguments, constants)
 
-    def _draw_large(self, uniform: Integers) -> None:
+    def _draw_large(self, own: int, listed: torch.Tensor, rest: torch.Tensor) -> None:
         """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked."""
-        if not self.p.is_cuda:
+        if not self.p.is_cuda:  # interpreted: nothing runs beside anything
             self._check()
-            self._draw_own(uniform)
+            if own:
+                self._solve_and_pick(own, rest, listed)
             return
         side, current = _side_stream(self.device), torch.cuda.current_stream()
         side.wait_stream(current)
         self._check()
-        with torch.cuda.stream(side):
-            self._draw_own(uniform)
-        current.wait_stream(side)
-        self.out.record_stream(current)
+        if own:
+            with torch.cuda.stream(side):
+                self._solve_and_pick(own, rest, listed)
+            current.wait_stream(side)
 
     def _check(self) -> None:
-        arguments = self.p, self.bad, self.size, self.size, self.tolerances[0]
+        arguments = self.p, self.uniform, self.out, _HOST.bad, self.box.whole, self.size, self.size, self.tolerances[0]
         _launched(kernel.check, len(self.p), self.key, arguments, {"LOGITS": self.rows.logits, **_CHECK})
 
-    def _draw_own(self, uniform: Integers) -> None:
-        own = np.flatnonzero(uniform >= self.box.shared)
-        count, room = len(uniform), len(uniform) + len(uniform) % 2  # so that what follows is aligned
-        sent = np.empty(room + 2 * own.size + own.size % 2, dtype=np.int64)
-        np.floor_divide(uniform, self.box.lower, out=sent[:count])
-        sent[room : room + own.size] = own
-        sent[len(sent) - own.size :] = uniform[own] - self.box.shared
-        packed = self._on_device(sent)
-        self.out = packed[:count]
-        if own.size:
-            self.solved = torch.empty((count, kernel.COLUMNS.value), dtype=torch.float64, device=self.device)
-            self._solve_and_pick(own.size, packed[len(sent) - own.size :], packed[room : room + own.size])
+    def _split(self, rows: int) -> int:
+        """How many programs share a row."""
+        if self.referenced or not self.p.is_cuda or rows > _MOST_SPLIT:
+            return 1
+        together = _processors(self.device)
+        return next((split for split in _SPLITS if rows * split <= together), 1)
 
-    def _solve_and_pick(self, programs: int, uniform: torch.Tensor, listed: torch.Tensor) -> None:
-        constants = {**self.kind, **_SOLVE[self.referenced]}
+    def _solve_and_pick(self, rows: int, uniform: torch.Tensor, listed: torch.Tensor) -> None:
+        split = self._split(rows)
+        some = {"SPLIT": split, "launch_cooperative_grid": split > 1}
+        constants = {**self.kind, **_SOLVE[self.referenced], **some}
         sample = constants["SAMPLE"]
         step = max(triton.cdiv(self.size, sample) // kernel.SAMPLED.value, 1) * sample
         shared = self.p, self.m, listed, uniform, self.solved
-        arguments = (*shared, self.bad, self.box.reals, self.box.whole, *self.layout, *self.tolerances, step)
-        _launched(kernel.solve, programs, self.key, arguments, constants)
-        picking = (*shared, self.out, self.box.reals, self.box.whole, *self.layout)
-        _launched(kernel.pick, programs, self.key, picking, {**self.kind, **_PICK[self.referenced]})
+        sums, counters, picked, pickers = _SCRATCH.on(self.device)
+        solving = (
+            *shared, _HOST.bad, self.box.reals, self.box.whole, sums, counters, pickers, *self.layout, *self.tolerances, step,
+        )  # fmt: skip
+        _launched(kernel.solve, rows * split, (self.key, split), solving, constants)
+        more = (*shared, self.out, self.box.reals, self.box.whole, picked, pickers, counters, *self.layout)
+        _launched(picking.pick, rows * split, (self.key, split), more, {**self.kind, **_PICK[self.referenced], **some})
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
         shape = len(self.p), self.size
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.device) for _ in range(3))
         with torch.cuda.device_of(self.p):
-            kernel.write[(shape[0], triton.cdiv(self.size, 1024))](
+            picking.write[(shape[0], triton.cdiv(self.size, 1024))](
                 self.p,
                 self.m,
                 self.solved,

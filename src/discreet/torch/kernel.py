@@ -1,48 +1,49 @@
-"""One private outcome for each row of a large vocabulary (Triton): `check`, `solve` and `pick`, one program for a row each.
+"""Rows of a large vocabulary (Triton): `check` them, and `solve` those whose integers do not fall on what all clients share.
 
 A row whose integer falls on the part that all clients share is only checked. Otherwise `solve` finds the slope, first on a sample of
-the row that stays in registers, then from four slopes around it on the whole row: one or two passes over memory as a rule. `pick` adds
-up integers to the place where the row's integer falls.
-
-The order in which the 2^62 integers are given out: L of every outcome first, then the excess, then the room that is left. Over a
-uniform reference, where sum L is known beforehand, the excess begins there, as in `discreet.release.lattice`; over any other it is
-counted from the upper end, so that sum L need not be known to draw from it.
+the row that stays in registers, then from four slopes around it on the whole row: one or two passes over memory as a rule.
 """
 
 import triton
 import triton.language as tl
 
 from discreet.torch.tiles import (
+    BASE,
+    COLUMNS,
     LARGEST,
+    LIFT,
+    M_SHIFT,
+    P_SHIFT,
+    SLOPE,
     TURNS,
     UNKNOWN,
     acceptable,
+    all_here,
     clipped,
-    falls_here,
     finite,
-    first_past,
-    integers,
     loaded,
     mass,
     narrowed,
     proposed,
     scale_to_total,
     settled,
+    span,
 )
 
-_WHOLE = tl.constexpr(1 << 62)
 _FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the one that was taken for the largest
 _NEARBY = tl.constexpr(1.08)  # factors around a slope that a sample of the row suggests
 _AROUND = tl.constexpr(1.5)
 SAMPLED = tl.constexpr(8)  # blocks of a row that are its sample
-SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (tl.constexpr(column) for column in range(5))  # columns of `solved`
-COLUMNS = tl.constexpr(5)
 
 
 @triton.jit
-def check(p, bad, size, stride, tolerance, LOGITS: tl.constexpr, BLOCK: tl.constexpr):
-    """Set `bad` if a row is no law."""
-    start = p + tl.program_id(0).to(tl.int64) * stride
+def check(p, uniform, out, bad, whole, size, stride, tolerance, LOGITS: tl.constexpr, BLOCK: tl.constexpr):
+    """Set `bad` if a row is no law; fill in the outcome if its integer is shared (over a uniform reference)."""
+    row = tl.program_id(0).to(tl.int64)
+    start = p + row * stride
+    drawn = tl.load(uniform + row)
+    if drawn < tl.load(whole + 1):
+        tl.store(out + row, drawn // tl.load(whole + 0))
     seen = float("-inf") if LOGITS else 0.0
     for first in range(0, size, BLOCK):
         columns = first + tl.arange(0, BLOCK)
@@ -57,10 +58,10 @@ def check(p, bad, size, stride, tolerance, LOGITS: tl.constexpr, BLOCK: tl.const
 
 @triton.jit
 def _passed(
-    p, m, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
+    p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One pass over a row: F and G at four slopes, Z, and what `acceptable` asks of both tensors."""
+    """One pass over a row from `start` on: F and G at four slopes, Z, and what `acceptable` asks of both tensors."""
     f_one = tl.zeros((BLOCK,), tl.float32)
     g_one = tl.zeros((BLOCK,), tl.float32)
     f_two = tl.zeros((BLOCK,), tl.float32)
@@ -72,7 +73,7 @@ def _passed(
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
     m_seen = tl.full((BLOCK,), float("-inf"), tl.float32)
-    for first in range(0, size, DEPTH * BLOCK):
+    for first in range(start, size, DEPTH * BLOCK):
         columns = first + tl.arange(0, DEPTH)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
         inside = columns < size
         p_numbers = loaded(p + columns, inside, LOGITS)
@@ -147,19 +148,28 @@ def _guess(p_mass, m_mass, b, B):
 
 @triton.jit
 def solve(
-    p, m, listed, uniform, solved, bad, reals, whole, size, p_stride, m_stride, p_scale, m_scale, p_tolerance, m_tolerance, sample_step,
+    p, m, listed, uniform, solved, bad, reals, whole, sums, counters, used, size, p_stride, m_stride, p_scale, m_scale,
+    p_tolerance, m_tolerance, sample_step,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLE: tl.constexpr,
+    SPLIT: tl.constexpr,
 ):  # fmt: skip
-    """Slope, lift and scales of each row; over a reference every row is checked, and those that are surely shared go unsolved."""
+    """Slope, lift and scales of each row; over a reference every row is checked, and those that are surely shared go unsolved.
+
+    SPLIT programs share the passes over a row, where few are to be solved: each adds up its span, and all add up all spans alike."""
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
     share = tl.load(reals + 3).to(tl.float32)  # 2^62 b
+    index = tl.program_id(0) // SPLIT
+    part = tl.program_id(0) % SPLIT
     if REFERENCE:
         row = tl.program_id(0).to(tl.int64)
         solving = tl.load(uniform + row) >= tl.load(whole + 2)
     else:
-        row = tl.load(listed + tl.program_id(0))
+        row = tl.load(listed + index)
         solving = row >= 0
+    if SPLIT > 1:
+        tl.store(used + index * 2 + tl.arange(0, 2), 0)  # for the next `pick`
+    first_column, last_column = span(part, size, DEPTH * BLOCK, SPLIT)
     p_row = p + row * p_stride
     m_row = m + row * m_stride
     columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, SAMPLE)[None, :]
@@ -188,24 +198,34 @@ def solve(
     turn = 0
     while (turn < TURNS) & going:
         f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _passed(
-            p_row,
-            m_row,
-            size,
-            p_shift,
-            m_shift,
-            p_scale,
-            m_scale,
-            b,
-            B,
-            one,
-            two,
-            three,
-            four,
-            REFERENCE,
-            LOGITS,
-            DEPTH,
-            BLOCK,
-        )
+            p_row, m_row, first_column, last_column, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
+            REFERENCE, LOGITS, DEPTH, BLOCK,
+        )  # fmt: skip
+        if SPLIT > 1:
+            mine = sums + ((index * TURNS + turn) * SPLIT + part) * 16
+            tl.store(mine + 0, f_one)
+            tl.store(mine + 1, g_one)
+            tl.store(mine + 2, f_two)
+            tl.store(mine + 3, g_two)
+            tl.store(mine + 4, f_three)
+            tl.store(mine + 5, g_three)
+            tl.store(mine + 6, f_four)
+            tl.store(mine + 7, g_four)
+            tl.store(mine + 8, z_now)
+            tl.store(mine + 9, p_seen)
+            all_here(counters + index * TURNS + turn, SPLIT)
+            every = sums + ((index * TURNS + turn) * SPLIT + tl.arange(0, SPLIT)) * 16
+            f_one = tl.sum(tl.load(every + 0, cache_modifier=".cg"), 0)
+            g_one = tl.sum(tl.load(every + 1, cache_modifier=".cg"), 0)
+            f_two = tl.sum(tl.load(every + 2, cache_modifier=".cg"), 0)
+            g_two = tl.sum(tl.load(every + 3, cache_modifier=".cg"), 0)
+            f_three = tl.sum(tl.load(every + 4, cache_modifier=".cg"), 0)
+            g_three = tl.sum(tl.load(every + 5, cache_modifier=".cg"), 0)
+            f_four = tl.sum(tl.load(every + 6, cache_modifier=".cg"), 0)
+            g_four = tl.sum(tl.load(every + 7, cache_modifier=".cg"), 0)
+            z_now = tl.sum(tl.load(every + 8, cache_modifier=".cg"), 0)
+            seen = tl.load(every + 9, cache_modifier=".cg")
+            p_seen = tl.max(seen, 0) if LOGITS else tl.sum(seen, 0)
         z = tl.where(again, z_now, z)  # of the first pass with these shifts: whatever the client, the same
         good = acceptable(p_seen, p_tolerance, LOGITS)
         if REFERENCE:
@@ -241,125 +261,9 @@ def solve(
         turn += 1
     if good == 0:
         tl.store(bad, 1)
-    slope, lift = settled(solving, slope, low, f_low, z, b, B)
+    slope, lift = settled(solving, slope, low, f_low, z, b, B)  # SPLIT programs store the same
     tl.store(solved + row * COLUMNS + SLOPE, scale_to_total(slope, z, REFERENCE).to(tl.float64))
     tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64))
     tl.store(solved + row * COLUMNS + BASE, (share / z).to(tl.float64))
     tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
     tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
-
-
-@triton.jit
-def _place(
-    PART: tl.constexpr,
-    p, m, rest, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """(the outcome on which `rest` falls or -1, what is left of it past the end) in the prefix sums of L (PART 0), of the excess
-    E (1), or of the room over it (2)."""
-    found = tl.full((1,), -1, tl.int64)
-    first = 0
-    searching = first < size
-    while searching:
-        columns = first + tl.arange(0, BLOCK)
-        inside = (columns < size)[None, :]
-        if PART == 0:
-            p_mass = tl.zeros((1, BLOCK), tl.float32)
-        else:
-            p_mass = mass(loaded(p + columns[None, :], inside, LOGITS), p_shift, p_scale, LOGITS)
-        if REFERENCE:
-            m_mass = mass(loaded(m + columns[None, :], inside, LOGITS), m_shift, m_scale, LOGITS)
-        else:
-            m_mass = p_mass
-        low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE)
-        if PART == 0:
-            part = low
-        elif PART == 1:
-            part = excess
-        else:
-            part = high - low - excess
-        sums, here = falls_here(part, rest)
-        if tl.max(here.to(tl.int32), 0) > 0:
-            found = first_past(part, rest, columns, size)
-        else:
-            rest = rest - sums
-        first += BLOCK
-        searching = (first < size) & (tl.max(found, 0) < 0)
-    return found, rest
-
-
-@triton.jit
-def pick(
-    p, m, listed, uniform, solved, out, reals, whole, size, p_stride, m_stride, p_scale, m_scale,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The outcome of each row that `solve` was given, by its integer. Over a uniform reference that is counted from sum L on."""
-    if REFERENCE:
-        row = tl.program_id(0).to(tl.int64)
-    else:
-        row = tl.load(listed + tl.program_id(0))
-    drawn = tl.load(uniform + tl.program_id(0) + tl.arange(0, 1))
-    p_row = p + row * p_stride
-    m_row = m + row * m_stride
-    steep = tl.load(solved + row * COLUMNS + SLOPE)
-    lift = tl.load(solved + row * COLUMNS + LIFT)
-    base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
-    p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
-    m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
-    ratio = tl.load(reals + 2).to(tl.float32)
-    lower = tl.load(reals + 4)
-    upper = tl.load(reals + 5)
-    found = tl.full((1,), -1, tl.int64)
-    rest = drawn
-    if REFERENCE:
-        steep = steep.to(tl.float32)
-        lift = lift.to(tl.float32)
-        rest = _WHOLE - 1 - drawn
-        if tl.max(drawn, 0) < tl.load(whole + 1):
-            found, left = _place(
-                0, p_row, m_row, drawn, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-                REFERENCE, LOGITS, BLOCK,
-            )  # fmt: skip
-    if tl.max(found, 0) < 0:
-        found, left = _place(
-            1, p_row, m_row, rest, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-            REFERENCE, LOGITS, BLOCK,
-        )  # fmt: skip
-        if tl.max(found, 0) < 0:
-            found, left = _place(
-                2, p_row, m_row, left, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-                REFERENCE, LOGITS, BLOCK,
-            )  # fmt: skip
-    tl.store(out + row + tl.arange(0, 1), found)
-
-
-@triton.jit
-def write(
-    p, m, solved, lower_out, upper_out, excess_out, reals, size, p_stride, m_stride, p_scale, m_scale,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """L, U and E of one row and one block of columns, by the very function that outcomes are picked with."""
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = columns < size
-    steep = tl.load(solved + row * COLUMNS + SLOPE)
-    lift = tl.load(solved + row * COLUMNS + LIFT)
-    if REFERENCE:
-        steep = steep.to(tl.float32)
-        lift = lift.to(tl.float32)
-    base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
-    p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
-    m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
-    p_mass = mass(loaded(p + row * p_stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
-    if REFERENCE:
-        m_mass = mass(loaded(m + row * m_stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
-    else:
-        m_mass = p_mass
-    low, high, excess = integers(
-        p_mass, m_mass, inside, steep, lift, base, tl.load(reals + 2).to(tl.float32), tl.load(reals + 4), tl.load(reals + 5),
-        REFERENCE,
-    )  # fmt: skip
-    places = row * size + columns
-    tl.store(lower_out + places, low, mask=inside)
-    tl.store(upper_out + places, high, mask=inside)
-    tl.store(excess_out + places, excess, mask=inside)

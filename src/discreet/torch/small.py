@@ -1,14 +1,19 @@
 """One private outcome for each row of few columns (Triton): a program holds whole rows in registers, and reads them once.
 
-The law, the integers and their order are those of `discreet.torch.kernel`.
+The law, the integers and their order are those of `discreet.torch.picking`.
 """
 
 import triton
 import triton.language as tl
 
-from discreet.torch.kernel import BASE, COLUMNS, LIFT, M_SHIFT, P_SHIFT, SLOPE
 from discreet.torch.tiles import (
+    BASE,
+    COLUMNS,
     LARGEST,
+    LIFT,
+    M_SHIFT,
+    P_SHIFT,
+    SLOPE,
     TURNS,
     UNKNOWN,
     acceptable,

@@ -15,6 +15,10 @@ import triton.language as tl
 LARGEST = tl.constexpr(1e20)  # a slope: as good as infinite, and times a mass still a number
 UNKNOWN = tl.constexpr(1e30)  # F at an end of the bracket that was not looked at yet
 TURNS = tl.constexpr(20)
+SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (
+    tl.constexpr(column) for column in range(5)
+)  # columns of what is known of solved rows
+COLUMNS = tl.constexpr(5)
 _NEAR = tl.constexpr(1e-6)  # what is missing from the sum of a law whose slope is taken for right
 _AGREEING = tl.constexpr(3e-5)  # how close steps from both ends come when the curve through both is taken for right,
 _NARROW = tl.constexpr(0.02)  # if the ends themselves are as close as this
@@ -180,3 +184,20 @@ def first_past(part, rest, columns, size):
     """The first column whose running sum is past `rest`. Whatever overflows does so behind it."""
     ends = tl.cumsum(part, 1)
     return tl.min(tl.where(ends > rest[:, None], columns[None, :], size), 1).to(tl.int64)
+
+
+@triton.jit
+def all_here(counter, number):
+    """Wait until so many programs have come here: they run at once, as they were launched to."""
+    tl.debug_barrier()
+    tl.atomic_add(counter, 1)
+    while tl.atomic_add(counter, 0) < number:
+        pass
+    tl.debug_barrier()
+
+
+@triton.jit
+def span(part, size, step, SPLIT: tl.constexpr):
+    """The columns of a row that one of SPLIT programs looks at: whole steps, from first to last."""
+    each = tl.cdiv(tl.cdiv(size, SPLIT), step) * step
+    return part * each, tl.minimum(size, part * each + each)
