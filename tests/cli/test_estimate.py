@@ -181,8 +181,11 @@ def test_what_is_read_is_never_replaced(refusal: Callable[..., str], files: Path
 
 def test_nothing_is_written_if_anything_cannot_be(refusal: Callable[..., str], files: Path) -> None:
     picture, table = files / "p.png", files / "s.parquet"
-    nowhere = str(files / "nowhere" / "s.parquet")
-    assert "cannot be written" in refusal(*arguments(files, "linear", "--plot", str(picture), "--synthetic", nowhere))
+    (files / "no folder").write_text("")
+    nowhere = str(files / "no folder" / "s.parquet")
+    assert "its folder cannot be made" in refusal(
+        *arguments(files, "linear", "--plot", str(picture), "--synthetic", nowhere)
+    )
     assert "does not end in" in refusal(*arguments(files, "linear", "--plot", "p.xyz", "--synthetic", str(table)))
     assert "is a folder" in refusal(
         *arguments(files, "linear", "--plot", str(_folder(files)), "--synthetic", str(table))

@@ -42,8 +42,8 @@ def test_the_main_job(folder: Path, run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
     out = pl.read_parquet("out.parquet")
-    assert out.columns == ["client", "sample", "agreement"]
-    assert out["client"].n_unique() == out.height == 300
+    assert out.columns == ["who", "sample", "agreement"]
+    assert out["who"].n_unique() == out.height == 300
     assert set(out["sample"]) <= set(ANIMALS)
     said = result.stderr.splitlines()
     assert said[0] == "300 samples to out.parquet, 2-LDP each"
@@ -310,3 +310,33 @@ def test_a_ledger_counts_what_clients_spend(folder: Path, run: Run, refusal: Cal
     assert "--ledger needs --secret" in refusal(*BASE, "--domain", "animals.txt", "--ledger", "books", "-o", "5.csv")
     assert "give --ledger FOLDER too" in refusal(*SAMPLING, "--budget", "1", "-o", "5.csv")
     assert "--ledger is for the local engine" in refusal(*with_ledger, "--engine", "spark", "-o", "5.csv")
+
+
+def test_json_says_what_the_summary_says(folder: Path, run: Run, refusal: Run) -> None:
+    result = run(*BASE, "--domain", "animals.txt", "--json", "-o", "new/folder/out.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    record = json.loads(result.stdout)
+    out = pl.read_csv("new/folder/out.csv")
+    assert record["agreement"]["id"] == out["agreement"][0]
+    assert (record["rows"], record["clients"], record["round"]) == (4000, 300, 1)
+    assert record["output"] == "new/folder/out.csv"
+    assert "name a file" in refusal(*BASE, "--domain", "animals.txt", "--json", "-o", "-")
+
+
+def test_a_dry_run_lists_what_is_outside_and_releases_nothing(folder: Path, run: Run, refusal: Run) -> None:
+    table = pl.read_parquet("in.parquet")
+    strange = pl.DataFrame({"who": ["c1"] * 4, "what": ["Ant", "owl\n", "owl\n", None], "n": [1] * 4})
+    pl.concat([table, strange]).write_parquet("in.parquet")
+    before = sorted(path.name for path in folder.iterdir())
+    asked = (*BASE, "--domain", "animals.txt", "--dry-run")
+    result = run(*asked)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "2\towl\\n\n1\tAnt\n"
+    assert result.stderr.startswith("PRIVATE: ")
+    assert "4,004 rows, 3 of them with 2 different values outside the domain, 1 without a value" in result.stderr
+    assert json.loads(run(*asked, "--json").stdout) == {
+        "rows": 4004, "nulls": 1, "not_numbers": 0, "outside": [{"value": "owl\n", "rows": 2}, {"value": "Ant", "rows": 1}],
+    }  # fmt: skip
+    assert sorted(path.name for path in folder.iterdir()) == before
+    assert "give --output OUT" in refusal(*BASE, "--domain", "animals.txt")

@@ -1,5 +1,6 @@
 """Tables of rows on one machine: every form of table gives the same release, and nothing about it depends on their order."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.engines import local, read_secret, sample, sample_file, write_secret
 from discreet.engines import parts as parts_module
-from discreet.engines.local import LocalRelease
+from discreet.engines.local import Release
 from discreet.engines.parts import Parts
 from discreet.engines.request import Request
 from discreet.errors import DiscreetError
@@ -225,11 +226,11 @@ def test_records_larger_than_memory_give_the_same_release(
         columns["client"] = [f"client {c}" for c in table["client"]]
     frame = pl.DataFrame(columns)
     request = Request(**TERMS, secret=SECRET, weight=weight)
-    whole = LocalRelease(source_of(frame), request)
+    whole = Release(source_of(frame), request)
     in_memory = pa.Table.from_batches(whole.batches())
     assert whole.summary.spilled_bytes == 0
     reader = frame.to_arrow().to_reader(max_chunksize=2000)
-    spilling = LocalRelease(source_of(reader), request, folder=tmp_path)
+    spilling = Release(source_of(reader), request, folder=tmp_path)
     spilling._budget = 20_000  # below what may be asked for: so that each of the four parts is split again
     on_disk = pa.Table.from_batches(spilling.batches())
     assert on_disk.column("client").equals(in_memory.column("client"))  # in the same order: nobody's rows show in it
@@ -364,7 +365,7 @@ def test_values_outside_and_missing_go_where_they_are_sent() -> None:
         nulls="other",
         secret=SECRET,
     )
-    release = LocalRelease(source, request)
+    release = Release(source, request)
     found = by_client(pa.Table.from_batches(release.batches()))
     by_hand = pa.table({"client": [1, 1, 2, 3, 3], "value": ["a", "rest", "rest", "rest", "b"]})
     assert found == by_client(released(by_hand, domain=["a", "b", "rest"]))
@@ -473,7 +474,12 @@ def test_mistakes_are_named(changes: dict[str, Any], named: str) -> None:
         ({"client": [None, 1], "value": [1, 1]}, {}, "column 'client' holds nulls"),
         ({"client": [1], "value": ["x"]}, {}, "holds String values"),
         ({"client": [1], "value": [1.5]}, {}, "cast the column to integers"),
-        ({"client": [1], "value": [True]}, {"domain": ["a"]}, "holds Boolean values but the labels are texts"),
+        ({"client": [1], "value": [True]}, {"domain": ["a"]}, r"outside the domain \(1 in 1 rows"),
+        (
+            {"client": [1], "value": [True]},
+            {"domain": dc.Interval(0.0, 1.0, cells=2)},
+            "holds Boolean values, but bounds need numbers",
+        ),
         ({"client": [1], "value": ["x"]}, {"domain": [1, 2]}, "labels are integers"),
         ({"client": [1], "value": ["x"]}, {"domain": dc.Interval(0, 1, cells=2)}, "bounds need numbers"),
         ({"client": [1], "value": [1], "n": [1.5]}, {"count": "n"}, "pass it as weight"),
@@ -564,7 +570,7 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
     }
     frame = pl.DataFrame(columns)
     request = Request(**TERMS, secret=SECRET, weight=weight)
-    whole = pa.Table.from_batches(LocalRelease(source_of(frame), request).batches())
+    whole = pa.Table.from_batches(Release(source_of(frame), request).batches())
     combined: list[int] = []
     combine = Parts._combine
 
@@ -573,7 +579,7 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
         combine(parts)
 
     monkeypatch.setattr(Parts, "_combine", noted)
-    spilling = LocalRelease(source_of(frame.to_arrow().to_reader(max_chunksize=2000)), request)
+    spilling = Release(source_of(frame.to_arrow().to_reader(max_chunksize=2000)), request)
     spilling._budget = 300_000
     assert pa.Table.from_batches(spilling.batches()).equals(whole)
     assert combined
@@ -585,7 +591,7 @@ def test_the_place_in_the_output_tells_nobody_who_has_many_rows() -> None:
     table = {"client": [*range(300), *[17] * many], "value": [*(client % 40 for client in range(300 + many))]}
     orders = []
     for budget in (10**9, 2_000):
-        release = LocalRelease(source_of(pa.table(table)), Request(**TERMS, secret=SECRET))
+        release = Release(source_of(pa.table(table)), Request(**TERMS, secret=SECRET))
         release._budget = budget
         orders.append(pa.Table.from_batches(release.batches()).column("client").to_pylist())
     assert orders[0] == orders[1]
@@ -601,7 +607,7 @@ def test_values_past_the_ends_are_counted_when_they_go_to_the_nearest_cell() -> 
         other="nearest",
         secret=SECRET,
     )
-    release = LocalRelease(source_of(table), request)
+    release = Release(source_of(table), request)
     points = by_client(pa.Table.from_batches(release.batches()))
     assert release.summary.outside == 3
     assert points[1] <= 0.25
@@ -618,7 +624,7 @@ def test_nan_is_called_so() -> None:
     }
     with pytest.raises(DiscreetError, match=r"holds NaN \(1 in 2 rows\)"):
         sample(table.slice(0, 2), **terms)
-    release = LocalRelease(source_of(table), Request(**terms, nulls="drop"))
+    release = Release(source_of(table), Request(**terms, nulls="drop"))
     assert pa.Table.from_batches(release.batches()).num_rows == 1
     assert (release.summary.nulls, release.summary.not_numbers) == (1, 1)
 
@@ -716,3 +722,59 @@ def test_a_request_is_in_words_that_there_are() -> None:
         sample(pa.table(rows()), client="client", value="value", epsilom=1.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="needs value"):
         Request(client="client", domain=3, epsilon=1.0)  # type: ignore[call-arg]
+
+
+def test_a_release_tells_what_it_did_once_it_is_done() -> None:
+    table = pl.DataFrame({"who": [1, 1, 2, 3], "what": ["a", None, "z", "b"]})
+    request = Request(
+        client="who", value="what", domain=["a", "b"], other="b", nulls="drop", epsilon=1.0, purpose="why"
+    )
+    release = Release(table, request, clients=[1, 2, 3, 4])
+    with pytest.raises(DiscreetError, match=r"take the table\(\) first"):
+        _ = release.summary
+    samples = release.table()
+    assert release.table() is samples
+    assert samples.column_names == ["who", "sample", "agreement"]
+    record = release.summary.record
+    assert record["agreement"] == {
+        "id": release.job.agreement.id, "epsilon": 1.0, "mechanism": "linear", "rounds": 1, "purpose": "why",
+    }  # fmt: skip
+    counts = {"rows": 4, "clients": 4, "nulls": 1, "not_numbers": 0, "outside": 1, "without_records": 1}
+    assert counts.items() <= record.items()
+    assert json.loads(json.dumps(record)) == record
+
+
+@pytest.mark.parametrize(("name", "kept"), [("who", "who"), ("sample", "client"), ("agreement", "client")])
+def test_clients_keep_the_name_of_their_column_unless_another_has_it(name: str, kept: str) -> None:
+    table = pa.table({name: [1, 2], "what": [0, 1]})
+    found = sample(table, client=name, value="what", domain=2, epsilon=1.0)
+    assert found.column_names == [kept, "sample", "agreement"]
+    assert found.column(kept).to_pylist() in ([1, 2], [2, 1])
+
+
+def test_truth_values_are_words_or_numbers() -> None:
+    table = pa.table({"who": [1, 1, 2], "what": [True, False, True]})
+    words, numbers = (
+        {"who": [1, 1, 2], "what": ["true", "false", "true"]},
+        {"who": [1, 1, 2], "what": [1, 0, 1]},
+    )
+    terms: dict[str, Any] = {"client": "who", "value": "what", "epsilon": 1.0, "secret": SECRET}
+    for domain, other in ((["false", "true"], words), (2, numbers)):
+        assert sample(table, domain=domain, **terms).equals(sample(pa.table(other), domain=domain, **terms))
+    lists = pa.table({"who": [1, 2], "what": [[True, False], [True]]})
+    assert sample(lists, domain=2, **terms).equals(sample(table, domain=2, **terms))
+
+
+def test_frames_of_pandas_and_whatever_speaks_arrow() -> None:
+    pandas = pytest.importorskip("pandas")
+
+    class Speaking:
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return pa.table(rows()).__arrow_c_stream__(requested_schema)
+
+    wanted = released(pa.table(rows()))
+    assert released(pandas.DataFrame(rows())).equals(wanted)
+    assert released(Speaking()).equals(wanted)
+    with pytest.raises(DiscreetError, match="the DataFrame cannot be read as Arrow") as told:
+        released(pandas.DataFrame({"client": [1, "secret name"], "value": [1, 2]}))
+    assert "secret name" not in str(told.value)

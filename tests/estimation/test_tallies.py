@@ -232,3 +232,16 @@ def test_texts_for_numbers_are_never_dropped_as_nulls(tmp_path: Path) -> None:
     (tmp_path / "raw.csv").write_text("who,what\nx,1\nx,one\n")
     with pytest.raises(dc.DiscreetError, match="texts that are no numbers"):
         average_law(file_source(str(tmp_path / "raw.csv")), Coding(dc.Numbers(3)), value="what", nulls="drop")
+
+
+def test_clients_are_told_apart_under_any_name_that_a_release_gives_them() -> None:
+    terms: dict[str, Any] = {"client": "who", "value": "what", "domain": 2, "epsilon": 1.0}
+    first, second = (sample(pa.table({"who": [1, 2], "what": [0, 1]}), **terms) for _ in range(2))
+    agreement = dc.Agreement.from_json(first.schema.metadata[b"discreet.agreement"].decode())
+    domain, _ = agreed_outcomes(agreement)
+    assert tally(source_of(first), agreement, domain).distinct
+    with pytest.raises(dc.DiscreetError, match="column 'who' of the table names the same clients again"):
+        tally(source_of(pa.concat_tables([first, second])), agreement, domain)
+    older = first.rename_columns(["client", "sample", "agreement"])
+    assert tally(source_of(older.select(["sample", "agreement", "client"])), agreement, domain).distinct
+    assert not tally(source_of(first.select(["sample", "agreement"])), agreement, domain).distinct

@@ -1,4 +1,4 @@
-"""Damaged and hostile Arrow, Parquet and CSV inputs, in processes of their own: none crashes, panics or shows what is not its own.
+"""Damaged and hostile Arrow, Parquet, CSV and JSON inputs, in processes of their own: none crashes, panics or shows what is not its own.
 
 Each process holds a canary all over its memory, and every client in what it releases must occur in the input it was given. A signal
 that ends a process, an exception that is not ours, a canary or a foreign byte breaks the contract and is told with the number of the
@@ -62,6 +62,14 @@ def seeds() -> list[Seed]:
     found = [
         Seed(".csv", _written(pl.DataFrame(tables["text"]).write_csv), True),
         Seed(".csv", b'client,value\n"a ""quoted"" name",1\n b ,2\n' * 3, True),
+        Seed(".csv", b'client;value\n"a;b";1\nb;2\n' + b"c;3\n" * 9, True),
+        Seed(".txt", b"client|value\na|1\n" + b"b|2\n" * 9, True),
+        Seed(".tsv", b'client\tvalue\na\t1\n" b"\t2\n' + b"c\t3\n" * 9, True),
+        Seed(
+            ".jsonl", b"".join(b'{"client": "number %d", "value": %d}\n' % (row, row % 8) for row in range(20)), False
+        ),
+        Seed(".ndjson", b'{"x": [{"y": 1e3}, null], "client": 12, "value": 1, "z": "\\ud83d\\ude00"}\n' * 9, False),
+        Seed("", b'{"value": true, "client": "a"}\n' * 9, False),
     ]
     for name, table in tables.items():
         found.append(Seed(".arrows", _arrow(table, pa.ipc.new_stream), True))

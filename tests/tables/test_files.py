@@ -138,7 +138,12 @@ def test_places_that_will_not_do(tmp_path: Path) -> None:
         (tmp_path / "empty", tmp_path / "out.parquet", "holds no"),
         (tmp_path, tmp_path.parent / f"{tmp_path.name}.parquet", "mixes csv and parquet"),
         (tmp_path / "in.parquet", tmp_path / "out.xlsx", "ends in none of"),
-        (tmp_path / "in.parquet", tmp_path / "no" / "out.parquet", "cannot be written"),
+        (tmp_path / "in.parquet", tmp_path / "in.csv" / "out.parquet", "cannot be written|folder cannot be made"),
+        (
+            tmp_path / "in.parquet",
+            tmp_path / "in.csv" / "no" / "out.parquet",
+            "cannot be written|folder cannot be made",
+        ),
         (tmp_path / "in.parquet", tmp_path / "empty", "ends in none of"),
         (tmp_path / "in.parquet", tmp_path / "\0.parquet", "cannot be written|could not be written"),
         (tmp_path / "\0.parquet", tmp_path / "out.parquet", "does not exist"),
@@ -152,6 +157,18 @@ def test_places_that_will_not_do(tmp_path: Path) -> None:
     with pytest.raises(DiscreetError, match="format = 'xml'"):
         format_of("out", "xml")
     assert format_of("-") == "arrow"
+
+
+def test_the_folder_of_the_output_is_made_once_all_is_known_to_be_well(tmp_path: Path) -> None:
+    frame().write_parquet(tmp_path / "in.parquet")
+    output = tmp_path / "new" / "deep" / "out.csv"
+    with pytest.raises(DiscreetError, match="column 'no' is not in"):
+        sample_file(
+            str(tmp_path / "in.parquet"), str(output), Request(client="no", value="value", domain=40, epsilon=1.0)
+        )
+    assert not (tmp_path / "new").exists()
+    sample_file(str(tmp_path / "in.parquet"), str(output), REQUEST)
+    assert output.is_file()
 
 
 def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:

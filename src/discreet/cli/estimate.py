@@ -1,6 +1,5 @@
 """`discreet estimate`: the population behind a table of private samples, with how wrong it can be."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,12 +74,12 @@ def estimate(
     from discreet.estimation import population
     from discreet.estimation.tallies import agreed_outcomes, tally
     from discreet.tables.coding import Coding
-    from discreet.tables.inputs import file_source, standard_input
+    from discreet.tables.inputs import opened
 
     check_count("top", top)
     _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
-    with standard_input(None) if source == STANDARD else nullcontext(file_source(source)) as records:
+    with opened(source) as records:
         agreed = _agreed(records, agreement)
         coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
         tallied = tally(records, agreed, coding, sample=sample)

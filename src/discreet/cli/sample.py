@@ -2,11 +2,8 @@
 
 import re
 import resource
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,16 +24,12 @@ from discreet.cli.options import (
     needed_domain,
 )
 from discreet.cli.population_ledger import ledger_of
+from discreet.cli.printing import write_json
+from discreet.cli.sample_told import progress_bars, tell, tell_misfits
 from discreet.cli.serving import For, Named, chosen
-from discreet.errors import DiscreetError, visible
+from discreet.errors import DiscreetError
 from discreet.release.keyed import read_secret
 from discreet.tables.formats import STANDARD
-
-if TYPE_CHECKING:
-    from discreet.engines.request import Request
-    from discreet.engines.telling import Progress, Summary
-    from discreet.ledger import PopulationLedger
-    from discreet.tables.sources import Source
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -44,14 +37,17 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 def sample(
     source: Annotated[
         str,
-        typer.Argument(metavar="IN", help="Parquet, CSV or Arrow: a file, a folder, a glob, or - for standard input."),
+        typer.Argument(
+            metavar="IN",
+            help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input.",
+        ),
     ],
     client: Client,
     value: Value,
     output: Annotated[
-        str,
+        str | None,
         typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
-    ],
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
     allow_large_epsilon: AllowLarge = False,
     domain: DomainFile = None,
@@ -145,6 +141,14 @@ def sample(
         ),
     ] = False,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Release nothing: list every value outside the domain and how many rows hold it. THE LIST IS PRIVATE.",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
 ) -> None:
     """One private sample for each client of a table of (client, value) rows.
@@ -156,12 +160,14 @@ def sample(
     """
     from discreet.engines.request import Request
 
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # a core dump is all records
     held = None if secret is None else read_secret(secret, state=state)
     stated = domain, domain_size, bounds, cells
     given = given_domain(*stated) if agreement else needed_domain(*stated, instead=" (or --agreement FILE)")
     taken = None
     if agreement is None:
-        mechanism, taken = chosen(serve, mechanism, may_ask=not quiet and source != STANDARD)
+        mechanism, taken = chosen(serve, mechanism, may_ask=not (quiet or dry_run) and source != STANDARD)
     request = Request(
         client=client,
         value=value,
@@ -182,17 +188,42 @@ def sample(
     )
     refuse_large(request.epsilon, allowed=allow_large_epsilon)
     refuse_large(budget, allowed=allow_large_epsilon)
+    if dry_run:
+        tell_misfits(source, request, scratch, json=json)
+        return
+    if output is None:
+        raise DiscreetError("where to? give --output OUT (-o), or --dry-run")
+    if json and output == STANDARD:
+        raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     match engine:
         case "local":
+            from discreet.engines.local import sample_file
+
             books = ledger_of(ledger, budget, held, quiet=quiet)
-            summary = _local(
-                source, output, request, clients, drop_client, _bytes(memory), scratch, output_format, write_agreement,
-                ledger=books, over_budget=over_budget,
-                force=force, keep={
-                    "secret": secret, "list of outcomes": domain, "agreement that is read": agreement,
-                    "weights of the agreement that is read": None if agreement is None else weights_beside(agreement),
-                }, quiet=quiet,
-            )  # fmt: skip
+            with progress_bars(quiet=quiet) as progress:
+                summary = sample_file(
+                    source,
+                    output,
+                    request,
+                    clients=clients,
+                    drop_client=drop_client,
+                    memory=_bytes(memory),
+                    folder=scratch,
+                    output_format=output_format,
+                    agreement_file=write_agreement,
+                    ledger=books,
+                    over_budget=over_budget,
+                    replace=force,
+                    keep={
+                        "secret": secret,
+                        "list of outcomes": domain,
+                        "agreement that is read": agreement,
+                        "weights of the agreement that is read": None
+                        if agreement is None
+                        else weights_beside(agreement),
+                    },
+                    progress=progress,
+                )
         case "spark":
             from discreet.engines.spark import sample_files
 
@@ -202,62 +233,21 @@ def sample(
                     "--ledger is for the local engine: Spark has no table of its own that a job can look up and append to as one "
                     "step, so a job that is cut short could spend twice; run it locally (files may be larger than memory)"
                 )
-            listed = None if clients is None else str(clients)
             summary = sample_files(
                 source,
                 output,
                 request,
-                clients=listed,
+                clients=None if clients is None else str(clients),
                 drop_client=drop_client,
                 output_format=output_format,
                 agreement_file=write_agreement,
             )
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
-    if not quiet:
-        told = (*_told(summary, request, output, ledger), *([] if taken is None else [taken]))
-        typer.echo("\n".join(map(visible, told)), err=True)
-
-
-def _local(
-    source: str,
-    output: str,
-    request: "Request",
-    clients: Path | None,
-    drop_client: bool,
-    memory: int | None,
-    scratch: Path | None,
-    output_format: str | None,
-    agreement_file: Path | None,
-    *,
-    ledger: "PopulationLedger | None",
-    over_budget: str,
-    force: bool,
-    keep: dict[str, Path | None],
-    quiet: bool,
-) -> "Summary":
-    from discreet.engines.local import sample_file
-
-    resource.setrlimit(
-        resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
-    )  # a core dump is all records
-    with _progress(quiet=quiet) as progress:
-        return sample_file(
-            source,
-            output,
-            request,
-            clients=clients,
-            drop_client=drop_client,
-            memory=memory,
-            folder=scratch,
-            output_format=output_format,
-            agreement_file=agreement_file,
-            ledger=ledger,
-            over_budget=over_budget,
-            replace=force,
-            keep=keep,
-            progress=progress,
-        )
+    if json:
+        write_json({"output": output, "round": request.round, **summary.record})
+    elif not quiet:
+        tell(summary, request, output, ledger, taken)
 
 
 def _bytes(size: str | None) -> int | None:
@@ -273,80 +263,3 @@ def _only_local(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise DiscreetError(f"--{name} is for the local engine; Spark has settings of its own for that")
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Any]:
-    """A function that makes a progress bar for a source, on a terminal; None elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as LiveBars
-
-    from discreet.cli.printing import Terminal
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
-    with LiveBars(*columns, console=Terminal(stderr=True), transient=True) as bars:
-
-        def made(source: "Source") -> "Progress":
-            return _Bars(bars, source.rows)
-
-        yield made
-
-
-class _Bars:
-    """Rows read and clients released, with their speeds."""
-
-    def __init__(self, bars: Any, rows: int | None) -> None:
-        self._bars = bars
-        self._reading = bars.add_task("reading", total=rows, told="")
-        self._releasing: Any = None
-
-    def rows(self, number: int) -> None:
-        self._bars.advance(self._reading, number)
-        self._tell(self._reading, "rows")
-
-    def clients(self, number: int) -> None:
-        if self._releasing is None:
-            read = self._bars.tasks[self._reading].completed
-            self._bars.update(self._reading, total=read)
-            self._releasing = self._bars.add_task("releasing", total=None, told="")
-        self._bars.advance(self._releasing, number)
-        self._tell(self._releasing, "clients")
-
-    def _tell(self, task: Any, what: str) -> None:
-        found = next(each for each in self._bars.tasks if each.id == task)
-        speed = found.completed / found.elapsed if found.elapsed else 0.0
-        self._bars.update(task, told=f"{int(found.completed):,} {what}, {speed:,.0f}/s")
-
-
-def _told(summary: "Summary", request: "Request", output: str, ledger: Path | None) -> Iterator[str]:
-    """The guarantee, and what was read, left out and written."""
-    agreement = summary.agreement
-    total = agreement.rounds * agreement.epsilon
-    yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.epsilon:g}-LDP each"
-    if agreement.rounds > 1:
-        yield f"round {request.round} of {agreement.rounds}: {total:g} together"
-    yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
-    if summary.nulls:
-        left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
-        yield f"{summary.nulls:,} null values " + (left_out if request.nulls == "drop" else "taken as other")
-    if summary.not_numbers:
-        yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
-    if summary.outside:
-        yield f"{summary.outside:,} values outside the domain taken as {request.coding.other}"
-    if summary.over_budget:
-        yield f"{summary.over_budget:,} clients left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
-    if summary.without_records:
-        yield f"{summary.without_records:,} listed clients without records drew from the reference"
-    if summary.spilled_bytes:
-        yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
-    yield f"agreement {agreement.id}"
-    if ledger is not None:
-        yield f"{summary.known:,} samples were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
-        yield "asking for this round again gives the same samples, whatever the data, and spends nothing more"
-    elif request.secret is None:
-        yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
-    else:
-        yield "with the same secret and data, this round gives the same samples again and spends nothing more; new data are a new round"

@@ -11,15 +11,19 @@ from discreet.release.keyed import Secret, read_secret, write_secret
 
 if TYPE_CHECKING:
     from discreet.engines.kernel import Kernel
-    from discreet.engines.local import sample, sample_file
+    from discreet.engines.local import Release, sample, sample_file
+    from discreet.engines.misfits import DryRun, dry_run
     from discreet.engines.request import Request
     from discreet.engines.telling import Summary
 
 __all__ = [
+    "DryRun",
     "Kernel",
+    "Release",
     "Request",
     "Secret",
     "Summary",
+    "dry_run",
     "read_secret",
     "sample",
     "sample_file",
@@ -30,6 +34,9 @@ _HOMES = {
     "Request": "discreet.engines.request",
     "Kernel": "discreet.engines.kernel",
     "Summary": "discreet.engines.telling",
+    "DryRun": "discreet.engines.misfits",
+    "dry_run": "discreet.engines.misfits",
+    "Release": "discreet.engines.local",
     "sample": "discreet.engines.local",
     "sample_file": "discreet.engines.local",
 }

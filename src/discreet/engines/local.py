@@ -25,7 +25,7 @@ from discreet.release.keyed import InputDigest
 from discreet.tables.arrow import checked, is_text, plain
 from discreet.tables.buffers import as_array, as_column
 from discreet.tables.formats import STANDARD
-from discreet.tables.inputs import client_list, reads, source_of, standard_input
+from discreet.tables.inputs import client_list, opened, reads, source_of
 from discreet.tables.marks import LISTED
 from discreet.tables.outputs import EXISTS, format_of, writer_to
 from discreet.tables.records import Reader
@@ -42,12 +42,27 @@ _LEAST_MEMORY = 1_000_000
 _LEAST_ROOM = 1 << 23  # bytes to unpack at a time
 
 
-class LocalRelease:
-    """A release on this machine: `batches` yields the samples, after which `summary` is known."""
+class Release:
+    """A release on this machine: `table` gives the samples, after which `summary` is known.
+
+    Args:
+        table: as `sample` takes it.
+        request: what is asked for.
+        clients: as `sample` takes them.
+        drop_client: samples alone, in random order.
+        memory: bytes of records to hold before they go to disk.
+        folder: where they go then. The system's folder for temporary files, unless said.
+        ledger: as `sample` takes it.
+        over_budget: "refuse" or "drop".
+        progress: hears how far the release has come.
+
+    Raises:
+        DiscreetError: for what cannot be released.
+    """
 
     def __init__(
         self,
-        source: Source,
+        table: Any,
         request: Request,
         *,
         clients: Any = None,
@@ -63,6 +78,7 @@ class LocalRelease:
             request = _with_secret_of(request, ledger)
         elif request.secret is not None:
             Rounds(request.secret).check_without_ledger()
+        source = source_of(table)
         self._request = request
         self._drop_client = drop_client
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
@@ -91,21 +107,22 @@ class LocalRelease:
             )
         self._digest = InputDigest()
         self._drawn = self._without_records = self._spilled = 0
-        self._started = time.perf_counter()
+        self._started, self._finished = time.perf_counter(), False
+        self._table: pa.Table | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """Of the batches: the agreement itself travels in the metadata."""
         client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
-        fields = [
-            ("client", client),
-            ("sample", self.job.reading.coding.sample_type),
-            ("agreement", pa.dictionary(pa.int8(), pa.string())),
-        ]
+        kinds = (client, self.job.reading.coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
+        fields = list(zip(self.job.columns, kinds, strict=True))
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
 
     @property
     def summary(self) -> Summary:
+        """What was read, left out and drawn, once all is."""
+        if not self._finished:
+            raise DiscreetError("nothing is released yet; take the table() first")
         return Summary(
             agreement=self.job.agreement,
             rows=self._reader.rows,
@@ -120,6 +137,12 @@ class LocalRelease:
             over_budget=0 if self._settling is None else self._settling.over_budget,
         )
 
+    def table(self) -> pa.Table:
+        """All samples: a table of the client column, `sample` and `agreement`."""
+        if self._table is None:
+            self._table = pa.Table.from_batches(self.batches(), schema=self.schema).combine_chunks()
+        return self._table
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The samples, in an order that says nothing about the data. None may leave before the last one is here.
 
@@ -133,12 +156,13 @@ class LocalRelease:
             self._read(parts)
             drawn = self._drawn_batches(parts) if self._settling is None else self._settled(parts)
             for batch in self._in_random_order(drawn) if self._drop_client else drawn:
-                yield batch.cast(self.schema)
+                yield batch.rename_columns(self.schema.names).cast(self.schema)
             self._spilled = parts.spilled_bytes
         if self._settling is None and self._request.secret is not None:
             job, number = self.job, self._request.round
             digest = self._digest.sealed(job.key)
             Rounds(self._request.secret).note(job.agreement, job.question, number, digest)
+        self._finished = True
 
     def _list_clients(self, parts: "Parts") -> None:
         if self._clients is None:
@@ -241,7 +265,8 @@ def sample(
     What is asked for is said in the keywords of `Request`: client, value, domain, epsilon, and so on.
 
     Args:
-        table: a pyarrow Table or RecordBatchReader, a polars frame, or the path of Parquet, CSV or Arrow files.
+        table: a pyarrow Table or RecordBatchReader, a frame of polars or pandas, or the path of files
+            (Parquet, Arrow, CSV, TSV or JSON lines).
         clients: all there are, as a list or the Path of a file; those without records release from the reference. Without it they are
             absent.
         drop_client: samples alone, in random order.
@@ -252,22 +277,16 @@ def sample(
         terms: the keywords of `Request`.
 
     Returns:
-        A table (client, sample, agreement).
+        A table of the client column under its own name, `sample` and `agreement`. (`Release` also gives a `Summary`.)
 
     Raises:
         DiscreetError: before anything is drawn, for what cannot be released.
     """
     request = Request(**terms)
-    release = LocalRelease(
-        source_of(table),
-        request,
-        clients=clients,
-        drop_client=drop_client,
-        memory=memory,
-        ledger=ledger,
-        over_budget=over_budget,
+    release = Release(
+        table, request, clients=clients, drop_client=drop_client, memory=memory, ledger=ledger, over_budget=over_budget
     )
-    return pa.Table.from_batches(release.batches(), schema=release.schema).combine_chunks()
+    return release.table()
 
 
 def sample_file(
@@ -306,8 +325,8 @@ def sample_file(
         check_apart(output, {**kept, **(keep or {})})
         check_target(output, replace=replace, fix=EXISTS)
 
-    def run(source: Source) -> Summary:
-        release = LocalRelease(
+    with opened(path, folder) as source:
+        release = Release(
             source,
             request,
             clients=clients,
@@ -328,11 +347,6 @@ def sample_file(
             if agreement_file is not None:
                 agreement.write(agreement_file)
         return release.summary
-
-    if path == STANDARD:
-        with standard_input(folder) as source:
-            return run(source)
-    return run(source_of(path))
 
 
 def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:

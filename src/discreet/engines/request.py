@@ -165,6 +165,12 @@ class Job:
     question: Question
     key: RunKey
 
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
+        name = self.reading.columns.client
+        return ("client" if name in ("sample", "agreement") else name, "sample", "agreement")
+
 
 def _check_words(terms: Any) -> None:
     """As Python does for keywords: refuse those that nobody knows, and miss those that are needed."""

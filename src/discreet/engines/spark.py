@@ -39,11 +39,12 @@ from discreet.errors import DiscreetError, need_extra
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import DIGEST_WORDS, InputDigest
 from discreet.tables.arrow import checked
-from discreet.tables.inputs import AGREEMENT_FILE, client_list
+from discreet.tables.formats import AGREEMENT_FILE, TEXTS
+from discreet.tables.inputs import client_list
 from discreet.tables.marks import LISTED
 from discreet.tables.outputs import format_of
 from discreet.tables.records import Reader
-from discreet.tables.sources import METADATA
+from discreet.tables.sources import METADATA, distinct
 
 try:
     from pyspark.errors import PySparkException
@@ -81,7 +82,7 @@ def sample(
         terms: the keywords of `discreet.engines.Request`.
 
     Returns:
-        A data frame (client, sample, agreement).
+        A data frame of the client column under its own name, `sample` and `agreement`.
 
     Raises:
         DiscreetError: for what cannot be released.
@@ -110,9 +111,9 @@ def sample_files(
         raise DiscreetError(
             "the Spark engine reads Parquet and writes Parquet or CSV, no standard streams and no Arrow files"
         )
-    if path.lower().endswith((".csv", ".tsv", ".txt", ".gz")):
+    if path.lower().endswith((*TEXTS, ".txt", ".gz")):
         raise DiscreetError(
-            f"the Spark engine reads Parquet, not {path}: what Spark reads from CSV is not what the local engine reads (quotes, spaces, "
+            f"the Spark engine reads Parquet, not {path}: what Spark reads from text is not what the local engine reads (quotes, spaces, "
             "long rows, names that are not UTF-8), so clients would be others; convert it to Parquet, or use --engine local"
         )
     path, output = _located(path), _located(output)
@@ -191,7 +192,7 @@ def _released(
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select("sample", agreement)
-    return drawn.select("client", "sample", agreement)
+    return drawn.select(F.col("client").alias(job.columns[0]), "sample", agreement)
 
 
 def _digest(drawn: DataFrame) -> InputDigest:
@@ -356,8 +357,7 @@ def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
 
 
 def _examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
-    found: pl.DataFrame = prepare(raw).select(column).unique(maintain_order=True).head(number)
-    return found.to_series().to_list()
+    return distinct(prepare(raw), column, number)
 
 
 def _polars_schema(frame: DataFrame) -> pl.Schema:
@@ -372,6 +372,8 @@ def _polars_type(kind: T.DataType) -> Any:
             return pl.Float64()
         case T.StringType() | T.CharType() | T.VarcharType():
             return pl.String()
+        case T.BooleanType():
+            return pl.Boolean()
         case T.ArrayType():
             return pl.List(_polars_type(kind.elementType))
     return pl.Object()

@@ -57,9 +57,9 @@ def tally(
     *,
     sample: str = "sample",
     agreement_column: str = "agreement",
-    client_column: str = "client",
+    client_column: str | None = None,
 ) -> Tally:
-    """Count the samples of a source, one of each client."""
+    """Count the samples of a source, one of each client. `client_column`: that of the clients, unless it stands where releases have it."""
     if sample not in source.schema:
         raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
     if coding.size > LARGEST:
@@ -67,7 +67,8 @@ def tally(
     key, fitted = _typed(source, sample, coding)
     named = agreement_column in source.schema
     others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
-    clients = _Clients(source, client_column) if client_column in source.schema else None
+    who = _column_of_clients(source, sample, agreement_column) if client_column is None else client_column
+    clients = _Clients(source, who) if who in source.schema else None
 
     def counted(frame: Any) -> Any:
         keys = fitted.outcomes(_KEY) if fitted.has_cells else pl.col(_KEY)
@@ -80,7 +81,7 @@ def tally(
 
     counts = np.zeros(fitted.size, dtype=np.int64)
     strange: list[Any] = []
-    needed = [sample, *([agreement_column] if named else []), *([client_column] if clients else [])]
+    needed = [sample, *([agreement_column] if named else []), *([who] if clients else [])]
     for frame in source.frames(counted, list(dict.fromkeys(needed))):
         if frame[_OTHERS].sum():
             _refuse_records(source, agreement, agreement_column)
@@ -105,6 +106,12 @@ def tally(
     if clients:
         clients.check()
     return Tally(counts, fitted, named, clients is not None)
+
+
+def _column_of_clients(source: Source, sample: str, agreement: str) -> str:
+    """The column that names clients: a release begins with it, under any name; elsewhere it is called client."""
+    first, *others = source.schema
+    return first if others[:2] == [sample, agreement] else "client"
 
 
 class _Clients:

@@ -1,7 +1,6 @@
-"""Where records come from: Parquet, CSV and Arrow files, folders and globs; standard input; tables and streams in memory.
+"""Where records come from: Parquet, Arrow and text files, folders and globs; standard input; tables and streams in memory.
 
-Files are scanned, never loaded whole; a CSV column has no type of its own (`untyped`), so that no guess about the data decides what a
-client is called.
+Files are scanned, never loaded whole.
 """
 
 import fnmatch
@@ -20,20 +19,17 @@ import pyarrow as pa
 from discreet.errors import DiscreetError
 from discreet.forks import refuse_after_fork
 from discreet.tables import _ipc as ipc
+from discreet.tables._delimited import delimited
 from discreet.tables._ipc import arrow_errors
-from discreet.tables.arrow import refuse_repeated
-from discreet.tables.formats import READ
+from discreet.tables._json_lines import JsonLines
+from discreet.tables.formats import IN_FOLDERS, STANDARD, TEXTS, format_read, magic
 from discreet.tables.lines import is_whole, read_lines
 from discreet.tables.scratch import nameless_file, path_of
-from discreet.tables.sources import Batches, Parquet, Scanned, Source, carried, reader_errors
-
-AGREEMENT_FILE = "_agreement.json"  # where a folder of samples holds their agreement, if its files cannot
-_MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
+from discreet.tables.sources import Batches, Parquet, Scanned, Source, carried
 
 
 def source_of(table: Any) -> Source:
-    """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a polars frame (lazy or not), or a path."""
+    """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a frame of polars (lazy or not) or pandas, or a path."""
     refuse_after_fork()
     match table:
         case pl.LazyFrame():
@@ -48,9 +44,24 @@ def source_of(table: Any) -> Source:
             return Batches("the stream", table.schema, _of_reader(table))
         case str() | Path():
             return file_source(str(table))
+        case Scanned() | Batches() | JsonLines():
+            return table
+    if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, and what else speaks Arrow
+        return _of_other(table)
     raise DiscreetError(
-        f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars frame, or the path of a file"
+        f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
     )
+
+
+def _of_other(table: Any) -> Source:
+    try:
+        reader = pa.RecordBatchReader.from_stream(table)
+    except (pa.ArrowException, TypeError, ValueError, ImportError):  # values are not shown: they are clients' own
+        raise DiscreetError(
+            f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
+            "know; make its columns texts or numbers"
+        ) from None
+    return Batches(f"the {type(table).__name__}", reader.schema, _of_reader(reader))
 
 
 def _of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -74,10 +85,10 @@ def _of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 def file_source(path: str, *, name: str | None = None) -> Source:
-    """A source from a file, a folder or a glob of Parquet, CSV or Arrow files. `name`: what messages call it."""
+    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: what messages call it."""
     refuse_after_fork()
     files = _files(path)
-    kinds = {_kind(file, name) for file in files}
+    kinds = {format_read(file, name) for file in files}
     called = path if name is None else name
     if len(kinds) > 1:
         raise DiscreetError(
@@ -87,7 +98,11 @@ def file_source(path: str, *, name: str | None = None) -> Source:
         case "parquet":
             return Parquet(called, files)
         case "csv":
-            return _csv(called, files)
+            return delimited(called, files)
+        case "tsv":
+            return delimited(called, files, "\t")
+        case "json lines":
+            return JsonLines(called, files)
         case "arrow":
             return _arrow(called, [ipc.File(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
@@ -95,21 +110,6 @@ def file_source(path: str, *, name: str | None = None) -> Source:
     with arrow_errors(called, "cannot be read"):
         file = pa.OSFile(files[0])
     return _stream(called, file)
-
-
-def _csv(name: str, files: Sequence[str]) -> Source:
-    """CSV as RFC 4180 has it, in UTF-8; a name that two columns bear is refused, where polars would make up another."""
-    for file in files:
-        with reader_errors(name):
-            header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False).collect()
-        refuse_repeated([title or "" for title in (header.row(0) if header.height else ())], name)
-    with reader_errors(name):
-        source = Scanned(name, pl.scan_csv(list(files), infer_schema=False, glob=False), untyped=True)
-    beside = Path(name) / AGREEMENT_FILE
-    if os.path.isdir(name) and beside.is_file():
-        with arrow_errors(str(beside), "cannot be read"):
-            source.agreement = beside.read_text(encoding="utf-8")
-    return source
 
 
 def _arrow(name: str, files: Sequence[ipc.File]) -> Source:
@@ -139,8 +139,8 @@ def reads(path: str, other: str) -> bool:
 
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
-    """All clients: a Parquet, Arrow or CSV table with that column, or a text file with one client on each line."""
-    if _kind(str(path)) == "csv" and path.suffix.lower() != ".csv":
+    """All clients: a table with that column, or a text file that is called like no table, with one client on each line."""
+    if format_read(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
         return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
     source = file_source(str(path))
     if column not in source.schema:
@@ -163,12 +163,22 @@ def _client_column(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
 
 
 @contextmanager
+def opened(path: str, folder: Path | None = None) -> Iterator[Source]:
+    """A source from files, or from standard input ('-'), which goes through a file in `folder` if it must."""
+    if path == STANDARD:
+        with standard_input(folder) as source:
+            yield source
+    else:
+        yield file_source(path)
+
+
+@contextmanager
 def standard_input(folder: Path | None) -> Iterator[Source]:
     """A source from standard input: an Arrow stream as it comes; anything else is first put into a file of its own."""
     refuse_after_fork()
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
-    if _MAGIC.get(head) == "arrow stream":
+    if magic(head) == "arrow stream":
         yield _stream("standard input", stream)
         return
     with nameless_file(folder) as spool:
@@ -184,9 +194,9 @@ def standard_input(folder: Path | None) -> Iterator[Source]:
 
 def _files(path: str) -> list[str]:
     if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in READ and file.is_file())
+        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in IN_FOLDERS and file.is_file())
         if not found:
-            raise DiscreetError(f"folder {path} holds no {', '.join(READ)} file")
+            raise DiscreetError(f"folder {path} holds no {', '.join(sorted(IN_FOLDERS))} file")
         return found
     if os.path.exists(path):
         if not os.path.isfile(path):
@@ -195,23 +205,4 @@ def _files(path: str) -> list[str]:
     found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise DiscreetError(f"{path} does not exist")
-    return found
-
-
-def _kind(path: str, name: str | None = None) -> str:
-    """By the first bytes, which do not lie; a file with none of these is CSV."""
-    called = path if name is None else name
-    try:
-        with open(path, "rb") as file:
-            head = file.read(6)
-    except OSError as error:
-        raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
-    if not head:
-        raise DiscreetError(f"{called} is empty")
-    if head.startswith(_PACKED):
-        raise DiscreetError(f"{called} is packed; unpack it first (Parquet and Arrow files may be compressed inside)")
-    found = _MAGIC.get(head[:4], "csv")
-    declared = READ.get(Path(path).suffix.lower(), found)
-    if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
-        raise DiscreetError(f"{called} is called {declared} but holds {'text' if found == 'csv' else found}")
     return found

@@ -6,12 +6,10 @@ from pathlib import Path
 from discreet.errors import DiscreetError
 from discreet.tables.formats import READ
 
-_TABLES = {*READ, ".tsv", ".json", ".jsonl"}
-
 
 def read_labels(path: str | Path) -> tuple[str, ...]:
     """The labels in a text file, one on each line. A table is refused: it would publish what it holds as labels."""
-    if Path(path).suffix.lower() in _TABLES:
+    if Path(path).suffix.lower() in READ:
         raise DiscreetError(
             f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
         )

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from discreet.errors import DiscreetError
-from discreet.files import written
+from discreet.files import reason, written
 from discreet.tables.formats import STANDARD, WRITTEN
 
 FORMATS = ("parquet", "csv", "arrow")
@@ -62,13 +62,20 @@ def format_of(path: str, declared: str | None = None) -> str:
 
 @contextmanager
 def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[Writer]:
-    """A writer to a file that appears only if all goes well (`discreet.files`), or to standard output ('-')."""
+    """A writer to a file that appears only if all goes well (`discreet.files`), or to standard output ('-').
+
+    The folder of the file is made if it is not there.
+    """
     if path == STANDARD:
         writer = _writer(sys.stdout.buffer, schema, kind, streaming=True)
         yield writer
         writer.close()
         sys.stdout.buffer.flush()
         return
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise DiscreetError(f"output {path}: its folder cannot be made: {reason(error)}") from None
     with written(path, replace=replace, fix=EXISTS) as file:
         writer = _writer(file, schema, kind, streaming=False)
         try:

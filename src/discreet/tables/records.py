@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.tables.coding import Coding
-from discreet.tables.marks import OUTSIDE, UNREADABLE, Tally
+from discreet.tables.marks import FIRST_MARK, OUTSIDE, UNREADABLE, Tally
 from discreet.tables.sources import FEW, Source, few
 
 NULLS = ("error", "drop", "other")
-_UNREAD = "\0unread"  # a column of ours: no header can hold it
+_UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header can hold them
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 
 Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
@@ -89,7 +89,7 @@ class Reading:
     nulls: str
     integer_clients: bool
     listed: bool
-    read_as: pl.DataType | None = None  # what texts stand for, if the values are to be numbers
+    read_as: pl.DataType | None = None  # what texts or truth values stand for, if it is something else
     arrays: tuple[str, ...] = ()
     show_values: bool = False
 
@@ -115,10 +115,12 @@ class Reading:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
         kinds = {
             "client": pl.String() if untyped else schema[columns.client],
-            "value": coding.text_kind if untyped else schema[columns.value],
+            "value": pl.String() if untyped else schema[columns.value],
         }
         listed = isinstance(kinds["value"], (pl.List, pl.Array))
         value_kind: Any = kinds["value"].inner if listed else kinds["value"]  # type: ignore[attr-defined]
+        truths = value_kind == pl.Boolean and not coding.has_cells
+        read_as = coding.text_kind if untyped or truths else value_kind
         if columns.counts is not None and not untyped:
             _check_count_column(columns, schema[columns.counts], listed=listed)
         if not (kinds["client"].is_integer() or kinds["client"] in (pl.String, pl.Categorical, pl.Enum)):
@@ -127,13 +129,13 @@ class Reading:
             )
         return cls(
             columns=columns,
-            coding=coding.fitted(columns.value, value_kind, agreed=agreed),
+            coding=coding.fitted(columns.value, read_as, agreed=agreed),
             nulls=nulls,
             integer_clients=kinds["client"].is_integer(),
             listed=listed,
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
-            read_as=coding.text_kind if untyped and coding.text_kind != pl.String() else None,
+            read_as=None if read_as == value_kind else read_as,
         )
 
     def prepared(self, frame: Any) -> Any:
@@ -143,18 +145,15 @@ class Reading:
         """
         columns = self.columns
         client = pl.col(columns.client)
-        outcome = self.coding.outcomes(columns.value)
-        if self.read_as is not None:
-            outcome = pl.when(_UNREAD).then(pl.lit(int(UNREADABLE), pl.UInt32)).otherwise(outcome)
         prepared = [
             client.cast(pl.Int64 if self.integer_clients else pl.String, strict=False).alias("client"),
-            outcome.alias("outcome"),
+            self._outcome().alias("outcome"),
         ]
         if columns.counts is not None:
             count = pl.col(columns.counts)
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
-        return self._with_types(frame).select(prepared)
+        return self._with_types(self._one_value_each(frame)).select(prepared)
 
     def resolved(self, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
         """Outcomes with what their marks are to become, and how many marks there were."""
@@ -190,19 +189,41 @@ class Reading:
 
     def outside(self, frame: Any) -> Any:
         """The rows of a frame whose value is outside the domain."""
-        return self._with_types(frame).filter(self.coding.outcomes(self.columns.value) == int(OUTSIDE))
+        return self._with_types(self._one_value_each(frame)).filter(
+            self.coding.outcomes(self.columns.value) == int(OUTSIDE)
+        )
 
-    def _with_types(self, frame: Any) -> Any:
-        """A frame with the types that the domain expects, one row for each record."""
+    def misfits(self, frame: Any) -> Any:
+        """How many rows of a frame have no outcome of their own, by the mark that says why and the value as it stands in the table.
+
+        All others are counted together, under no mark and no value.
+        """
+        rows = self._one_value_each(frame)
+        typed = self._with_types(rows.with_columns(pl.col(self.columns.value).alias(_AS_IT_STANDS)))
+        outcome = self._outcome()
+        marked = pl.when(outcome >= int(FIRST_MARK))
+        found = (marked.then(outcome).alias("mark"), marked.then(pl.col(_AS_IT_STANDS)).alias("value"))
+        return typed.select(found).group_by("mark", "value").len("rows")
+
+    def _outcome(self) -> pl.Expr:
+        outcome = self.coding.outcomes(self.columns.value)
+        if self.read_as is None:
+            return outcome
+        return pl.when(_UNREAD).then(pl.lit(int(UNREADABLE), pl.UInt32)).otherwise(outcome)
+
+    def _one_value_each(self, frame: Any) -> Any:
+        """A frame with one row for each record."""
         for name in self.arrays:
             frame = frame.with_columns(pl.col(name).arr.to_list())
-        if self.listed:
-            frame = self._each_of_the_lists(frame)
-        if self.read_as is not None:
-            text = pl.col(self.columns.value)
-            number = text.cast(self.read_as, strict=False)
-            frame = frame.with_columns(number, (text.is_not_null() & number.is_null()).alias(_UNREAD))
-        return frame
+        return self._each_of_the_lists(frame) if self.listed else frame
+
+    def _with_types(self, frame: Any) -> Any:
+        """A frame with the types that the domain expects."""
+        if self.read_as is None:
+            return frame
+        value = pl.col(self.columns.value)
+        read = value.cast(self.read_as, strict=False)
+        return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
 
     def _each_of_the_lists(self, frame: Any) -> Any:
         """One row for each value of a list; a list that is null or empty is a null, once: else its client would be gone unseen."""

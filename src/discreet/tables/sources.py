@@ -155,12 +155,17 @@ class Batches:
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with reader_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
-        return found.select(column).unique(maintain_order=True).head(number).to_series().to_list()
+        return distinct(found, column, number)
 
 
 def few(items: Sequence[Any]) -> str:
     """The first few items, for a message."""
     return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
+
+
+def distinct(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
+    """So many distinct values of a column, those that come first."""
+    return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
 
 
 def _pieces(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:

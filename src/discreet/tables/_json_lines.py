@@ -1,0 +1,137 @@
+"""JSON lines: an object on each line, read line by line in bounded memory.
+
+As in CSV, a column has no type of its own (`untyped`): a text, a number and a truth value are what is written there, so that 3 and "3"
+are one label and one client. A name that an object does not have, and null, are nulls. A list or an object as a value, a name that
+comes twice in an object, and a line that is no object are refused, by the number of the line.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from discreet.errors import DiscreetError
+from discreet.tables.sources import ROOM, Prepare, distinct, reader_errors
+
+_FIRST = 1000  # lines whose names are the columns
+_LINES = 1 << 16  # at a time
+_LONGEST = 1 << 24  # bytes of a line
+_TRUTHS = {True: "true", False: "false"}
+
+_SWELLING = 16  # bytes in memory for one in the file, about
+
+Chunk = list[tuple[int, dict[str, Any]]]  # lines by their numbers
+
+
+class JsonLines:
+    """Files of JSON lines, one after the other. The columns are the names in the first lines of each."""
+
+    untyped = True
+    rows: int | None = None
+    agreement: str | None = None
+
+    def __init__(self, name: str, files: Sequence[str]) -> None:
+        self.name, self._files = name, files
+        names: dict[str, None] = {}
+        for file in files:
+            for number, line in next(self._chunks(file, ROOM, _FIRST), []):
+                self._check_whole(line, file, number)
+                names.update(dict.fromkeys(line))
+        if not names:
+            raise DiscreetError(f"{name} holds no JSON object; write one on each line")
+        self.schema = pl.Schema(dict.fromkeys(names, pl.String()))
+        self._last = pl.DataFrame(schema=self.schema)
+
+    def frames(
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
+    ) -> Iterator[pl.DataFrame]:
+        """The rows after `prepare`, some lines at a time."""
+        wanted = list(self.schema) if columns is None else list(columns)
+        for file in self._files:
+            for chunk in self._chunks(file, room, _LINES):
+                texts = {name: self._texts(chunk, file, name) for name in wanted}
+                self._last = pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
+                with reader_errors(self.name):
+                    prepared = prepare(self._last)
+                yield prepared
+
+    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+        """A few distinct values of a column among the last rows that were read."""
+        with reader_errors(self.name):
+            return distinct(prepare(self._last), column, number)
+
+    def _chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
+        """The objects of a file, at most so many at a time and no more than fit in the room."""
+        held: Chunk = []
+        size = 0
+        for number, line in enumerate(self._lines(file), start=1):
+            if len(line) > _LONGEST:
+                raise self._refusal(file, number, f" is longer than {_LONGEST:,} bytes; write one object on each line")
+            if text := (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip():
+                held.append((number, self._object(text, file, number)))
+                size += len(text)
+            if len(held) == most or size * _SWELLING > room:
+                yield held
+                held, size = [], 0
+        if held:
+            yield held
+
+    def _lines(self, file: str) -> Iterator[bytes]:
+        with reader_errors(self.name), open(file, "rb") as opened:
+            yield from iter(partial(opened.readline, _LONGEST + 1), b"")
+
+    def _object(self, line: bytes, file: str, number: int) -> dict[str, Any]:
+        try:
+            found = _DECODER.decode(line.decode())
+        except UnicodeDecodeError:
+            raise self._refusal(file, number, " is not UTF-8; write it in UTF-8") from None
+        except _Twice:
+            raise self._refusal(file, number, ": a name comes twice in its object; write it once") from None
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self._refusal(file, number, " is no JSON object; write one on each line")
+        return found
+
+    def _texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
+        """A column of a chunk. What is no text by now is a truth value, or nothing that a column can hold."""
+        column = [line.get(name) for _, line in chunk]
+        if not set(map(type, column)) <= {str, type(None)}:
+            for place, value in enumerate(column):
+                if isinstance(value, bool):
+                    column[place] = _TRUTHS[value]
+                elif value is not None and not isinstance(value, str):
+                    what = (
+                        f": {name!r} is a list or an object; give one value on each line, or lists in Parquet or Arrow"
+                    )
+                    raise self._refusal(file, chunk[place][0], what)
+        for (number, _), value in zip(chunk, column, strict=True):
+            if value is not None and not value.isascii():
+                self._check_whole([value], file, number)
+        return column
+
+    def _check_whole(self, texts: Iterable[str], file: str, number: int) -> None:
+        """Refuse texts that cannot be written in UTF-8, as half of a pair of surrogates cannot."""
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            raise self._refusal(file, number, " holds half a character (a lone surrogate); write it in UTF-8") from None
+
+    def _refusal(self, file: str, number: int, what: str) -> DiscreetError:
+        return DiscreetError(f"{self.name if len(self._files) == 1 else file}, line {number}{what}")
+
+
+class _Twice(Exception):
+    """A name comes twice in an object."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Twice
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str, parse_constant=str)
