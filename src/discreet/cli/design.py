@@ -89,7 +89,7 @@ def design(
     PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     check_target(output, what="agreement")
     if plot is not None:
-        from discreet.plots.style import check_picture
+        from discreet.plots.formats import check_picture
 
         check_picture(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")

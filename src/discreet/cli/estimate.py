@@ -168,7 +168,7 @@ def _check_written(
     from discreet.tables.outputs import format_of
 
     if plot is not None:
-        from discreet.plots.style import check_picture
+        from discreet.plots.formats import check_picture
 
         check_picture(plot)
         check_apart(
@@ -231,9 +231,7 @@ def _write_synthetic(
 def _draw(found: "Population", agreed: Agreement, known: Any, path: Path, top: int) -> None:
     from discreet import plots
     from discreet.plots.labels import short
-    from discreet.plots.style import legible
 
-    purpose = legible(short(agreed.purpose, 60), "")
     of = f"{found.clients:,} private samples at ε = {agreed.epsilon:g}"
-    title = f"{purpose}: {of}" if purpose else f"The population behind {of}"
+    title = f"{short(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)

@@ -1,23 +1,23 @@
 """What an estimate says: to people, and as JSON."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from discreet.agreement import Agreement
 from discreet.cli.printing import counted, json_number, number, plain, table
-
-if TYPE_CHECKING:
-    from discreet.estimation import Estimate, Population, Reweighted
-    from discreet.estimation.fidelity import Fidelity
+from discreet.estimation import Estimate, Population, Reweighted, outlook
+from discreet.estimation.fidelity import Fidelity, fidelity
+from discreet.families import Band
+from discreet.mechanisms import LinearSampler, OptimalSampler
 
 
 def told(
-    found: "Population",
+    found: Population,
     agreed: Agreement,
-    statistics: list["Estimate"],
+    statistics: list[Estimate],
     known: Any,
     doubts: list[str],
     top: int,
@@ -40,18 +40,18 @@ def told(
     return [*blocks, _choice(found)]
 
 
-def _headline(found: "Population", agreed: Agreement) -> str:
+def _headline(found: Population, agreed: Agreement) -> str:
     return (
         f"[bold]{counted(found.clients, 'sample')}[/bold], {agreed.mechanism} on {counted(agreed.family.size, 'outcome')}, "
         f"epsilon = {agreed.epsilon:g} (agreement {agreed.id[:12]})."
     )
 
 
-def _percent(found: "Population") -> str:
+def _percent(found: Population) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def _shares(found: "Population", known: Any, top: int) -> Table:
+def _shares(found: Population, known: Any, top: int) -> Table:
     law = found.law
     columns = [
         "share, %" if found.exact else "samples, %",
@@ -86,7 +86,7 @@ def _between(low: float, high: float) -> str:
     return f"{_share(low)} to {_share(high)}"
 
 
-def _statistics(statistics: list["Estimate"], found: "Population") -> Table:
+def _statistics(statistics: list[Estimate], found: Population) -> Table:
     cells = any(each.blur for each in statistics)
     columns = ["among samples", f"{_percent(found)} interval"]
     made = table("statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else []))
@@ -99,7 +99,7 @@ def _statistics(statistics: list["Estimate"], found: "Population") -> Table:
     return made
 
 
-def _reading(found: "Population", agreed: Agreement) -> str:
+def _reading(found: Population, agreed: Agreement) -> str:
     if found.exact:
         return (
             "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
@@ -127,12 +127,8 @@ def _resting(found: "Reweighted") -> str:
     )
 
 
-def _choice(found: "Population") -> str:
+def _choice(found: Population) -> str:
     """When to choose which mechanism, in the numbers of this agreement."""
-    from discreet.estimation import outlook
-    from discreet.families import Band
-    from discreet.mechanisms import LinearSampler, OptimalSampler
-
     sampler = found.sampler
     if isinstance(sampler.family, Band) and sampler.family.everybody:
         return (
@@ -157,7 +153,7 @@ def _choice(found: "Population") -> str:
     )
 
 
-def _fidelities(found: "Population", known: Any) -> Table:
+def _fidelities(found: Population, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
     made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
     for name, each in _compared(found, known).items():
@@ -166,9 +162,7 @@ def _fidelities(found: "Population", known: Any) -> Table:
     return made
 
 
-def _compared(found: "Population", known: Any) -> dict[str, "Fidelity"]:
-    from discreet.estimation.fidelity import fidelity
-
+def _compared(found: Population, known: Any) -> dict[str, Fidelity]:
     laws = {"the samples": found.released.estimate}
     if found.exact:
         laws["the nearest law"] = found.nearest
@@ -178,7 +172,7 @@ def _compared(found: "Population", known: Any) -> dict[str, "Fidelity"]:
 
 
 def record(
-    found: "Population", agreed: Agreement, statistics: list["Estimate"], known: Any, doubts: list[str]
+    found: Population, agreed: Agreement, statistics: list[Estimate], known: Any, doubts: list[str]
 ) -> dict[str, Any]:
     shares = []
     for place in range(len(found.counts)):

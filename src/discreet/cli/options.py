@@ -10,6 +10,7 @@ import typer
 
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
+from discreet.tables.lines import read_labels
 
 
 def labels_in(more: str = "") -> Any:
@@ -87,8 +88,6 @@ def given_domain(
     if (cells is None) != (bounds is None):
         raise DiscreetError("--bounds LO HI and --cells N go together")
     if file is not None:
-        from discreet.tables.lines import read_labels
-
         return Labels(read_labels(file))
     if size is not None:
         return Numbers(size)

@@ -2,11 +2,12 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from discreet import plots
 from discreet.cli.options import (
     Bounds,
     CellCount,
@@ -21,13 +22,13 @@ from discreet.cli.options import (
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.cli.serving import For, chosen
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
+from discreet.estimation import Outlook, clients_for, epsilon_for_accuracy, outlook
+from discreet.estimation.planning import LEAST_EPSILON, MOST_CLIENTS
+from discreet.estimation.simulation import Rehearsal, rehearsal
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
-
-if TYPE_CHECKING:
-    from discreet.estimation import Outlook
-    from discreet.estimation.simulation import Rehearsal
+from discreet.plots.formats import check_picture
 
 USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)
 KINDS: dict[str, type[Sampler[Any]]] = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
@@ -40,8 +41,8 @@ class Row:
     epsilon: float
     tv: float
     kl: float
-    linear: "Outlook"
-    optimal: "Outlook"
+    linear: Outlook
+    optimal: Outlook
     clients: int | None  # that the linear mechanism needs for the accuracy asked for, of each share
     together: int | None  # and of all of them at once
 
@@ -78,14 +79,10 @@ def plan(
     What one sample costs a client (the least worst case there is), how well the population's shares will be known, and how many
     clients an accuracy takes. With example records, a rehearsal of it all.
     """
-    from discreet.estimation.planning import MOST_CLIENTS
-
     check_count("clients", clients, most=MOST_CLIENTS)
     mechanism, taken = chosen(serve, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
-        from discreet.plots.style import check_picture
-
         check_picture(plot)
     family = Simplex(needed_domain(domain, domain_size, bounds, cells))
     budgets = sorted(set(epsilon or USUAL))
@@ -98,8 +95,6 @@ def plan(
     laws = _example(example, client, value, other, nulls, family)
     rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
     if plot is not None:
-        from discreet import plots
-
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
     if json:
@@ -127,8 +122,6 @@ def plan(
 
 
 def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> Row:
-    from discreet.estimation import clients_for, outlook
-
     samplers = {name: kind(family, epsilon=epsilon) for name, kind in KINDS.items()}
     looks = {
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
@@ -156,8 +149,6 @@ def _smallest(
     *,
     together: bool,
 ) -> float | None:
-    from discreet.estimation import epsilon_for_accuracy
-
     try:
         return epsilon_for_accuracy(
             kind, family, clients=clients, accuracy=accuracy, confidence=confidence, together=together
@@ -175,7 +166,9 @@ def _example(
         return None
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
-    from discreet.estimation.tallies import client_laws
+    from discreet.estimation.tallies import (
+        client_laws,  # these load polars, which a plan without examples has no use for
+    )
     from discreet.tables.coding import Coding
     from discreet.tables.inputs import file_source
 
@@ -184,9 +177,7 @@ def _example(
 
 def _rehearsals(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, confidence: float
-) -> dict[tuple[float, str], "Rehearsal"]:
-    from discreet.estimation.simulation import rehearsal
-
+) -> dict[tuple[float, str], Rehearsal]:
     return {
         (budget, name): rehearsal(kind(family, epsilon=budget), laws, clients=clients, seed=seed, confidence=confidence)
         for budget in budgets
@@ -261,12 +252,10 @@ def _both(each: float | None, together: float | None) -> str | None:
 
 
 def _from(epsilon: float) -> str:
-    from discreet.estimation.planning import LEAST_EPSILON
-
     return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
 
 
-def _rehearsed(rehearsals: dict[tuple[float, str], "Rehearsal"]) -> Table:
+def _rehearsed(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
     made = table(
         "epsilon", "mechanism", "TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=2
     )
@@ -282,7 +271,7 @@ def _rehearsed(rehearsals: dict[tuple[float, str], "Rehearsal"]) -> Table:
 def _record(
     rows: list[Row],
     smallest: dict[tuple[str, bool], float | None],
-    rehearsals: dict[tuple[float, str], "Rehearsal"],
+    rehearsals: dict[tuple[float, str], Rehearsal],
     accuracy: float,
     confidence: float,
 ) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def population(
         truth: The true shares, one for each outcome, or by label.
         most: How many labels to show, the largest shares first; cells of an interval are all shown.
         ax: Axes to draw on; by default a new figure.
-        title: Above a new figure.
+        title: Above a new figure; the usual one stands in for one that no installed font can write.
 
     Returns:
         The figure.
@@ -44,8 +44,9 @@ def population(
     check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
     known = None if truth is None else _shares(truth, found)
-    if title is None and ax is None:
-        title = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
+    if ax is None:
+        usual = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
+        title = usual if title is None else legible(title, usual)
     shares = _Shares.of(found, known)
     height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
     with styled():

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, need_extra
-from discreet.files import check_target, written
+from discreet.files import written
+from discreet.plots.formats import check_picture
 
 try:
     import matplotlib
@@ -25,14 +26,12 @@ except ImportError as missing:
 
 __all__ = [
     "COLOURS",
-    "FORMATS",
     "INK",
     "QUIET",
     "Axes",
     "AxesLike",
     "Figure",
     "canvas",
-    "check_picture",
     "figure",
     "legible",
     "panel_title",
@@ -49,7 +48,6 @@ COLOURS = {  # Okabe and Ito's palette
     "linear": "#009E73",
     "held": "#999999",
 }
-FORMATS = (".png", ".svg", ".pdf")
 
 _SCRIPTS = (  # fonts for what the usual one lacks, wherever they are installed
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "IPAexGothic", "PingFang SC", "Hiragino Sans",
@@ -175,13 +173,6 @@ def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
             fontsize=9,
             parse_math=False,
         )
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a name that no picture can be written under."""
-    if path.suffix.lower() not in FORMATS:
-        raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
-    check_target(path, what="picture", replace=True)
 
 
 def save(drawn: Figure, path: str | Path) -> None:
