@@ -119,7 +119,7 @@ def _reading(found: Population, agreed: Agreement) -> str:
     )
 
 
-def _resting(found: "Reweighted") -> str:
+def _resting(found: Reweighted) -> str:
     return (
         f"[bold]By examples[/bold]: the average of {counted(len(found.weights), 'public example')}, weighted so as to explain the samples "
         f"(the examples themselves count like {found.pull:,.0f} samples). It rests on the examples: what none of them is like is not in it, "
