@@ -77,15 +77,19 @@ _COMPILED: dict[Any, Any] = {}
 _OPTIONS = {"num_warps", "launch_cooperative_grid"}  # of a launch, and no constants of a kernel
 
 
-def _launched(function: Any, programs: int, key: Any, arguments: tuple[Any, ...], constants: dict[str, Any]) -> None:
+def _launched(
+    function: Any, programs: int, key: Any, arguments: tuple[Any, ...], constants: dict[str, Any], stream: Any
+) -> None:
     """Run a kernel; its constants are in the order in which it takes them. What Triton compiled for a key is kept and called as it is, which
     takes a fraction of the time of looking it up; so a key holds all that a kernel is specialised on: dtypes and numbers, but for
     addresses, which are all aligned alike."""
     found = _COMPILED.get((function.__name__, key))
     if found is None:
-        _COMPILED[function.__name__, key] = function[(programs,)](*arguments, **constants)
+        with torch.cuda.stream(stream):
+            _COMPILED[function.__name__, key] = function[(programs,)](*arguments, **constants)
     else:
-        found[(programs, 1, 1)](*arguments, *(value for name, value in constants.items() if name not in _OPTIONS))
+        values = [value for name, value in constants.items() if name not in _OPTIONS]
+        found[(programs, 1, 1)](*arguments, *values, stream=stream.cuda_stream)
 
 
 class _Host(threading.local):
@@ -107,35 +111,36 @@ class _Host(threading.local):
 
 
 class _Scratch(threading.local):
-    """What programs that share a row tell each other by, for up to `_MOST_SPLIT` rows: sums, and how many have come to a point (0 between
-    calls)."""
+    """What the kernels that a thread launches on one device leave for each other. Every call waits for its kernels before the next."""
 
     def __init__(self) -> None:
-        self._of: dict[torch.device, tuple[torch.Tensor, ...]] = {}
+        self._of: dict[torch.device, _Room] = {}
 
-    def on(self, device: torch.device) -> tuple[torch.Tensor, ...]:
-        if device not in self._of:
-            turns = tiles.TURNS.value
-            sizes = (
-                (16 * _SPLITS[0] * turns, torch.float32),
-                (turns, torch.int32),
-                (2 * _SPLITS[0], torch.int64),
-                (2, torch.int32),
-            )
-            self._of[device] = tuple(
-                torch.zeros(_MOST_SPLIT * size, dtype=dtype, device=device) for size, dtype in sizes
-            )
-        return self._of[device]
+    def on(self, device: torch.device, rows: int) -> _Room:
+        room = self._of.get(device)
+        if room is None or room.solved.shape[0] < rows:
+            room = self._of[device] = _Room(device, rows)
+        return room
+
+
+class _Room:
+    """What is known of solved rows; and what programs that share a row tell each other by, for up to `_MOST_SPLIT` rows: sums, and how many
+    have come to a point (0 between calls). Beside it a stream, so that rows are solved while all are checked."""
+
+    def __init__(self, device: torch.device, rows: int) -> None:
+        turns, split = tiles.TURNS.value, _SPLITS[0]
+        self.solved = torch.empty((rows, tiles.COLUMNS.value), dtype=torch.float64, device=device)
+        self.sums = torch.zeros(_MOST_SPLIT * 16 * split * turns, dtype=torch.float32, device=device)
+        self.counters = torch.zeros(_MOST_SPLIT * turns, dtype=torch.int32, device=device)
+        self.picked = torch.zeros(_MOST_SPLIT * 2 * split, dtype=torch.int64, device=device)
+        self.pickers = torch.zeros(_MOST_SPLIT * 2, dtype=torch.int32, device=device)
+        if device.type == "cuda":
+            self.side = torch.cuda.Stream(device)
+            self.before, self.after = torch.cuda.Event(), torch.cuda.Event()
 
 
 _HOST = _Host()
 _SCRATCH = _Scratch()
-
-
-@lru_cache(maxsize=16)
-def _side_stream(device: torch.device) -> Any:
-    """A stream beside the current one: rows are solved while all are checked."""
-    return torch.cuda.Stream(device)
 
 
 def _ready(tensor: torch.Tensor) -> torch.Tensor:
@@ -164,30 +169,33 @@ class _Launch:
         self.box = _box(self.size, terms, self.referenced, self.device)
         self.p = _ready(rows.p)
         self.m = self.p if rows.reference is None else _ready(rows.reference)
+        self.count = int(self.p.shape[0])
         self.layout = (
-            self.size, self.size, self.size if len(self.m) == len(self.p) else 0, _BITS_OF_E / rows.temperature, _BITS_OF_E,
+            self.size, self.size, self.size if self.m.shape[0] == self.count else 0, _BITS_OF_E / rows.temperature, _BITS_OF_E,
         )  # fmt: skip
         self.tolerances = _tolerance(self.size, self.p.dtype), _tolerance(self.size, self.m.dtype)
         self.kind = {"REFERENCE": self.referenced, "LOGITS": rows.logits}
         self.key = self.device, self.p.dtype, self.m.dtype, self.layout[:3], self.referenced, rows.logits
-        count = len(self.p)
+        count = self.count
         with torch.cuda.device_of(self.p):
+            self.stream = torch.cuda.current_stream() if self.p.is_cuda else None
             self.out = torch.empty(count, dtype=torch.int64, device=self.device)
-            self.solved = torch.empty((count, tiles.COLUMNS.value), dtype=torch.float64, device=self.device)
-            room = count + count % 2  # so that what follows is aligned
-            self.uniform, array = _HOST.integers(3 * room)
+            self.room = _SCRATCH.on(self.device, count)
+            self.solved = self.room.solved
+            step = count + count % 2  # so that what follows is aligned
+            self.uniform, array = _HOST.integers(3 * step)
             array[:count] = uniform
             if self.size <= _SMALL:
                 self._draw_small()
             elif self.referenced:
-                self._solve_and_pick(count, self.uniform, self.uniform)
+                self._solve_and_pick(count, self.uniform, self.uniform, self.stream)
             else:
                 own = np.flatnonzero(uniform >= self.box.shared)
-                array[room : room + own.size] = own
-                array[2 * room : 2 * room + own.size] = uniform[own] - self.box.shared
-                self._draw_large(own.size, self.uniform[room:], self.uniform[2 * room :])
-            if self.p.is_cuda:
-                torch.cuda.current_stream().synchronize()
+                array[step : step + own.size] = own
+                array[2 * step : 2 * step + own.size] = uniform[own] - self.box.shared
+                self._draw_large(own.size, self.uniform[step:], self.uniform[2 * step :])
+            if self.stream is not None:
+                self.stream.synchronize()
         if _HOST.flag[0]:
             _HOST.flag[0] = 0
             host.refuse(rows)
@@ -196,30 +204,30 @@ class _Launch:
         block = triton.next_power_of_2(self.size)
         together = max(1, 512 // block)
         arguments = (
-            self.p, self.m, self.uniform, self.solved, self.out, _HOST.bad, self.box.reals, self.box.whole, len(self.p), *self.layout,
+            self.p, self.m, self.uniform, self.solved, self.out, _HOST.bad, self.box.reals, self.box.whole, self.count, *self.layout,
             *self.tolerances,
         )  # fmt: skip
         constants = {**self.kind, "ROWS": together, "BLOCK": block, "num_warps": 1 if block <= 1024 else 4}
-        _launched(small.draw, triton.cdiv(len(self.p), together), self.key, arguments, constants)
+        _launched(small.draw, triton.cdiv(self.count, together), self.key, arguments, constants, self.stream)
 
     def _draw_large(self, own: int, listed: torch.Tensor, rest: torch.Tensor) -> None:
         """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked."""
-        if not self.p.is_cuda:  # interpreted: nothing runs beside anything
+        if self.stream is None or not own:
             self._check()
             if own:
-                self._solve_and_pick(own, rest, listed)
+                self._solve_and_pick(own, rest, listed, None)
             return
-        side, current = _side_stream(self.device), torch.cuda.current_stream()
-        side.wait_stream(current)
+        room = self.room
+        room.before.record(self.stream)
+        room.before.wait(room.side)
+        self._solve_and_pick(own, rest, listed, room.side)
+        room.after.record(room.side)
         self._check()
-        if own:
-            with torch.cuda.stream(side):
-                self._solve_and_pick(own, rest, listed)
-            current.wait_stream(side)
+        room.after.wait(self.stream)
 
     def _check(self) -> None:
         arguments = self.p, self.uniform, self.out, _HOST.bad, self.box.whole, self.size, self.size, self.tolerances[0]
-        _launched(kernel.check, len(self.p), self.key, arguments, {"LOGITS": self.rows.logits, **_CHECK})
+        _launched(kernel.check, self.count, self.key, arguments, {"LOGITS": self.rows.logits, **_CHECK}, self.stream)
 
     def _split(self, rows: int) -> int:
         """How many programs share a row."""
@@ -228,24 +236,33 @@ class _Launch:
         together = _processors(self.device)
         return next((split for split in _SPLITS if rows * split <= together), 1)
 
-    def _solve_and_pick(self, rows: int, uniform: torch.Tensor, listed: torch.Tensor) -> None:
-        split = self._split(rows)
+    def _solve_and_pick(self, rows: int, uniform: torch.Tensor, listed: torch.Tensor, stream: Any) -> None:
+        split, room = self._split(rows), self.room
         some = {"SPLIT": split, "launch_cooperative_grid": split > 1}
         constants = {**self.kind, **_SOLVE[self.referenced], **some}
         sample = constants["SAMPLE"]
         step = max(triton.cdiv(self.size, sample) // kernel.SAMPLED.value, 1) * sample
         shared = self.p, self.m, listed, uniform, self.solved
-        sums, counters, picked, pickers = _SCRATCH.on(self.device)
         solving = (
-            *shared, _HOST.bad, self.box.reals, self.box.whole, sums, counters, pickers, *self.layout, *self.tolerances, step,
+            *shared, _HOST.bad, self.box.reals, self.box.whole, room.sums, room.counters, room.pickers, *self.layout, *self.tolerances, step,
         )  # fmt: skip
-        _launched(kernel.solve, rows * split, (self.key, split), solving, constants)
-        more = (*shared, self.out, self.box.reals, self.box.whole, picked, pickers, counters, *self.layout)
-        _launched(picking.pick, rows * split, (self.key, split), more, {**self.kind, **_PICK[self.referenced], **some})
+        key = self.key, split
+        _launched(kernel.solve, rows * split, key, solving, constants, stream)
+        more = (
+            *shared,
+            self.out,
+            self.box.reals,
+            self.box.whole,
+            room.picked,
+            room.pickers,
+            room.counters,
+            *self.layout,
+        )
+        _launched(picking.pick, rows * split, key, more, {**self.kind, **_PICK[self.referenced], **some}, stream)
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
-        shape = len(self.p), self.size
+        shape = self.count, self.size
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.device) for _ in range(3))
         with torch.cuda.device_of(self.p):
             picking.write[(shape[0], triton.cdiv(self.size, 1024))](

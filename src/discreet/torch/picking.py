@@ -37,6 +37,7 @@ def _place(
     """(the outcome on which `rest` falls or -1, what is left of it past the end) in the sums of L (PART 0), of the excess E (1), or of the
     room over it (2), over the columns from `first` on."""
     found = tl.full((1,), -1, tl.int64)
+    first = first + size * 0  # a number that may change
     searching = first < size
     while searching:
         columns = first + tl.arange(0, BLOCK)
