@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError, NotPrivateWarning, warn_caller
 
 BITS = 62
+_LONG = 1 << 18  # bytes that are worth a thread
+_MOST_THREADS = 16
 
 
 class Randomness(Protocol):
@@ -17,11 +19,21 @@ class Randomness(Protocol):
     def integers(self, count: int) -> NDArray[np.int64]: ...
 
 
+def _bytes(count: int) -> bytes:
+    """So many bytes of the operating system's generator: read by several threads where one alone would keep the others waiting."""
+    threads = min(_MOST_THREADS, os.cpu_count() or 1, count // _LONG)
+    if threads < 2:
+        return os.urandom(count)
+    shares = [count * (thread + 1) // threads - count * thread // threads for thread in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        return b"".join(pool.map(os.urandom, shares))
+
+
 class SystemEntropy:
     """The operating system's generator: what a private release draws from."""
 
     def integers(self, count: int) -> NDArray[np.int64]:
-        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        words = np.frombuffer(_bytes(8 * count), dtype=np.uint64)
         return (words >> np.uint64(64 - BITS)).view(np.int64)
 
 
