@@ -1,6 +1,7 @@
 """Uniform integers in [0, 2^62): from the operating system for a release, from a seed for an experiment."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
