@@ -116,7 +116,7 @@ def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
 
 
 DOCUMENTED = (
-    "engines", "estimation", "accounting", "audit", "data", "design.mixtures", "ledger", "numerics", "plots", "projection",
+    "domain", "engines", "estimation", "accounting", "audit", "data", "design.mixtures", "ledger", "numerics", "plots", "projection",
     "release", "research", "torch",
 )  # fmt: skip
 

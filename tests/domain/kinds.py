@@ -33,6 +33,7 @@ def intervals(draw: st.DrawFn, most: int = 2**40) -> dc.Interval:
         high = math.nextafter(high, math.inf)
     width = high - low
     room = min(width / math.ulp(max(abs(low), abs(high))) / 4.0, float(most)) if 1e-307 < width < math.inf else 0.0
+    room = min(room, draw(st.sampled_from([float(most), 2e3])))
     if room < 1.0:
         low, high, room = 0.0, 1.0, float(most)
     return dc.Interval(low, high, cells=draw(st.one_of(st.integers(1, int(room)), st.just(int(room)))))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
@@ -92,7 +92,10 @@ def test_cells_are_in_the_order_of_their_values(interval: dc.Interval, data: st.
     assert first <= second
 
 
-@given(intervals(most=2000))
+@given(intervals(most=10**5))
+@example(dc.Interval(0.0, 1.7976931348623157e308, cells=3))
+@example(dc.Interval(0.0, 1e-307, cells=10**5))
+@example(dc.Interval(-1e-308, 1e-307, cells=3))
 @settings(deadline=None)
 def test_edges_increase_and_middles_lie_between_them(interval: dc.Interval) -> None:
     edges = interval.edges
@@ -101,6 +104,13 @@ def test_edges_increase_and_middles_lie_between_them(interval: dc.Interval) -> N
     assert ((interval.values > edges[:-1]) & (interval.values < edges[1:])).all()
     assert interval.numbers(interval.named(np.arange(interval.size))).tolist() == list(range(interval.size))
     assert interval.numbers(interval.values).tolist() == list(range(interval.size))
+
+
+def test_what_a_domain_holds_cannot_be_changed() -> None:
+    cells, bins = dc.Interval(0, 1, cells=4), Bins([0.0, 1.0])
+    for held in (cells.edges, cells.values, bins.edges):
+        with pytest.raises(ValueError, match="read-only"):
+            held[0] = 5.0
 
 
 def test_bins_need_not_be_equally_wide() -> None:
@@ -180,6 +190,11 @@ def test_families_hold_domains() -> None:
         (lambda: dc.Band([1, 1], lower=0.5, upper=1.5, labels=["a", "b"], domain=dc.Numbers(2)), "both given"),
         (lambda: dc.Band([1, 1], lower=0.5, upper=1.5, domain=dc.Numbers(3)), "domain has 3 names for 2 weights"),
         (lambda: from_terms({"size": 2, "labels": ["a", "b"], "interval": [0, 1]}, "family"), "are both set"),
+        (
+            lambda: from_terms({"size": 9, "interval": [1e16, 1e16 + 8]}, "family"),
+            r"family\.interval: .* cannot tell so many",
+        ),
+        (lambda: from_terms({"size": 9, "interval": [1, 0]}, "family"), r"^family\.interval = \[1, 0\] is not"),
     ],
 )
 def test_refusals(call: Any, message: str) -> None:

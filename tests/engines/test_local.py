@@ -778,3 +778,26 @@ def test_frames_of_pandas_and_whatever_speaks_arrow() -> None:
     with pytest.raises(DiscreetError, match="the DataFrame cannot be read as Arrow") as told:
         released(pandas.DataFrame({"client": [1, "secret name"], "value": [1, 2]}))
     assert "secret name" not in str(told.value)
+
+
+def test_a_family_on_an_interval_brings_its_cells() -> None:
+    """The domain is said once: by itself, as a family's, a sampler's or an agreement's, and the samples are the same."""
+    table = pa.table({"client": list(range(50)), "value": [place / 50 for place in range(50)]})
+    cells = dc.Interval(0.0, 1.0, cells=5)
+    family = dc.Simplex(cells)
+    agreement = dc.Agreement.of(dc.OptimalSampler(family, epsilon=2.0))
+    asked: dict[str, Any] = {"client": "client", "value": "value", "secret": SECRET}
+    found = [
+        sample(table, **asked, domain=cells, epsilon=2.0, mechanism="optimal"),
+        sample(table, **asked, family=family, epsilon=2.0, mechanism="optimal"),
+        sample(table, **asked, sampler=dc.OptimalSampler(family, epsilon=2.0)),
+        sample(table, **asked, agreement=dc.Agreement.from_json(agreement.canonical)),
+    ]
+    assert all(one.equals(found[0]) for one in found)
+    assert set(found[0]["agreement"].to_pylist()) == {agreement.id}
+    population = dc.estimation.population(agreement, samples=found[0]["sample"])
+    assert population.clients == 50
+    assert population.domain == cells
+    banded = dc.Band([1, 2, 3, 2, 1], lower=0.0, upper=1.5, domain=cells, everybody=True)
+    skewed = sample(table, **asked, family=banded, epsilon=2.0, mechanism="optimal")
+    assert set(skewed["agreement"].to_pylist()) == {dc.Agreement.of(dc.OptimalSampler(banded, epsilon=2.0)).id}

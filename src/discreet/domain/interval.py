@@ -23,6 +23,7 @@ from discreet.errors import DiscreetError, Range, check_count
 MOST_CELLS = 2**40
 _APART = 4.0  # spacings of floats that a cell is wide at least
 _LARGEST = float(np.finfo(np.float64).max)
+_ORDINARY = 1e-200  # lengths of intervals whose cells are no subnormal numbers
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _PUBLIC = "bounds are public: take them from what the quantity can be, not from the data"
 
@@ -87,7 +88,10 @@ class Interval(Domain):
     @cached_property
     def edges(self) -> NDArray[np.float64]:
         """The cells + 1 ends of the cells, in order."""
-        return np.linspace(self.low, self.high, self.cells + 1)
+        if _ORDINARY < self._width < 1.0 / _ORDINARY:
+            return _frozen(np.linspace(self.low, self.high, self.cells + 1))
+        starts = self.within(np.arange(self.cells), 0.0)  # whose steps neither overflow nor lose their digits
+        return _frozen(np.append(starts, self.high))
 
     @cached_property
     def names(self) -> list[str]:
@@ -97,7 +101,7 @@ class Interval(Domain):
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The middles of the cells."""
-        return middles(self.edges)
+        return _frozen(middles(self.edges))
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The cell of every value; one outside [low, high] is an error that names the first few."""
@@ -158,3 +162,9 @@ def middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """The middle of every cell."""
     low, high = edges[:-1], edges[1:]
     return np.asarray(0.5 * (low + high) if max(-edges[0], edges[-1]) < _LARGEST / 2 else 0.5 * low + 0.5 * high)
+
+
+def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same array, which whoever holds the domain cannot change."""
+    array.setflags(write=False)
+    return array

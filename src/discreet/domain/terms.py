@@ -24,7 +24,10 @@ def from_terms(fields: Mapping[str, Any], where: str) -> Domain:
             f"{where}.labels and {where}.interval are both set; outcomes are labels or cells, leave out one"
         )
     if interval is not None:
-        return Interval(*_bounds(interval, where), cells=size)
+        try:
+            return Interval(*_bounds(interval, where), cells=size)
+        except DiscreetError as error:
+            raise error if str(error).startswith(where) else DiscreetError(f"{where}.interval: {error}") from None
     if labels is None:
         return Numbers(size)
     if isinstance(labels, list):

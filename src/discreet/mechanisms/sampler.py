@@ -227,8 +227,9 @@ class Sampler(abc.ABC, Generic[F]):
         self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None, constant_time: bool = False
     ) -> Any: ...
     def release(self, p: Any, *, rng: Rng = None, constant_time: bool = False) -> Any:
-        """One private sample for each client: an outcome number, or its label where the family has labels; on a continuous
-        family a point (a number in one dimension, else (dim,)), for a list of n clients (n,) or (n, dim).
+        """One private sample for each client: an outcome number, its label where the family has labels, the middle of its cell
+        where outcomes are the cells of an interval; on a continuous family a point (a number in one dimension, else (dim,)), for a
+        list of n clients (n,) or (n, dim).
 
         Drawn from the operating system's entropy with `weights(p)`. `rng` makes it reproducible and therefore NOT private.
         Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. `constant_time`, for one client of a

@@ -53,6 +53,8 @@ def missing_sets() -> list[ClientSet]:
 
 def cells_of(values: Floats, interval: Interval) -> Integers:
     """The cell of every value; one outside the bounds goes to the nearest end."""
+    if not np.isfinite(values).all():
+        raise DiscreetError("values hold NaN or infinity; drop records without a value first")
     return interval.numbers(np.clip(values, interval.low, interval.high))
 
 
