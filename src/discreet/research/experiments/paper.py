@@ -3,6 +3,9 @@
 from dataclasses import replace
 
 from discreet.errors import DiscreetError
+from discreet.research.experiments.design_keeps import KeepComparison
+from discreet.research.experiments.design_shifts import ShiftComparison
+from discreet.research.experiments.designs import DesignComparison
 from discreet.research.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
 from discreet.research.experiments.mixtures import QUICK, RandomMixtures
 from discreet.research.experiments.population import PopulationComparison
@@ -11,9 +14,11 @@ from discreet.research.experiments.ring import GaussianRing
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
 POPULATION = "population"
+DESIGNS = ("designs", "keeps", "shifts")  # run with the population
 OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
 QUICK_CLIENTS = 20
 QUICK_REPETITIONS = 20
+QUICK_SET = 300
 
 
 def chosen(names: list[str]) -> list[str]:
@@ -22,7 +27,7 @@ def chosen(names: list[str]) -> list[str]:
     if unknown:
         raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {', '.join(FIGURES)}, {POPULATION}")
     figures = [name for name in FIGURES if not names or name in names or "all" in names]
-    return [*figures, POPULATION] if POPULATION in names else figures
+    return [*figures, POPULATION, *DESIGNS] if POPULATION in names else figures
 
 
 def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment[Record]:
@@ -40,5 +45,14 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
         case "population":
             full = PopulationComparison()
             return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full
+        case "designs":
+            designs = DesignComparison()
+            return replace(designs, quick=True, epsilons=(1.0, 4.0), splits=1, clients=QUICK_SET) if quick else designs
+        case "keeps":
+            keeps = KeepComparison()
+            return replace(keeps, quick=True, epsilons=(1.0,), sets=keeps.sets[-1:]) if quick else keeps
+        case "shifts":
+            shifts = ShiftComparison()
+            return replace(shifts, quick=True, epsilons=(1.0,), shifts=shifts.shifts[-1:]) if quick else shifts
         case _:
             return FiniteWorstCases(name, OUTCOMES[name], quick=quick)

@@ -7,8 +7,10 @@ from typing import Any
 from discreet.plots.style import Figure, save
 from discreet.research.experiments.population import SetAtBudget
 from discreet.research.experiments.records import Header, Recorded
+from discreet.research.figures.designs import design_figure
 from discreet.research.figures.paper import paper_figure
 from discreet.research.figures.population import population_figures
+from discreet.research.reports.design_page import design_page
 from discreet.research.reports.paper import report_page
 from discreet.research.reports.population import population_page
 
@@ -24,6 +26,13 @@ def write_population(run: Recorded[SetAtBudget], folder: Path) -> Path:
     figures = population_figures(run).items()
     pictures = {name: _drawn(figure, name, run.header, folder) for name, figure in figures}
     return _page(population_page(run, pictures), folder / "population.html")
+
+
+def write_designs(runs: Mapping[str, Recorded[Any]], folder: Path) -> Path:
+    """The same for designs: how they do on clients they were not made on, with the worst case kept, and on clients of another kind."""
+    designs = runs["designs"]
+    picture = _drawn(design_figure(designs), "designs", designs.header, folder)
+    return _page(design_page(designs, runs["keeps"], runs["shifts"], picture), folder / "designs.html")
 
 
 def _drawn(figure: Figure, name: str, header: Header, folder: Path) -> bytes:

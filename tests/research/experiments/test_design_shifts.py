@@ -1,0 +1,40 @@
+"""Designs that serve another kind of clients: both kinds are told apart, and it stops paying where they differ enough."""
+
+from pathlib import Path
+
+import numpy as np
+
+from discreet import data
+from discreet.research.experiments.design_shifts import SAFE, SHIFTS, Shift, ShiftComparison
+from discreet.research.experiments.running import run
+
+rng = np.random.default_rng(0)
+LEFT, RIGHT = (
+    rng.multinomial(20, shares, size=200).astype(np.float64) for shares in ([0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6])
+)
+
+
+def test_it_pays_for_clients_alike_and_not_for_others(tmp_path: Path) -> None:
+    shifts = (
+        Shift("same", "same", "left", "left", lambda: (LEFT[:100], LEFT[100:]), bundled=True),
+        Shift("other", "other", "left", "right", lambda: (LEFT, RIGHT), bundled=True),
+    )
+    same, other = run(ShiftComparison(epsilons=(2.0,), shifts=shifts), tmp_path).rows
+    assert same.pays
+    assert 0.5 < same.closed <= 1.0
+    assert not other.pays
+    assert other.closed < 0.0
+    for row in (same, other):
+        assert row.at_home + row.served == (100 if row is same else 200)
+        assert all(row.floor <= mean for mean in row.means.values())
+    assert other.means["home"] < min(other.means[name] for name in SAFE)
+
+
+def test_the_bundled_flights_are_divided_once_each() -> None:
+    flights = data.flights().num_rows
+    for shift in SHIFTS:
+        if shift.bundled:
+            first, second = shift.counts()
+            landed = data.flights()["arr_delay"].null_count if "delay" in shift.name else 0
+            assert first.sum() + second.sum() == flights - landed
+            assert min(len(first), len(second)) > 1000
