@@ -74,6 +74,14 @@ def test_a_million_outcomes_and_ten_examples() -> None:
     assert float(found.worst("tv")) <= 1 - 0.1 * math.exp(3) / (math.exp(3) + 10**6 - 1) + 1e-12
 
 
+def test_progress_goes_from_nothing_to_all() -> None:
+    told: list[float] = []
+    design(dc.Simplex(20), epsilon=2.0, clients=spread_laws(0), progress=told.append)
+    assert told[0] == 0.0
+    assert told[-1] == 1.0
+    assert told == sorted(told)
+
+
 def spread_laws(seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """100 clients on 20 outcomes, of which they hold most: some shares are small."""
     shares = np.arange(1.0, 21.0) ** -1.5

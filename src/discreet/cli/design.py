@@ -31,7 +31,7 @@ from discreet.families import Simplex
 from discreet.files import check_apart, check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from rich.progress import Progress
 
     from discreet.design import Design
     from discreet.estimation.contest import Contestant
@@ -110,7 +110,7 @@ def design(
         )
         counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
         told(f"designing for {counted(counts.shape[0], 'example')} on {counted(counts.shape[1], 'outcome')}")
-        found = _designed(family, counts, epsilon, divergence, keep)
+        found = _designed(family, counts, epsilon, divergence, keep, told)
         told("comparing")
         rows = contest(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
@@ -127,34 +127,60 @@ def design(
     )
 
 
-def _designed(family: Any, counts: Any, epsilon: float, divergence: str, keep: float) -> "Design":
+def _designed(family: Any, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> "Design":
     from discreet.design import design as best
 
-    return best(family, epsilon=epsilon, clients=counts, divergence=divergence, keep=keep)
+    return best(family, epsilon=epsilon, clients=counts, divergence=divergence, keep=keep, progress=told.share)
 
 
 def _frontier(
-    family: Any, counts: Any, epsilon: float, divergence: str, found: "Design", told: "Callable[[str], None]"
+    family: Any, counts: Any, epsilon: float, divergence: str, found: "Design", told: "_Told"
 ) -> list["Design"]:
     """The same at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
         if keep != found.keep:
             told(f"designing with --keep {keep:g}")
-            designs.append(_designed(family, counts, epsilon, divergence, keep))
+            designs.append(_designed(family, counts, epsilon, divergence, keep, told))
     return sorted(designs, key=lambda one: -one.keep)
 
 
+class _Told:
+    """What is being done, for nobody."""
+
+    def __call__(self, what: str) -> None:
+        """The next stage begins."""
+
+    def share(self, done: float) -> None:
+        """So much of it is done."""
+
+
+class _Bar(_Told):
+    """The same on a terminal: a bar for the stage at hand."""
+
+    def __init__(self, bars: "Progress") -> None:
+        self._bars, self._stage = bars, bars.add_task("", total=None)
+
+    def __call__(self, what: str) -> None:
+        self._bars.reset(self._stage, total=None, description=plain(what))
+
+    def share(self, done: float) -> None:
+        self._bars.update(self._stage, total=1.0, completed=done)
+
+
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator["Callable[[str], None]"]:
-    """A function that says what is being done, on a terminal."""
+def _progress(*, quiet: bool) -> Iterator[_Told]:
+    """Something to tell the stages to, which shows them on a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield lambda what: None
+        yield _Told()
         return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     from discreet.cli.printing import Terminal
 
-    with Terminal(stderr=True).status("") as status:
-        yield lambda what: status.update(plain(what))
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
+        yield _Bar(bars)
 
 
 def _report(found: "Design", rows: list["Contestant"]) -> list[Any]:

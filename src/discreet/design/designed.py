@@ -19,7 +19,7 @@ from discreet import divergences
 from discreet.design.certificate import Certificate
 from discreet.design.examples import Floats, as_examples
 from discreet.design.floors import band_of
-from discreet.design.solving import Found, best_floor, mean_divergence
+from discreet.design.solving import Found, Progress, best_floor, mean_divergence
 from discreet.design.worst import costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
@@ -91,6 +91,7 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    progress: Progress | None = None,
 ) -> Design:
     """The best of all epsilon-LDP samplers for the given clients, with a certificate.
 
@@ -108,6 +109,7 @@ def design(
             default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
         over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
             the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
+        progress: called with the share of the work that is done, from 0 to 1, as a design over the mean goes on.
 
     Returns:
         A `Design`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
@@ -151,7 +153,7 @@ def design(
             "or take fewer examples"
         )
     _need_finite(f, bool(examples.partial.any()))
-    found = best_floor(examples, f, _worked(epsilon), kept)
+    found = best_floor(examples, f, _worked(epsilon), kept, progress)
     if epsilon != _worked(epsilon):
         found = _moved(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
     return _designed(found, family, epsilon, f, "mean", kept, len(examples))

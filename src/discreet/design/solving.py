@@ -1,6 +1,7 @@
 """The best floor and its certificate: interior point steps until the two agree."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from discreet.design.floors import Floors
 from discreet.design.interior import InteriorPoint, Promise
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
+
+Progress = Callable[[float], None]  # is told the share of the work that is done
 
 TOLERANCE = 3e-5  # relative, between value and bound
 ALLOWED = 1e-4
@@ -59,7 +62,9 @@ class Objective:
         return HingeCost(p, q, self.gamma, mu, part) if self.curve is None else SmoothCost(p, self.curve)
 
 
-def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) -> Found:
+def best_floor(
+    examples: Examples, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
+) -> Found:
     """The floor with the least mean divergence over the examples, among those that keep so much of the best worst case."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of(f)
     held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
@@ -67,9 +72,11 @@ def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) 
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost)
     floors = Floors(size, epsilon, keep)
     bound, certificate = -math.inf, certificate_of(point, objective, floors)
-    spent = False
+    spent, first = False, point.gap
     for _ in range(STEPS):
         value, gap = point.value + objective.constant, point.gap
+        if progress is not None:
+            progress(_share_done(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
         spent |= gap <= _SPENT * value
         if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
             found = certificate_of(point, objective, floors)
@@ -89,6 +96,11 @@ def best_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) 
             f"report this with the examples, or try another epsilon than {epsilon:g}"
         )
     return Found(floor, value, bound, certificate)
+
+
+def _share_done(first: float, gap: float, last: float) -> float:
+    """How far the gap has come from the first to the last one, on a logarithmic scale, on which steps are about equally long."""
+    return min(max(math.log(first / max(gap, 1e-300)) / math.log(first / min(last, 0.5 * first)), 0.0), 1.0)
 
 
 def mean_divergence(examples: Examples, f: FDivergence, floor: Floats, ratio: float) -> float:
