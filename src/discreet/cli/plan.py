@@ -19,13 +19,14 @@ from discreet.cli.options import (
     needed_domain,
     value_in,
 )
+from discreet.cli.plan_agreement import agreed_sampler, plan_under
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.cli.serving import For, chosen
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import Outlook, clients_for, epsilon_for_accuracy, outlook
 from discreet.estimation.planning import LEAST_EPSILON, MOST_CLIENTS
 from discreet.estimation.simulation import Rehearsal, rehearsal
-from discreet.families import Simplex
+from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.plots.formats import check_picture
@@ -54,6 +55,10 @@ def plan(
     domain_size: DomainSize = None,
     bounds: Bounds = None,
     cells: CellCount = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead: outcomes, epsilon and sampler as agreed, such as a designed one."),
+    ] = None,
     epsilon: Annotated[
         list[float] | None,
         typer.Option(
@@ -80,6 +85,15 @@ def plan(
     clients an accuracy takes. With example records, a rehearsal of it all.
     """
     check_count("clients", clients, most=MOST_CLIENTS)
+    if agreement is not None:
+        if any(x is not None for x in (serve, domain, domain_size, bounds, cells, epsilon, plot)):
+            raise DiscreetError(
+                "--agreement says it all; leave out --for, --epsilon, --plot and whatever states the outcomes"
+            )
+        sampler = agreed_sampler(agreement)
+        laws = _example(example, client, value, other, nulls, sampler.family)
+        plan_under(sampler, clients, confidence, laws, seed, json=json)
+        return
     mechanism, taken = chosen(serve, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
@@ -158,7 +172,7 @@ def _smallest(
 
 
 def _example(
-    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, family: Simplex
+    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, family: Simplex | Band
 ) -> Any:
     if example is None:
         if (client, value, other, nulls) != (None, None, None, "error"):

@@ -11,7 +11,7 @@ from discreet.research.experiments.designs import DesignComparison, chosen, desi
 from discreet.research.experiments.running import run
 from tests.research.experiments.test_population import skewed
 
-SMALL = DesignComparison(epsilons=(0.5, 4.0), splits=2, sets=(skewed(300, 6),))
+SMALL = DesignComparison(epsilons=(0.5, 4.0), splits=2, sets=(skewed(150, 6),))
 
 
 @pytest.mark.slow
@@ -19,7 +19,7 @@ def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> N
     records = run(SMALL, tmp_path)
     assert [row.unit for row in records.rows] == ["skewed6/0.5/0", "skewed6/0.5/1", "skewed6/4/0", "skewed6/4/1"]
     for row in records.rows:
-        assert row.examples + row.served == 300
+        assert row.examples + row.served == 150
         assert row.gap <= 1e-4
         assert (row.exact_gap is not None) == (row.split == 0)
         assert row.exact_gap is None or row.exact_gap <= 1e-4

@@ -47,7 +47,7 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
             return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full
         case "designs":
             designs = DesignComparison()
-            return replace(designs, quick=True, epsilons=(1.0, 4.0), splits=1, clients=QUICK_SET) if quick else designs
+            return replace(designs, quick=True, epsilons=(2.0,), splits=1, clients=QUICK_SET) if quick else designs
         case "keeps":
             keeps = KeepComparison()
             return replace(keeps, quick=True, epsilons=(1.0,), sets=keeps.sets[-1:]) if quick else keeps

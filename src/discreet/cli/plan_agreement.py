@@ -1,0 +1,61 @@
+"""`discreet plan --agreement`: what to expect of samples under an agreement that is there already, designed or not."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from discreet.agreement import Agreement
+from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
+from discreet.errors import DiscreetError
+from discreet.estimation.planning import outlook
+from discreet.estimation.simulation import rehearsal
+from discreet.families import Band, Simplex
+from discreet.mechanisms.sampler import Sampler
+
+
+def agreed_sampler(path: Path) -> Sampler[Simplex | Band]:
+    """The sampler of an agreement on outcomes that can be counted."""
+    sampler = Agreement.read(path).sampler()
+    if not isinstance(sampler.family, (Simplex, Band)):
+        raise DiscreetError(f"--agreement {path} is on {sampler.family!r}; a plan is for outcomes that can be counted")
+    return sampler
+
+
+def plan_under(
+    sampler: Sampler[Simplex | Band], clients: int, confidence: float, laws: Any, seed: int, *, json: bool
+) -> None:
+    """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
+    risks = {name: float(sampler.risk(name)) for name in ("tv", "kl")}
+    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
+    rehearsed = None
+    if laws is not None:
+        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence)
+    if json:
+        write_json({
+            "epsilon": sampler.epsilon, "confidence": confidence,
+            "worst": {name: json_number(value) for name, value in risks.items()},
+            "outlook": _numbers(look), "rehearsal": None if rehearsed is None else _numbers(rehearsed),
+        })  # fmt: skip
+        return
+    made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
+    made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
+    said: list[Any] = [
+        f"[bold]{counted(clients, 'client')}, {counted(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
+        f"the agreed sampler ({plain(sampler.name)}): one sample each.",
+        made,
+        "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
+        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",
+    ]
+    if rehearsed is not None:
+        practice = table("TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=0)
+        numbers = (rehearsed.client_tv, rehearsed.largest, rehearsed.total, rehearsed.width)
+        practice.add_row(*(number(x, 3) for x in numbers), f"{100 * rehearsed.covered:.1f} %")
+        said += [
+            f"[bold]Rehearsal[/bold]: {counted(clients, 'client')} drawn from the example's, 20 times; samples as they are.",
+            practice,
+        ]
+    say(*said)
+
+
+def _numbers(found: Any) -> dict[str, Any]:
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}
