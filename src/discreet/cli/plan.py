@@ -26,7 +26,7 @@ from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_cou
 from discreet.estimation import Outlook, clients_for, epsilon_for_accuracy, outlook
 from discreet.estimation.planning import LEAST_EPSILON, MOST_CLIENTS
 from discreet.estimation.simulation import Rehearsal, rehearsal
-from discreet.families import Band, Simplex
+from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.plots.formats import check_picture
@@ -172,7 +172,7 @@ def _smallest(
 
 
 def _example(
-    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, family: Simplex | Band
+    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, family: FiniteFamily
 ) -> Any:
     if example is None:
         if (client, value, other, nulls) != (None, None, None, "error"):

@@ -9,11 +9,11 @@ from discreet.cli.printing import counted, json_number, number, plain, say, tabl
 from discreet.errors import DiscreetError
 from discreet.estimation.planning import outlook
 from discreet.estimation.simulation import rehearsal
-from discreet.families import Band, Simplex
+from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms.sampler import Sampler
 
 
-def agreed_sampler(path: Path) -> Sampler[Simplex | Band]:
+def agreed_sampler(path: Path) -> Sampler[FiniteFamily]:
     """The sampler of an agreement on outcomes that can be counted."""
     sampler = Agreement.read(path).sampler()
     if not isinstance(sampler.family, (Simplex, Band)):
@@ -22,7 +22,7 @@ def agreed_sampler(path: Path) -> Sampler[Simplex | Band]:
 
 
 def plan_under(
-    sampler: Sampler[Simplex | Band], clients: int, confidence: float, laws: Any, seed: int, *, json: bool
+    sampler: Sampler[FiniteFamily], clients: int, confidence: float, laws: Any, seed: int, *, json: bool
 ) -> None:
     """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
     risks = {name: float(sampler.risk(name)) for name in ("tv", "kl")}
