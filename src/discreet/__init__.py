@@ -38,6 +38,7 @@ from discreet.mechanisms import (
     OptimalSampler,
     Points,
     Sampler,
+    TransportSampler,
 )
 from discreet.privacy import Approximate, Functional, Gaussian, Pure
 from discreet.tradeoff import minimax_risk
@@ -77,6 +78,7 @@ __all__ = [
     "Pure",
     "Sampler",
     "Simplex",
+    "TransportSampler",
     "__version__",
     "design",
     "divergence",

@@ -8,6 +8,7 @@ from discreet.mechanisms.named import MECHANISMS, SERVED, check_mechanism, mecha
 from discreet.mechanisms.nearest import nearest_member
 from discreet.mechanisms.optimal import OptimalSampler
 from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.transport import TransportSampler
 
 __all__ = [
     "MECHANISMS",
@@ -20,6 +21,7 @@ __all__ = [
     "OutputLaw",
     "Points",
     "Sampler",
+    "TransportSampler",
     "check_mechanism",
     "mechanism_for",
     "nearest_member",
