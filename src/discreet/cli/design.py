@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.agreement import Agreement
+from discreet.cli import learning
 from discreet.cli.epsilons import AllowLarge, refuse_large
+from discreet.cli.learning import Released
 from discreet.cli.options import (
     Bounds,
     CellCount,
-    Client,
     Count,
     DomainFile,
     DomainSize,
     Nulls,
     Other,
-    Value,
     Weight,
+    client_in,
     needed_domain,
+    value_in,
 )
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
-from discreet.errors import PROBABILITY
+from discreet.errors import PROBABILITY, DiscreetError
 from discreet.families import Simplex
 from discreet.files import check_apart, check_target
 
@@ -40,16 +42,16 @@ FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
 def design(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT those to protect."),
-    ],
-    client: Client,
-    value: Value,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The agreement on the designed sampler, a new file.")
     ],
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT those to protect."),
+    ] = None,
+    client: Annotated[str | None, client_in()] = None,
+    value: Annotated[str | None, value_in()] = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
@@ -66,6 +68,26 @@ def design(
     ] = "kl",
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    released: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Instead of EXAMPLES: private samples of other clients; may be repeated."
+        ),
+    ] = None,
+    agreements: Annotated[
+        list[Path] | None,
+        typer.Option("--agreement", metavar="FILE", help="What each --from was released under, where the file does not carry it."),
+    ] = None,
+    spread: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --from: samples on two outcomes, of how spread out a client is."),
+    ] = None,
+    spread_agreement: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What --spread was released under.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(metavar="C", help="With --from: how sure a design must be to beat the safe samplers.")
+    ] = 0.8,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw mean against worst case as --keep moves: .png, .svg, .pdf."),
@@ -78,6 +100,9 @@ def design(
 
     No epsilon-LDP sampler whatever has a smaller mean over the examples than the floor that is printed. THE EXAMPLES MUST BE PUBLIC, or
     their clients must have spent a budget on it: a design fitted on the clients that it then serves breaks their guarantee.
+
+    With --from it is learned from private samples of earlier clients instead. Where these say too little for a design that is surely
+    better, the agreement is on the optimal sampler or the mollifier, and says so.
     """
     from discreet.estimation.contest import contest
     from discreet.tables.coding import Coding
@@ -86,6 +111,24 @@ def design(
     from discreet.tables.records import Columns, Reading, check_nulls
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
+    if released:
+        _refuse_both(
+            {
+                "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
+                "--bounds": bounds, "--cells": cells, "--other": other, "--count": count, "--weight": weight, "--plot": plot,
+            }
+        )  # fmt: skip
+        files = Released(tuple(released), tuple(agreements or ()), spread, spread_agreement)
+        _learn(files, output, epsilon, divergence, keep, confidence, rounds, purpose, json=json, quiet=quiet)
+        return
+    if agreements or spread or spread_agreement:
+        raise DiscreetError(
+            "--agreement and --spread belong to --from FILE, private samples of earlier clients; give that too"
+        )
+    if source is None or client is None or value is None:
+        raise DiscreetError(
+            "give public records as EXAMPLES with --client COLUMN and --value COLUMN, or private samples with --from FILE"
+        )
     PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     check_target(output, what="agreement")
     if plot is not None:
@@ -125,6 +168,42 @@ def design(
         *_report(found, rows),
         f"Agreement {agreement.id[:12]}: {plain(output)}" + (f"; picture: {plain(plot)}" if plot else ""),
     )
+
+
+def _refuse_both(given: dict[str, Any]) -> None:
+    """Options that speak of public examples, beside private samples."""
+    for name, value in given.items():
+        if value is not None:
+            raise DiscreetError(
+                f"{name} speaks of public examples; --from FILE learns from private samples, whose agreement states the outcomes"
+            )
+
+
+def _learn(
+    files: Released,
+    output: Path,
+    epsilon: float,
+    divergence: str,
+    keep: float,
+    confidence: float,
+    rounds: int,
+    purpose: str,
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
+    check_target(output, what="agreement")
+    files.check(output)
+    with _progress(quiet=quiet) as told:
+        found = learning.lesson(
+            files, epsilon=epsilon, divergence=divergence, keep=keep, confidence=confidence, rounds=rounds, purpose=purpose, told=told
+        )  # fmt: skip
+    found.agreement.write(output)
+    if json:
+        write_json(learning.record(found))
+        return
+    say(*learning.report(found), f"Agreement {found.agreement.id[:12]}: {plain(output)}")
 
 
 def _designed(family: Any, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> "Design":

@@ -7,6 +7,7 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli import estimated
+from discreet.cli.agreed import agreed_by
 from discreet.cli.options import Nulls, Other, client_in, given_domain, labels_in, value_in
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError, check_count
@@ -16,7 +17,6 @@ from discreet.tables.formats import STANDARD
 if TYPE_CHECKING:
     from discreet.estimation import Population
     from discreet.tables.coding import Coding
-    from discreet.tables.sources import Source
 
 
 def estimate(
@@ -80,7 +80,7 @@ def estimate(
     _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with opened(source) as records:
-        agreed = _agreed(records, agreement)
+        agreed = agreed_by(records, agreement)
         coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
         tallied = tally(records, agreed, coding, sample=sample)
     raw = Coding(tallied.coding.domain, other)
@@ -140,18 +140,6 @@ def _check_options(
         raise DiscreetError(
             "--client, --other and --nulls are about rows of --truth FILE or --examples FILE; give that too"
         )
-
-
-def _agreed(records: "Source", agreement: Path | None) -> Agreement:
-    """The agreement of a file of its own, or the one that the samples carry."""
-    if agreement is not None:
-        return Agreement.read(agreement)
-    if records.agreement is None:
-        raise DiscreetError(
-            f"{records.name} does not carry the agreement that its samples were released under; give --agreement FILE (as `discreet agree` "
-            "or `discreet sample --write-agreement` wrote it)"
-        )
-    return Agreement.from_json(records.agreement)
 
 
 def _check_written(

@@ -1,5 +1,7 @@
 """The best private sampler for the clients one has: a floor, its band, and a certificate that no sampler whatever does better."""
 
 from discreet.design.designed import Design, design
+from discreet.design.learned import Learned, learn
+from discreet.design.model import concentration_law
 
-__all__ = ["Design", "design"]
+__all__ = ["Design", "Learned", "concentration_law", "design", "learn"]

@@ -67,7 +67,7 @@ def tally(
     key, fitted = _typed(source, sample, coding)
     named = agreement_column in source.schema
     others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
-    who = _column_of_clients(source, sample, agreement_column) if client_column is None else client_column
+    who = column_of_clients(source, sample, agreement_column) if client_column is None else client_column
     clients = _Clients(source, who) if who in source.schema else None
 
     def counted(frame: Any) -> Any:
@@ -108,7 +108,7 @@ def tally(
     return Tally(counts, fitted, named, clients is not None)
 
 
-def _column_of_clients(source: Source, sample: str, agreement: str) -> str:
+def column_of_clients(source: Source, sample: str, agreement: str) -> str:
     """The column that names clients: a release begins with it, under any name; elsewhere it is called client."""
     first, *others = source.schema
     return first if others[:2] == [sample, agreement] else "client"

@@ -1,0 +1,212 @@
+"""Designs learned from private samples: nothing but samples is used, a design is published when it pays, and else the safe sampler stays."""
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.design import Learned, concentration_law, learn
+from discreet.design.model import drawn_clients, expected_agreement
+from discreet.design.posterior import Round, posterior, softmax
+from discreet.mechanisms.sampler import Sampler
+
+K = 12
+MEAN = np.geomspace(1.0, 0.01, K) / np.geomspace(1.0, 0.01, K).sum()
+FAMILY = dc.Simplex(K)
+KL = dc.divergence("kl")
+
+
+def people(number: int, seed: int, concentration: float = 6.0, mean: np.ndarray = MEAN) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return drawn_clients(np.tile(mean, (number, 1)), np.full(number, concentration), rng)
+
+
+def counts(sampler: Sampler, laws: np.ndarray, seed: int) -> np.ndarray:
+    q = np.cumsum(sampler.output(laws), axis=1)
+    drawn = (q > np.random.default_rng(seed).random((len(q), 1)) * q[:, -1:]).argmax(axis=1)
+    return np.bincount(drawn, minlength=laws.shape[1])
+
+
+def cost(sampler: Sampler, laws: np.ndarray) -> float:
+    return float(np.mean(KL(laws, sampler.output(laws))))
+
+
+def safe(laws: np.ndarray, epsilon: float) -> float:
+    kinds = (dc.OptimalSampler, dc.MollifierSampler)
+    return min(cost(kind(FAMILY, epsilon=epsilon), laws) for kind in kinds)
+
+
+def taught(epsilon: float, clients: int, seed: int = 0) -> Learned:
+    two, mollifier = dc.OptimalSampler(dc.Simplex(2), epsilon=epsilon), dc.MollifierSampler(FAMILY, epsilon=epsilon)
+    spread = counts(two, concentration_law(people(clients // 3, seed)), seed)
+    first = counts(mollifier, people(clients, seed + 1), seed + 1)
+    return learn(FAMILY, epsilon=epsilon, rounds=[(mollifier, first)], spread=(two, spread))
+
+
+def test_many_samples_teach_nearly_all_that_can_be_gained() -> None:
+    found, served = taught(1.0, 30_000), people(2_000, 99)
+    assert found.published
+    assert found.sampler == found.design.sampler
+    gap = safe(served, 1.0) - dc.design(FAMILY, epsilon=1.0, clients=served, keep=0.0).bound
+    assert safe(served, 1.0) - cost(found.sampler, served) > 0.8 * gap
+    assert "the design costs less" in found.reason
+
+
+def test_linear_samples_and_bits_tell_mean_and_concentration() -> None:
+    linear, two = dc.LinearSampler(FAMILY, epsilon=3.0), dc.OptimalSampler(dc.Simplex(2), epsilon=3.0)
+    rounds = [(linear, counts(linear, people(20_000, 1), 1))]
+    found = learn(FAMILY, epsilon=3.0, rounds=rounds, spread=(two, counts(two, concentration_law(people(20_000, 2)), 2)))
+    assert np.abs(found.mean - MEAN).sum() / 2 < 0.03
+    assert 3.0 < found.concentration < 12.0
+
+
+@pytest.mark.parametrize(("epsilon", "clients"), [(0.1, 300), (0.5, 30), (4.0, 3)])
+def test_few_samples_leave_a_safe_sampler(epsilon: float, clients: int) -> None:
+    found = taught(epsilon, clients)
+    assert not found.published
+    assert found.better < found.confidence
+    assert found.sampler in (dc.OptimalSampler(FAMILY, epsilon=epsilon), dc.MollifierSampler(FAMILY, epsilon=epsilon))
+    assert "stays" in found.reason
+
+
+def test_without_a_sample_the_prior_decides() -> None:
+    small, large = (learn(FAMILY, epsilon=epsilon) for epsilon in (0.5, 8.0))
+    assert isinstance(small.sampler, dc.MollifierSampler)
+    assert isinstance(large.sampler, dc.OptimalSampler)
+    assert not small.published
+    assert not large.published
+    assert small.samples == 0
+
+
+def test_what_is_published_is_no_worse_than_the_safe_ones() -> None:
+    """Twenty populations of very different kinds, few samples: published or not, within 2 % of the better of the two."""
+    rng = np.random.default_rng(5)
+    published = 0
+    for seed in range(20):
+        mean = rng.dirichlet(np.full(K, rng.choice([0.3, 1.0, 10.0])))
+        concentration, epsilon = float(rng.choice([1.0, 5.0, 25.0])), float(rng.choice([0.5, 1.0, 2.0]))
+        mollifier, two = dc.MollifierSampler(FAMILY, epsilon=epsilon), dc.OptimalSampler(dc.Simplex(2), epsilon=epsilon)
+        first, bits = people(800, seed, concentration, mean), people(200, seed + 100, concentration, mean)
+        found = learn(
+            FAMILY,
+            epsilon=epsilon,
+            rounds=[(mollifier, counts(mollifier, first, seed))],
+            spread=(two, counts(two, concentration_law(bits), seed)),
+        )
+        published += found.published
+        if found.published:
+            served = people(2_000, seed + 200, concentration, mean)
+            assert cost(found.sampler, served) <= 1.02 * safe(served, epsilon)
+    assert published >= 8
+
+
+def test_it_is_a_function_of_the_samples() -> None:
+    """The same samples give the same design, bit for bit, in whatever order rounds come: nothing else enters."""
+    mollifier, linear = dc.MollifierSampler(FAMILY, epsilon=2.0), dc.LinearSampler(FAMILY, epsilon=2.0)
+    rounds = [(mollifier, counts(mollifier, people(500, 1), 1)), (linear, counts(linear, people(500, 2), 2))]
+    one, two = (learn(FAMILY, epsilon=2.0, rounds=rounds) for _ in range(2))
+    assert (one.design.family.weights == two.design.family.weights).all()
+    assert one.better == two.better
+
+
+def test_a_round_given_in_two_parts_is_the_same_round() -> None:
+    mollifier = dc.MollifierSampler(FAMILY, epsilon=2.0)
+    first, second = (counts(mollifier, people(400, seed), seed) for seed in (1, 2))
+    whole = learn(FAMILY, epsilon=2.0, rounds=[(mollifier, first + second)])
+    parts = learn(FAMILY, epsilon=2.0, rounds=[(mollifier, first), (mollifier, second)])
+    assert (whole.design.family.weights == parts.design.family.weights).all()
+
+
+def test_samples_under_a_design_teach_too() -> None:
+    """Batch after batch, each under the design of those before."""
+    rounds: list[tuple[Sampler, np.ndarray]] = []
+    errors = []
+    for batch in range(3):
+        found = learn(FAMILY, epsilon=2.0, rounds=rounds)
+        errors.append(np.abs(found.mean - MEAN).sum() / 2)
+        rounds.append((found.sampler, counts(found.sampler, people(1_500, batch), batch)))
+    assert errors[2] < errors[1] < errors[0]
+
+
+def test_the_response_of_the_linear_mechanism_is_exact_and_that_of_others_near() -> None:
+    model = people(4_000, 3)
+    for kind in (dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler):
+        sampler = kind(FAMILY, epsilon=1.0)
+        matrix, offset = Round(sampler, np.zeros(K)).response(model)
+        for concentration in (3.0, 6.0, 12.0):
+            others = people(4_000, 4, concentration)
+            off = np.abs(matrix @ others.mean(axis=0) + offset - sampler.output(others).mean(axis=0)).max()
+            assert off < (1e-12 if kind is dc.LinearSampler else 0.02)
+
+
+def test_the_posterior_covers_the_mean_of_the_clients() -> None:
+    """Over 40 populations from linear samples: the mean law lies within two deviations about as often as it should."""
+    linear = dc.LinearSampler(FAMILY, epsilon=2.0)
+    inside = []
+    for seed in range(40):
+        laws = people(1_500, seed)
+        found = posterior(K, [Round(linear, counts(linear, laws, seed).astype(float))], None, np.random.default_rng(seed))
+        means, _ = found.hypotheses(300, np.random.default_rng(seed))
+        low, high = np.quantile(means, [0.025, 0.975], axis=0)
+        truth = laws.mean(axis=0)
+        inside.append(((low <= truth) & (truth <= high))[:8].mean())
+    assert 0.85 <= np.mean(inside) <= 1.0
+
+
+def test_agreement_of_two_draws() -> None:
+    assert concentration_law(np.eye(3)) == pytest.approx(np.tile([0.0, 1.0], (3, 1)))
+    assert concentration_law(np.full((1, 5), 0.2)) == pytest.approx(np.array([[1.0, 0.0]]))
+    laws = people(40_000, 6)
+    told = concentration_law(laws).mean(axis=0)[1]
+    spread = [expected_agreement(MEAN, 6.0 * factor) for factor in np.exp(0.5 * np.random.default_rng(1).normal(size=4_000))]
+    assert told == pytest.approx(np.mean(spread), abs=0.01)
+
+
+def test_model_clients_have_the_mean_they_are_drawn_around() -> None:
+    laws = people(60_000, 7)
+    assert laws.sum(axis=1) == pytest.approx(np.ones(len(laws)))
+    assert np.abs(laws.mean(axis=0) - MEAN).max() < 0.005
+    assert softmax(np.log(MEAN)) == pytest.approx(MEAN)
+
+
+BAND = dc.Band(np.ones(K), lower=0.5, upper=2.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"family": dc.Simplex(1)}, "2 to 512"),
+        ({"family": dc.Simplex(600)}, "merge rare ones"),
+        ({"family": BAND}, "is not a Simplex"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"keep": 2.0}, "keep"),
+        ({"rounds": [(dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), [1, 2, 3])]}, r"rounds\[0\]"),
+        ({"rounds": [(dc.OptimalSampler(BAND, epsilon=1.0), [1] * K)]}, "serve everybody"),
+        ({"rounds": [("optimal", [1] * K)]}, "no sampler"),
+        ({"rounds": [(dc.OptimalSampler(FAMILY, epsilon=1.0), [1.5] * K)]}, "whole numbers"),
+        ({"rounds": [(dc.OptimalSampler(FAMILY, epsilon=1.0), [-1] * K)]}, "whole numbers"),
+        ({"rounds": [(dc.OptimalSampler(FAMILY, epsilon=1.0), [1])]}, "12 whole numbers"),
+        ({"spread": (dc.OptimalSampler(FAMILY, epsilon=1.0), [1] * K)}, "spread"),
+        ({"divergence": "nonsense"}, "nonsense"),
+    ],
+)
+def test_bad_input_is_named(wrong: dict[str, object], said: str) -> None:
+    arguments: dict[str, object] = {"family": FAMILY, "epsilon": 1.0, **wrong}
+    with pytest.raises(dc.DiscreetError, match=said):
+        learn(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [np.eye(K, dtype=int)[0] * 10**6, np.zeros(K, dtype=int), np.full(K, 10**12), np.eye(K, dtype=int)[0]],
+)
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 9.0])
+def test_samples_of_any_kind_give_a_sampler(strange: np.ndarray, epsilon: float) -> None:
+    """Samples that no clients could cause, none at all, or too many to be meant."""
+    sampler = dc.OptimalSampler(FAMILY, epsilon=epsilon)
+    found = learn(FAMILY, epsilon=epsilon, rounds=[(sampler, strange)])
+    weights = found.sampler.weights(np.eye(K))
+    assert (weights.sum(axis=1) == 2**62).all()
+    assert 0.0 <= found.better <= 1.0
