@@ -1,6 +1,7 @@
 """Designs learned from private samples: nothing but samples is used, a design is published when it pays, and else the safe sampler stays."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,13 +23,13 @@ def people(number: int, seed: int, concentration: float = 6.0, mean: np.ndarray 
     return drawn_clients(np.tile(mean, (number, 1)), np.full(number, concentration), rng)
 
 
-def counts(sampler: Sampler, laws: np.ndarray, seed: int) -> np.ndarray:
+def counts(sampler: Sampler[Any], laws: np.ndarray, seed: int) -> np.ndarray:
     q = np.cumsum(sampler.output(laws), axis=1)
     drawn = (q > np.random.default_rng(seed).random((len(q), 1)) * q[:, -1:]).argmax(axis=1)
     return np.bincount(drawn, minlength=laws.shape[1])
 
 
-def cost(sampler: Sampler, laws: np.ndarray) -> float:
+def cost(sampler: Sampler[Any], laws: np.ndarray) -> float:
     return float(np.mean(KL(laws, sampler.output(laws))))
 
 
@@ -56,7 +57,9 @@ def test_many_samples_teach_nearly_all_that_can_be_gained() -> None:
 def test_linear_samples_and_bits_tell_mean_and_concentration() -> None:
     linear, two = dc.LinearSampler(FAMILY, epsilon=3.0), dc.OptimalSampler(dc.Simplex(2), epsilon=3.0)
     rounds = [(linear, counts(linear, people(20_000, 1), 1))]
-    found = learn(FAMILY, epsilon=3.0, rounds=rounds, spread=(two, counts(two, concentration_law(people(20_000, 2)), 2)))
+    found = learn(
+        FAMILY, epsilon=3.0, rounds=rounds, spread=(two, counts(two, concentration_law(people(20_000, 2)), 2))
+    )
     assert np.abs(found.mean - MEAN).sum() / 2 < 0.03
     assert 3.0 < found.concentration < 12.0
 
@@ -120,7 +123,7 @@ def test_a_round_given_in_two_parts_is_the_same_round() -> None:
 
 def test_samples_under_a_design_teach_too() -> None:
     """Batch after batch, each under the design of those before."""
-    rounds: list[tuple[Sampler, np.ndarray]] = []
+    rounds: list[tuple[Sampler[Any], np.ndarray]] = []
     errors = []
     for batch in range(3):
         found = learn(FAMILY, epsilon=2.0, rounds=rounds)
@@ -146,7 +149,9 @@ def test_the_posterior_covers_the_mean_of_the_clients() -> None:
     inside = []
     for seed in range(40):
         laws = people(1_500, seed)
-        found = posterior(K, [Round(linear, counts(linear, laws, seed).astype(float))], None, np.random.default_rng(seed))
+        found = posterior(
+            K, [Round(linear, counts(linear, laws, seed).astype(float))], None, np.random.default_rng(seed)
+        )
         means, _ = found.hypotheses(300, np.random.default_rng(seed))
         low, high = np.quantile(means, [0.025, 0.975], axis=0)
         truth = laws.mean(axis=0)
@@ -159,7 +164,9 @@ def test_agreement_of_two_draws() -> None:
     assert concentration_law(np.full((1, 5), 0.2)) == pytest.approx(np.array([[1.0, 0.0]]))
     laws = people(40_000, 6)
     told = concentration_law(laws).mean(axis=0)[1]
-    spread = [expected_agreement(MEAN, 6.0 * factor) for factor in np.exp(0.5 * np.random.default_rng(1).normal(size=4_000))]
+    spread = [
+        expected_agreement(MEAN, 6.0 * factor) for factor in np.exp(0.5 * np.random.default_rng(1).normal(size=4_000))
+    ]
     assert told == pytest.approx(np.mean(spread), abs=0.01)
 
 
@@ -192,10 +199,10 @@ BAND = dc.Band(np.ones(K), lower=0.5, upper=2.0)
         ({"divergence": "nonsense"}, "nonsense"),
     ],
 )
-def test_bad_input_is_named(wrong: dict[str, object], said: str) -> None:
-    arguments: dict[str, object] = {"family": FAMILY, "epsilon": 1.0, **wrong}
+def test_bad_input_is_named(wrong: dict[str, Any], said: str) -> None:
+    arguments: dict[str, Any] = {"family": FAMILY, "epsilon": 1.0, **wrong}
     with pytest.raises(dc.DiscreetError, match=said):
-        learn(**arguments)  # type: ignore[arg-type]
+        learn(**arguments)
 
 
 @pytest.mark.parametrize(

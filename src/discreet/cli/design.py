@@ -76,7 +76,9 @@ def design(
     ] = None,
     agreements: Annotated[
         list[Path] | None,
-        typer.Option("--agreement", metavar="FILE", help="What each --from was released under, where the file does not carry it."),
+        typer.Option(
+            "--agreement", metavar="FILE", help="What each --from was released under, where the file does not carry it."
+        ),
     ] = None,
     spread: Annotated[
         str | None,

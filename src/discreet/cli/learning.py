@@ -96,7 +96,9 @@ def lesson(
     )
     agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
     doubts = () if distinct else ("not all files name their clients; that nobody spoke twice is taken on trust",)
-    return Lesson(found, tuple((agreed, int(counts.sum())) for agreed, _, counts in read), agreement, domain.names, doubts)
+    return Lesson(
+        found, tuple((agreed, int(counts.sum())) for agreed, _, counts in read), agreement, domain.names, doubts
+    )
 
 
 def _counts(source: Any, path: Path | None) -> tuple[Agreement, "Sampler[Any]", Any]:

@@ -12,7 +12,8 @@ design is the best floor for model clients of all hypotheses together, each hypo
 the mollifier costs under it, so that relative costs are what is made small. One client in a hundred is allowed to be sure of a single
 outcome, whichever: at large epsilon what is left of the mean is made of such clients. The design is published if it costs less (by a
 thousandth at least) than the better of the two under at least `confidence` of fresh hypotheses; else the one of the two stays that costs
-less on average over the hypotheses, in logarithms. That is a statement within the model: clients need not be Dirichlet, and no private sample could tell.
+less on average over the hypotheses, in logarithms. That is a statement within the model: clients need not be Dirichlet, and no
+private sample could tell.
 """
 
 from collections.abc import Sequence
