@@ -83,9 +83,9 @@ def test_without_a_sample_the_prior_decides() -> None:
 
 
 def test_what_is_published_is_no_worse_than_the_safe_ones() -> None:
-    """Twenty populations of very different kinds, few samples: published or not, within 2 % of the better of the two."""
+    """Twenty populations of very different kinds, few samples: as seldom worse as the confidence says, and never by much."""
     rng = np.random.default_rng(5)
-    published = 0
+    worse = []
     for seed in range(20):
         mean = rng.dirichlet(np.full(K, rng.choice([0.3, 1.0, 10.0])))
         concentration, epsilon = float(rng.choice([1.0, 5.0, 25.0])), float(rng.choice([0.5, 1.0, 2.0]))
@@ -97,11 +97,13 @@ def test_what_is_published_is_no_worse_than_the_safe_ones() -> None:
             rounds=[(mollifier, counts(mollifier, first, seed))],
             spread=(two, counts(two, concentration_law(bits), seed)),
         )
-        published += found.published
         if found.published:
             served = people(2_000, seed + 200, concentration, mean)
-            assert cost(found.sampler, served) <= 1.02 * safe(served, epsilon)
-    assert published >= 8
+            worse.append(cost(found.sampler, served) / safe(served, epsilon) - 1.0)
+    assert len(worse) >= 10
+    assert np.mean(np.array(worse) > 0.0) <= 1.0 - 0.8
+    assert max(worse) < 0.2
+    assert np.mean(worse) < -0.1
 
 
 def test_it_is_a_function_of_the_samples() -> None:

@@ -33,7 +33,11 @@ WIDTHS = (0.25, 0.5, 1.0, 1.5)  # of the logarithms of the mean law
 _USUAL, _SPREAD = math.log(5.0), 1.5  # of the logarithm of the concentration, before any sample
 _MODEL, _FOR_EACH = 400, 8  # model clients in a regression: at least so many, and so many for each outcome
 _TRUSTED = 50_000.0  # samples past which it is the regression that errs, not chance
-_REFITS, _STEPS = 2, 40
+_STEPS = 40
+_FIRST_REACH, _REACH = (
+    (1.5, 0.7),
+    (0.7, 0.3),
+)  # how far theta may go, in any outcome, before the regression is made anew
 _LEAST_SHARE = 1e-12
 
 
@@ -117,9 +121,10 @@ def softmax(theta: Floats) -> Floats:
 def posterior(size: int, rounds: Sequence[Round], spread: Round | None, rng: np.random.Generator) -> Posterior:
     """What rounds say, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
     start, middle = np.zeros(size), CONCENTRATIONS[len(CONCENTRATIONS) // 2]
-    tried = [(_mode(rounds, middle, width, start, rng), width) for width in (WIDTHS if rounds else WIDTHS[2:3])]
+    widths = WIDTHS if rounds else WIDTHS[2:3]
+    tried = [(_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
     best, width = max(tried, key=lambda one: one[0].evidence)
-    modes = tuple(_mode(rounds, s, width, best.theta, rng) for s in CONCENTRATIONS)
+    modes = tuple(_mode(rounds, s, width, best.theta, _REACH, rng) for s in CONCENTRATIONS)
     told = [mode.evidence + _before(mode.concentration) + _of_spread(mode, spread) for mode in modes]
     weights = np.exp(np.array(told) - max(told))
     return Posterior(modes, weights / weights.sum())
@@ -137,48 +142,61 @@ def _of_spread(mode: Mode, spread: Round | None) -> float:
     return float(spread.counts @ np.log(np.maximum((1.0 - agree) * ends[0] + agree * ends[1], _LEAST_SHARE)))
 
 
-def _mode(rounds: Sequence[Round], s: float, width: float, start: Floats, rng: np.random.Generator) -> Mode:
+def _mode(
+    rounds: Sequence[Round], s: float, width: float, start: Floats, reach: Sequence[float], rng: np.random.Generator
+) -> Mode:
+    """The mode by a few regressions, each trusted so far only: where an outcome is at its ceiling for everybody its slope is none."""
     theta, k = start, len(start)
-    prior = np.eye(k) / width**2
+    number = max(_MODEL, _FOR_EACH * k)
     counts = [one.trusted for one in rounds]
-    curvature, value, number = prior, 0.0, max(_MODEL, _FOR_EACH * k)
-    for _ in range(_REFITS if any(not one.exact for one in rounds) else 1):
+    for trusted in reach:
         model = drawn_clients(np.broadcast_to(softmax(theta), (number, k)), np.full(number, s), rng)
-        responses = [one.response(model) for one in rounds]
-        theta, curvature, value = _climbed(theta, responses, counts, prior)
-    evidence = value - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
+        fit = _Fit([one.response(model) for one in rounds], counts, width)
+        theta = theta + np.clip(fit.climbed(theta) - theta, -trusted, trusted)
+    _, curvature = fit.slopes(theta)
+    evidence = fit.density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(s, theta, curvature, evidence)
 
 
-def _climbed(
-    theta: Floats, responses: Sequence[tuple[Floats, Floats]], counts: Sequence[Floats], prior: Floats
-) -> tuple[Floats, Floats, float]:
-    """Scoring steps to the largest posterior density: theta, the curvature there, and the logarithm of the density."""
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """The posterior density of theta where every round's shares are affine in the mean law."""
 
-    def shares(law: Floats) -> list[Floats]:
-        return [np.maximum(matrix @ law + offset, _LEAST_SHARE) for matrix, offset in responses]
+    responses: Sequence[tuple[Floats, Floats]]
+    counts: Sequence[Floats]
+    width: float
 
-    def density(theta: Floats) -> float:
-        fits = zip(counts, shares(softmax(theta)), strict=True)
-        return sum(float(c @ np.log(y)) for c, y in fits) - 0.5 * float(theta @ prior @ theta)
+    def shares(self, law: Floats) -> list[Floats]:
+        return [np.maximum(matrix @ law + offset, _LEAST_SHARE) for matrix, offset in self.responses]
 
-    value = density(theta)
-    curvature = prior
-    for _ in range(_STEPS):
+    def density(self, theta: Floats) -> float:
+        """Its logarithm, up to a constant."""
+        fits = zip(self.counts, self.shares(softmax(theta)), strict=True)
+        return sum(float(c @ np.log(y)) for c, y in fits) - 0.5 * float(theta @ theta) / self.width**2
+
+    def slopes(self, theta: Floats) -> tuple[Floats, Floats]:
+        """The gradient of the logarithm, and the expected curvature."""
         law = softmax(theta)
         tangent = np.diag(law) - np.outer(law, law)
-        slope, curvature = -prior @ theta, prior.copy()
-        for (matrix, _), c, y in zip(responses, counts, shares(law), strict=True):
+        gradient, curvature = -theta / self.width**2, np.eye(len(theta)) / self.width**2
+        for (matrix, _), c, y in zip(self.responses, self.counts, self.shares(law), strict=True):
             moved = matrix @ tangent
-            slope = slope + moved.T @ (c / y)
+            gradient = gradient + moved.T @ (c / y)
             curvature += moved.T @ ((c.sum() / y)[:, None] * moved)
-        step, length = np.linalg.solve(curvature, slope), 1.0
-        while length > 1e-4 and not density(theta + length * step) >= value:
-            length *= 0.5
-        if length <= 1e-4:
-            break
-        theta = theta + length * step
-        gained, value = density(theta) - value, density(theta)
-        if gained < 1e-6:
-            break
-    return theta, curvature, value
+        return gradient, curvature
+
+    def climbed(self, theta: Floats) -> Floats:
+        """Where scoring steps from theta end."""
+        value = self.density(theta)
+        for _ in range(_STEPS):
+            gradient, curvature = self.slopes(theta)
+            step, length = np.linalg.solve(curvature, gradient), 1.0
+            while length > 1e-4 and not self.density(theta + length * step) >= value:
+                length *= 0.5
+            if length <= 1e-4:
+                break
+            theta = theta + length * step
+            gained, value = self.density(theta) - value, self.density(theta)
+            if gained < 1e-6:
+                break
+        return theta
