@@ -32,7 +32,7 @@ from discreet.errors import OPEN_UNIT, DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
-from discreet.tradeoff import check_epsilon
+from discreet.privacy.pure import check_epsilon
 
 Floats = NDArray[np.float64]
 
