@@ -5,6 +5,8 @@ bits of hash. Files that do not name their clients are taken on trust, and the c
 """
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -20,9 +22,7 @@ def check_apart(sources: Sequence[Source]) -> bool:
     words = [f"word {seed}" for seed in (1, 2)]
     seen: pl.DataFrame | None = None
     for source, column in named:
-        name = pl.col(column).cast(pl.String)
-        hashes = [name.hash(seed=seed).alias(word) for seed, word in enumerate(words, start=1)]
-        parts = list(source.frames(lambda frame, hashes=hashes: frame.select(hashes), [column]))
+        parts = list(source.frames(partial(_hashed, column=column, words=words), [column]))
         if not parts:
             continue
         who = pl.concat(parts).unique()
@@ -34,3 +34,8 @@ def check_apart(sources: Sequence[Source]) -> bool:
             )
         seen = who if seen is None else pl.concat([seen, who])
     return len(named) == len(sources)
+
+
+def _hashed(frame: Any, column: str, words: Sequence[str]) -> Any:
+    name = pl.col(column).cast(pl.String)
+    return frame.select(name.hash(seed=seed).alias(word) for seed, word in enumerate(words, start=1))

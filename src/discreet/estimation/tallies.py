@@ -108,7 +108,7 @@ def tally(
     return Tally(counts, fitted, named, clients is not None)
 
 
-def column_of_clients(source: Source, sample: str, agreement: str) -> str:
+def column_of_clients(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
     """The column that names clients: a release begins with it, under any name; elsewhere it is called client."""
     first, *others = source.schema
     return first if others[:2] == [sample, agreement] else "client"
