@@ -1,22 +1,27 @@
 """`discreet estimate`: the population behind a table of private samples, with how wrong it can be."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from discreet import plots
 from discreet.agreement import Agreement
 from discreet.cli import estimated
 from discreet.cli.agreed import agreed_by
 from discreet.cli.options import Nulls, Other, client_in, given_domain, labels_in, value_in
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError, check_count
+from discreet.estimation import Population, population
+from discreet.estimation.synthetic import write_rows, write_weighted
+from discreet.estimation.tallies import agreed_outcomes, average_law, client_laws, tally
 from discreet.files import check_apart
+from discreet.plots.formats import check_picture
+from discreet.plots.labels import short
+from discreet.tables.coding import Coding
 from discreet.tables.formats import STANDARD
-
-if TYPE_CHECKING:
-    from discreet.estimation import Population
-    from discreet.tables.coding import Coding
+from discreet.tables.inputs import file_source, opened, reads
+from discreet.tables.outputs import format_of
 
 
 def estimate(
@@ -71,11 +76,6 @@ def estimate(
     Linear mechanism: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can lead
     to the same samples, and an interval holds them all.
     """
-    from discreet.estimation import population
-    from discreet.estimation.tallies import agreed_outcomes, tally
-    from discreet.tables.coding import Coding
-    from discreet.tables.inputs import opened
-
     check_count("top", top)
     _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
@@ -152,12 +152,7 @@ def _check_written(
     examples: str | None,
 ) -> None:
     """What cannot be written, or would replace what is read, before anything is."""
-    from discreet.tables.inputs import reads
-    from discreet.tables.outputs import format_of
-
     if plot is not None:
-        from discreet.plots.formats import check_picture
-
         check_picture(plot)
         check_apart(
             plot,
@@ -182,21 +177,15 @@ def _check_written(
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
-def _truth(truth: str | None, coding: "Coding", value: str | None, client: str | None, nulls: str) -> Any:
-    from discreet.estimation.tallies import average_law
-    from discreet.tables.inputs import file_source
-
+def _truth(truth: str | None, coding: Coding, value: str | None, client: str | None, nulls: str) -> Any:
     if truth is None:
         return None
     assert value is not None
     return average_law(file_source(truth), coding, value=value, client=client, nulls=nulls)
 
 
-def _public(examples: str | None, coding: "Coding", value: str | None, client: str | None, nulls: str) -> Any:
+def _public(examples: str | None, coding: Coding, value: str | None, client: str | None, nulls: str) -> Any:
     """The laws of the public examples."""
-    from discreet.estimation.tallies import client_laws
-    from discreet.tables.inputs import file_source
-
     if examples is None:
         return None
     assert value is not None
@@ -205,21 +194,15 @@ def _public(examples: str | None, coding: "Coding", value: str | None, client: s
 
 
 def _write_synthetic(
-    found: "Population", coding: "Coding", source: str, output: str, rows: int | None, sample: str
+    found: Population, coding: Coding, source: str, output: str, rows: int | None, sample: str
 ) -> None:
-    from discreet.estimation.synthetic import write_rows, write_weighted
-    from discreet.tables.inputs import file_source
-
     if rows is None:
         write_weighted(found, file_source(source), coding, output, sample=sample)
     else:
         write_rows(found, coding, output, rows)
 
 
-def _draw(found: "Population", agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    from discreet import plots
-    from discreet.plots.labels import short
-
+def _draw(found: Population, agreed: Agreement, known: Any, path: Path, top: int) -> None:
     of = f"{found.clients:,} private samples at ε = {agreed.epsilon:g}"
     title = f"{short(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)

@@ -27,6 +27,8 @@ from discreet.cli.population_ledger import ledger_of
 from discreet.cli.printing import write_json
 from discreet.cli.sample_told import progress_bars, tell, tell_misfits
 from discreet.cli.serving import For, Named, chosen
+from discreet.engines.local import sample_file
+from discreet.engines.request import Request
 from discreet.errors import DiscreetError
 from discreet.release.keyed import read_secret
 from discreet.tables.formats import STANDARD
@@ -158,8 +160,6 @@ def sample(
 
     First decide whether you will estimate the population from the samples, or want each to be like its own client: --for.
     """
-    from discreet.engines.request import Request
-
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # a core dump is all records
     held = None if secret is None else read_secret(secret, state=state)
@@ -167,7 +167,7 @@ def sample(
     given = given_domain(*stated) if agreement else needed_domain(*stated, instead=" (or --agreement FILE)")
     taken = None
     if agreement is None:
-        mechanism, taken = chosen(serve, mechanism, may_ask=not (quiet or dry_run) and source != STANDARD)
+        mechanism, taken = chosen(serve, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD)
     request = Request(
         client=client,
         value=value,
@@ -197,8 +197,6 @@ def sample(
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     match engine:
         case "local":
-            from discreet.engines.local import sample_file
-
             books = ledger_of(ledger, budget, held, quiet=quiet)
             with progress_bars(quiet=quiet) as progress:
                 summary = sample_file(
@@ -225,7 +223,7 @@ def sample(
                     progress=progress,
                 )
         case "spark":
-            from discreet.engines.spark import sample_files
+            from discreet.engines.spark import sample_files  # needs Spark, which few have
 
             _only_local(scratch=scratch, memory=memory)
             if ledger is not None:

@@ -4,17 +4,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from discreet.cli.printing import write_json
+from discreet.cli.printing import Terminal, write_json
+from discreet.engines.misfits import misfits
+from discreet.engines.request import Request
+from discreet.engines.telling import Progress, Summary
 from discreet.errors import visible
-
-if TYPE_CHECKING:
-    from discreet.engines.request import Request
-    from discreet.engines.telling import Progress, Summary
-    from discreet.tables.sources import Source
+from discreet.tables.inputs import opened
+from discreet.tables.sources import Source
 
 
 @contextmanager
@@ -23,15 +23,13 @@ def progress_bars(*, quiet: bool) -> Iterator[Any]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # loaded for a terminal alone
     from rich.progress import Progress as LiveBars
-
-    from discreet.cli.printing import Terminal
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
     with LiveBars(*columns, console=Terminal(stderr=True), transient=True) as bars:
 
-        def made(source: "Source") -> "Progress":
+        def made(source: Source) -> Progress:
             return _Bars(bars, source.rows)
 
         yield made
@@ -63,17 +61,14 @@ class _Bars:
         self._bars.update(task, told=f"{int(found.completed):,} {what}, {speed:,.0f}/s")
 
 
-def tell(summary: "Summary", request: "Request", output: str, ledger: Path | None, taken: str | None) -> None:
+def tell(summary: Summary, request: Request, output: str, ledger: Path | None, taken: str | None) -> None:
     """The guarantee, what was read, left out and written, and what was `taken` to be meant, for people."""
     told = (*_told(summary, request, output, ledger), *([] if taken is None else [taken]))
     typer.echo("\n".join(map(visible, told)), err=True)
 
 
-def tell_misfits(source: str, request: "Request", scratch: Path | None, *, json: bool) -> None:
+def tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Every value outside the domain with how many rows hold it, on standard output; and that this is private, beside it."""
-    from discreet.engines.misfits import misfits
-    from discreet.tables.inputs import opened
-
     with opened(source, scratch) as records:
         found = misfits(records, request)
     typer.echo(
@@ -94,7 +89,7 @@ def tell_misfits(source: str, request: "Request", scratch: Path | None, *, json:
     )
 
 
-def _told(summary: "Summary", request: "Request", output: str, ledger: Path | None) -> Iterator[str]:
+def _told(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and what was read, left out and written."""
     agreement = summary.agreement
     total = agreement.rounds * agreement.epsilon
