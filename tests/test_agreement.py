@@ -276,7 +276,7 @@ def test_a_file_that_lists_its_labels_is_all_that_is_needed(family: Simplex | Ba
 
 
 def test_labels_that_are_not_those_of_the_digest_are_refused() -> None:
-    terms = Agreement.from_json(Agreement.of(OptimalSampler(COLOURS, epsilon=1.0)).canonical).family
+    terms = Agreement.from_json(Agreement.of(OptimalSampler(COLOURS, epsilon=1.0)).canonical).on_outcomes
     with pytest.raises(DiscreetError, match=r"family\.labels = 'sha256"):
         terms.on(Labels(["red", "green", "blue", 4]))
     assert terms.on(COLOURS.domain) == terms == FamilyTerms.of(COLOURS)
@@ -333,6 +333,7 @@ def test_an_agreement_on_bounds_that_no_law_attains_names_another_mechanism() ->
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 def test_a_file_that_lists_its_weights_is_all_that_is_needed(data: st.DataObject) -> None:

@@ -26,7 +26,7 @@ LAYERS = [
     {"release"},
     {"mechanisms"},
     {"design"},
-    {"family_terms"},
+    {"family_terms", "continuous_terms"},
     {"agreement", "audit", "accounting", "data"},
     {"ledger", "tables"},
     {"estimation", "engines"},

@@ -15,13 +15,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from discreet import continuous_terms as continuous
+from discreet.continuous_terms import ContinuousTerms
 from discreet.domain import Domain
 from discreet.domain.canonical import canonical
 from discreet.errors import DiscreetError, check_count
-from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.family_terms import BESIDE, READ_FIELDS, FamilyTerms, family_terms
+from discreet.families import ContinuousFamily
+from discreet.family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, family_terms
 from discreet.files import check_target, reason, written
 from discreet.mechanisms import MECHANISMS, check_mechanism, sampler_named
 from discreet.mechanisms.sampler import AnyFamily, Sampler
@@ -30,9 +32,11 @@ from discreet.privacy.pure import check_epsilon
 from discreet.release.randomness import BITS
 from discreet.showing import shown_shortly
 
-__all__ = ["VERSION", "Agreement", "FamilyTerms"]
+__all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms"]
 
 VERSION = 1
+F = TypeVar("F", bound=AnyFamily)
+_HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
 _FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"}
 
@@ -55,7 +59,7 @@ class Agreement:
         DiscreetError: for terms out of range.
     """
 
-    family: FamilyTerms
+    family: FamilyTerms | ContinuousTerms
     mechanism: str
     epsilon: float
     rounds: int = 1
@@ -82,15 +86,24 @@ class Agreement:
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)} as it comes")
         if not isinstance(sampler.privacy, Pure):
             raise DiscreetError(f"privacy = {sampler.privacy!r} cannot be agreed on yet; agree on a pure epsilon")
-        if isinstance(sampler.family, ContinuousFamily):
-            raise DiscreetError(f"family = {sampler.family!r} has no terms yet; agree on a Simplex or a Band")
-        family = FamilyTerms.of(sampler.family)
-        return cls(family=family, mechanism=sampler.name, epsilon=sampler.epsilon, rounds=rounds, purpose=purpose)
+        return cls(
+            family=_terms_of(sampler), mechanism=sampler.name, epsilon=sampler.epsilon, rounds=rounds, purpose=purpose
+        )
 
     @property
     def domain(self) -> Domain:
         """The public outcomes agreed on."""
-        return self.family.domain
+        return self.on_outcomes.domain
+
+    @property
+    def on_outcomes(self) -> FamilyTerms:
+        """The terms of a family on finitely many outcomes; a continuous one has none, and is refused."""
+        if isinstance(self.family, ContinuousTerms):
+            raise DiscreetError(
+                f"agreement {self.id} is on {self.family.described}, which are no list of outcomes; release by agreement.sampler(), or from "
+                "a ledger"
+            )
+        return self.family
 
     @property
     def document(self) -> dict[str, Any]:
@@ -140,15 +153,24 @@ class Agreement:
                 "differ: read it with the agreement it names"
             )
 
-    def sampler(self, family: FiniteFamily | None = None) -> Sampler[FiniteFamily]:
+    @overload
+    def sampler(self, family: F) -> Sampler[F]: ...
+    @overload
+    def sampler(self, family: None = None) -> Sampler[Any]: ...
+    def sampler(self, family: AnyFamily | None = None) -> Sampler[Any]:
         """The sampler agreed on. `family`: needed where the agreement does not hold all of it; checked against what it holds."""
-        if family is None:
-            family = self.family.family()
-        different = FamilyTerms.of(family).difference(self.family)
-        if different is not None:
-            name, given, agreed = different
-            raise DiscreetError(f"{name} = {given!r} is not the {agreed!r} that was agreed on")
-        return sampler_named(self.mechanism, family, epsilon=self.epsilon)
+        found = sampler_named(
+            self.mechanism,
+            self.family.family() if family is None else family,
+            epsilon=self.epsilon,
+            how=self.family.how,
+        )
+        here, agreed = _terms_of(found).document, self.family.document
+        for name in (name for name in {**agreed, **here} if here.get(name) != agreed.get(name)):
+            raise DiscreetError(
+                f"family.{name} = {here.get(name)!r} is not the {agreed.get(name)!r} that was agreed on{_HINTS.get(name, '')}"
+            )
+        return found
 
     def check_sampler(self, sampler: Sampler[AnyFamily]) -> None:
         """Refuse a sampler that is not the one agreed on, and name both agreements."""
@@ -220,12 +242,26 @@ class Agreement:
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
         return cls(
-            family=family_terms(_object("family", terms["family"], READ_FIELDS, {"kind", "size"})),
+            family=_read_terms(terms["family"]),
             mechanism=terms["mechanism"],
             epsilon=terms["epsilon"],
             rounds=terms.get("rounds", 1),
             purpose=terms.get("purpose", ""),
         )
+
+
+def _terms_of(sampler: Sampler[AnyFamily]) -> FamilyTerms | ContinuousTerms:
+    family = sampler.family
+    return ContinuousTerms.of(sampler, family) if isinstance(family, ContinuousFamily) else FamilyTerms.of(family)
+
+
+def _read_terms(fields: Any) -> FamilyTerms | ContinuousTerms:
+    """The terms of a family, which its kind says how to read."""
+    if isinstance(fields, dict) and fields.get("kind") not in (None, *KINDS, *continuous.KINDS):
+        raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of {', '.join((*KINDS, *continuous.KINDS))}")
+    if isinstance(fields, dict) and fields.get("kind") in continuous.KINDS:
+        return continuous.continuous_terms(_object("family", fields, continuous.READ_FIELDS, continuous.NEEDED))
+    return family_terms(_object("family", fields, READ_FIELDS, {"kind", "size"}))
 
 
 def weights_beside(path: str | Path) -> Path:

@@ -22,6 +22,7 @@ from discreet.showing import shown_shortly
 
 LISTED = 1 << 16  # weights that a document holds; more are in a file beside it
 BESIDE = ".weights"
+KINDS = ("simplex", "band")
 _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
 FIELDS = ("kind", *DOMAIN_FIELDS, "lower", "upper", "weights", "everybody")
 READ_FIELDS = {*FIELDS, "reference"}
@@ -63,6 +64,16 @@ class FamilyTerms:
                     None if isinstance(family.reference, float) else family.weights,
                 )
         raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
+
+    @property
+    def how(self) -> None:
+        """Outcomes are released one by one."""
+        return
+
+    @property
+    def described(self) -> str:
+        """The family in words."""
+        return f"{self.size:,} outcomes"
 
     @property
     def size(self) -> int:
@@ -187,8 +198,7 @@ def _checked_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.flo
 
 
 def family_terms(fields: dict[str, Any]) -> FamilyTerms:
-    if fields["kind"] not in ("simplex", "band"):
-        raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of simplex, band")
+    """The terms that a document states, of one of the kinds there are; an error names the first field that is wrong."""
     domain = from_terms(fields, "family")
     weights = fields.get("weights")
     if weights is not None and not is_digest(weights):

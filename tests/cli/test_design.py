@@ -61,7 +61,7 @@ def test_the_agreement_is_on_the_design_of_the_library(counts: Any, run: Run) ->
     record = json.loads(found.stdout)
     agreement = Agreement.read("d.json")
     assert record["agreement"] == agreement.id
-    assert agreement.family.everybody
+    assert agreement.on_outcomes.everybody
     assert (record["examples"], record["outcomes"]) == (60, 12)
     assert record["mean"] == pytest.approx(expected.value, rel=1e-3)
     assert record["floor"] <= record["mean"] * (1 + 1e-12)

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.files import check_target, written
 from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
@@ -161,8 +160,7 @@ def certificate(
     """
     check_sampler(sampler)
     size = sampler.box.size
-    reference = sampler.reference if isinstance(sampler.family, ContinuousFamily) else sampler.family.reference
-    mu = np.broadcast_to(reference, size).astype(np.float64)
+    mu = np.broadcast_to(sampler.carrier.reference, size).astype(np.float64)
     names, laws = extreme_laws(mu, sampler.family.bounds, check_count("most_inputs", most_inputs))
     rows = sampler.weights_on_atoms(laws).tolist()
     box = tuple(

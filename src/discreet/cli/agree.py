@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, FamilyTerms
 from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.options import Bounds, CellCount, DomainFile, DomainSize, needed_domain
 from discreet.cli.printing import plain, say, write_json
@@ -67,7 +67,7 @@ def agree(
         return
     spent = f"epsilon = {found.epsilon:g}" + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
     # what is spent comes before the first text that whoever wrote the agreement could choose
-    lines = [f"{spent}, {found.mechanism} on {found.family.size:,} outcomes{_few(found)}"]
+    lines = [f"{spent}, {found.mechanism} on {found.family.described}{_few(found)}"]
     doubt = large_epsilon(found.epsilon)
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")
@@ -87,7 +87,7 @@ def agree(
 
 def _few(found: Agreement) -> str:
     """The first and the last outcomes, so that a wrong list of them is noticed."""
-    names = found.domain.labels
+    names = found.domain.labels if isinstance(found.family, FamilyTerms) else None
     if names is None:
         return ""
     ends = names if len(names) <= 4 else (names[0], names[1], "...", names[-1])

@@ -42,7 +42,7 @@ def told(
 
 def _headline(found: Population, agreed: Agreement) -> str:
     return (
-        f"[bold]{counted(found.clients, 'sample')}[/bold], {agreed.mechanism} on {counted(agreed.family.size, 'outcome')}, "
+        f"[bold]{counted(found.clients, 'sample')}[/bold], {agreed.mechanism} on {agreed.family.described}, "
         f"epsilon = {agreed.epsilon:g} (agreement {agreed.id[:12]})."
     )
 
@@ -105,13 +105,13 @@ def _reading(found: Population, agreed: Agreement) -> str:
             "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
             "Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at 0 and 100 %."
         )
-    if agreed.family.everybody:
+    if agreed.on_outcomes.everybody:
         return (
             "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
             "client and its sample, which `discreet design` states for its examples. An interval assumes nothing about these clients, and so "
             "says little."
         )
-    who = " of clients inside the band agreed on" if agreed.family.kind == "band" else ""
+    who = " of clients inside the band agreed on" if agreed.on_outcomes.kind == "band" else ""
     return (
         f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
         "could have given them. The shares among the samples themselves are one of these. (The worst-case TV alone would allow them "

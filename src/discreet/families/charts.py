@@ -81,7 +81,8 @@ class HalfLine:
 
     def backward(self, x: Floats) -> Floats:
         ratio = (x - self.start) / self.scale
-        return np.asarray(ratio / (1.0 + ratio))
+        with np.errstate(divide="ignore"):  # a place on the other side, which is none of the half-line's
+            return np.asarray(ratio / (1.0 + ratio))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.domain.canonical import digest
 from discreet.errors import LENGTH, DiscreetError
 from discreet.families.features import Features
 from discreet.families.laws import as_floats
@@ -246,6 +247,18 @@ class Tabulated:
 
     def __repr__(self) -> str:
         return f"Tabulated(<{' x '.join(map(str, self.values.shape))} values> on {shortly(self.box)})"
+
+    @property
+    def digest(self) -> str:
+        """Of how many positions each axis has, the positions and the values, as 64-bit floats in little-endian order."""
+        sizes = f"{[axis.size for axis in self.axes]} {list(self.values.shape)}".encode()
+        return digest(sizes + b"".join(array.astype("<f8").tobytes() for array in (*self.axes, self.values)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tabulated) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     @property
     def box(self) -> list[tuple[float, float]]:

@@ -84,6 +84,11 @@ class DensityBand(ContinuousFamily):
     def given(self) -> tuple[Any, ...]:
         return (self.density,)
 
+    @property
+    def given_as(self) -> tuple[Any, float, float]:
+        """The density, lower and upper as they were given."""
+        return self._given
+
     def log_reference(self, x: Floats) -> Floats:
         low, high = np.array(self.box).T
         inside = np.all((x >= low) & (x <= high), axis=1)
@@ -196,7 +201,10 @@ class DensityBand(ContinuousFamily):
 
     def _identity(self) -> tuple[Any, ...]:
         density, lower, upper = self._given
-        return (id(density), tuple(self.box), lower, upper)  # functions are equal when they are the same function
+        same = (
+            density if isinstance(density, Tabulated) else id(density)
+        )  # functions are equal when they are the same function
+        return (same, tuple(self.box), lower, upper)
 
 
 def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:

@@ -14,26 +14,34 @@ times are only shown.
 """
 
 import math
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
+from discreet.families import ContinuousFamily
 from discreet.labelled import LawLike
 from discreet.ledger.book import WAIT_SECONDS, Book
 from discreet.ledger.budget import Budget, Spent, told_apart
-from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.mechanisms.sampler import AnyFamily, Client, Sampler
 
 FORMAT = "discreet ledger 2"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: `sample` is the number of the outcome that was released for it."""
+    """One charge: `sample` is the number of the outcome, cell or point that was released for it.
+
+    Under an agreement on a continuous family `place` is the seed of the point's place within its cell: drawn without a look at the data,
+    and kept so that asking again gives the same point.
+    """
 
     number: int
     agreement: str
@@ -42,6 +50,7 @@ class Entry:
     alpha: float
     sample: int
     time: str
+    place: int | None = None
 
 
 class Ledger:
@@ -74,7 +83,14 @@ class Ledger:
         """Where the file lies."""
         return self._book.path
 
-    def release(self, sampler: Sampler[AnyFamily], p: LawLike, *, agreement: Agreement, round: int = 1) -> Any:
+    def release(
+        self,
+        sampler: Sampler[AnyFamily],
+        p: LawLike | Client,
+        *,
+        agreement: Agreement,
+        round: int = 1,
+    ) -> Any:
         """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then."""
         shape = sampler.carrier.read(p).shape
         if shape:
@@ -82,29 +98,36 @@ class Ledger:
         agreement.check_sampler(sampler)
         agreement.check_round(round)
 
-        def draw() -> int:
-            return int(sampler.release_number(p))
+        def draw() -> tuple[int, int | None]:
+            within = secrets.randbits(62) if isinstance(sampler.family, ContinuousFamily) else None
+            return int(sampler.release_number(p)), within
 
-        number = self.charged_sample(agreement.id, round=round, profile=profile_of(sampler), draw=draw)
-        return sampler.points(number)
+        number, place = self._charged(agreement.id, round=round, profile=profile_of(sampler), draw=draw)
+        return sampler.points(number, rng=None if place is None else np.random.default_rng(place))
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
         """The sample of this agreement and round: the one already paid for, or a new one once its charge is durable.
 
         `draw` may be called although its sample is then not used (and never seen by anybody).
         """
+        return self._charged(agreement, round=round, profile=profile, draw=lambda: (int(draw()), None))[0]
+
+    def _charged(
+        self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], tuple[int, int | None]]
+    ) -> tuple[int, int | None]:
+        """The sample, and the seed of its place where it has one."""
         key = (agreement, check_count("round", round))
         known = _sample(self._book.lines(), key)
         if known is not None:
             return known
-        drawn = int(draw())  # outside the lock: it may take long
+        number, place = draw()  # outside the lock: it may take long
         with self._book.writing() as pen:
             known = _sample(pen.lines, key)
             if known is not None:
                 return known
             self._check(pen.lines, profile)
-            pen.add([*key, profile.epsilon, profile.alpha, drawn, _now()])
-        return drawn
+            pen.add([*key, profile.epsilon, profile.alpha, number, _now(), *([] if place is None else [place])])
+        return number, place
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
@@ -138,13 +161,14 @@ def _budget(terms: Any) -> Budget:
     return Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
 
 
-def _sample(lines: list[Any], key: tuple[str, int]) -> int | None:
-    return next((int(line[4]) for line in lines[1:] if (line[0], line[1]) == key), None)
+def _sample(lines: list[Any], key: tuple[str, int]) -> tuple[int, int | None] | None:
+    found = next((Entry(0, *line) for line in lines[1:] if (line[0], line[1]) == key), None)
+    return None if found is None else (int(found.sample), found.place)
 
 
 def _releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
     counts: dict[tuple[float, float], int] = {}
-    for _, _, epsilon, alpha, _, _ in lines[1:]:
+    for _, _, epsilon, alpha, *_ in lines[1:]:
         counts[epsilon, alpha] = counts.get((epsilon, alpha), 0) + 1
     return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for (epsilon, alpha), count in counts.items()]
 

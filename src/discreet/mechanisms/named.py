@@ -8,6 +8,7 @@ take optimal, which is at least as close to every client; the samples then tell 
 from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError
+from discreet.mechanisms.carriers.choice import How
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.mollifier import MollifierSampler
 from discreet.mechanisms.optimal import OptimalSampler
@@ -57,6 +58,6 @@ def check_mechanism(name: Any, argument: str = "mechanism") -> str:
     return name
 
 
-def sampler_named(name: str, family: F, *, epsilon: float) -> Sampler[F]:
+def sampler_named(name: str, family: F, *, epsilon: float, how: How | None = None) -> Sampler[F]:
     """The sampler of that name."""
-    return MECHANISMS[check_mechanism(name)](family, epsilon=epsilon)
+    return MECHANISMS[check_mechanism(name)](family, epsilon=epsilon, how=how)

@@ -26,7 +26,7 @@ from discreet.families.kinds import check_family
 from discreet.families.laws import as_floats
 from discreet.labelled import LawLike
 from discreet.mechanisms.carriers.carrier import Carrier, Held, Outputs
-from discreet.mechanisms.carriers.choice import How, carrier_of, default_how
+from discreet.mechanisms.carriers.choice import How, carrier_of, chosen_how, default_how
 from discreet.mechanisms.carriers.density import Density
 from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.privacy import Privacy, Pure, promised
@@ -69,7 +69,7 @@ class Sampler(abc.ABC, Generic[F]):
         check_family(family)
         self._family = family
         self._privacy = promised(epsilon, privacy)
-        self._how = default_how(family) if how is None else how
+        self._how = chosen_how(family, how)
         self._carrier = carrier_of(family, self._how)
         self._check_privacy()
         warn_of_little(self._privacy)

@@ -37,7 +37,7 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
 
 def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
     """The family of an agreement on the domain that a table is read with, which says what its labels are."""
-    return agreement.family.on(coding.domain).family()
+    return agreement.on_outcomes.on(coding.domain).family()
 
 
 def _same(agreement: Agreement, domain: Domain) -> Domain:
@@ -46,9 +46,9 @@ def _same(agreement: Agreement, domain: Domain) -> Domain:
     if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
         readings.append(Labels(tuple(map(int, domain.labels))))
     for reading in readings:
-        if replace(agreement.family, domain=reading).difference(agreement.family) is None:
+        if replace(agreement.on_outcomes, domain=reading).difference(agreement.on_outcomes) is None:
             return reading
-    different = replace(agreement.family, domain=domain).difference(agreement.family)
+    different = replace(agreement.on_outcomes, domain=domain).difference(agreement.on_outcomes)
     assert different is not None
     name, here, there = different
     raise DiscreetError(

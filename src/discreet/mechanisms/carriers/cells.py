@@ -12,6 +12,7 @@ from typing import final
 
 import numpy as np
 
+from discreet.domain.canonical import digest
 from discreet.errors import DiscreetError, check_count
 from discreet.families.clients import log_ratios, unseen
 from discreet.families.continuous import LARGEST_CHARTED, Nodes, Partition
@@ -71,7 +72,14 @@ class CellCarrier(DensityCarrier):
                 f"cells are for dimension at most {LARGEST_CHARTED}, not {self.family.dim}: their number would grow "
                 "exponentially; use Points"
             )
-        return self.family.cells(self.how.count or CELLS[self.family.dim])
+        assert self.how.count is not None
+        return self.family.cells(self.how.count)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the cells' edges in the family's coordinates."""
+        panels = self.partition.panels
+        return digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
 
     @property
     def size(self) -> int:

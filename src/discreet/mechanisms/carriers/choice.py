@@ -8,7 +8,7 @@ from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families.continuous import LARGEST_CHARTED
 from discreet.mechanisms.carriers.carrier import Carrier
-from discreet.mechanisms.carriers.cells import CellCarrier, Cells
+from discreet.mechanisms.carriers.cells import CELLS, CellCarrier, Cells
 from discreet.mechanisms.carriers.density import Density, Described
 from discreet.mechanisms.carriers.outcomes import OutcomeCarrier
 from discreet.mechanisms.carriers.points import PointCarrier, Points
@@ -20,7 +20,14 @@ def default_how(family: FiniteFamily | ContinuousFamily) -> How | None:
     """Cells while there are few dimensions, points above; nothing to choose on finitely many outcomes."""
     if not isinstance(family, ContinuousFamily):
         return None
-    return Cells() if family.dim <= LARGEST_CHARTED else Points()
+    return Cells(CELLS[family.dim]) if family.dim <= LARGEST_CHARTED else Points()
+
+
+def chosen_how(family: FiniteFamily | ContinuousFamily, how: How | None) -> How | None:
+    """How clients are released, in numbers: the default where nothing is said, or nothing of how many cells."""
+    if how is None or (how == Cells() and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
+        return default_how(family)
+    return how
 
 
 def carrier_of(family: FiniteFamily | ContinuousFamily, how: How | None) -> Carrier[Any]:

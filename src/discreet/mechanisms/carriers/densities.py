@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,11 @@ class DensityCarrier(Carrier[Densities]):
     """Atoms for the densities of one family. Final classes say which."""
 
     family: ContinuousFamily
+
+    @property
+    @abc.abstractmethod
+    def digest(self) -> str:
+        """The digest of the atoms, in single precision: what a number means, whatever the last bits are."""
 
     def read(self, p: Any) -> Given[Densities]:
         clients = as_clients(p, self.family)

@@ -69,6 +69,10 @@ class Described(DensityCarrier):
     def reference(self) -> float:
         self._refuse()
 
+    @property
+    def digest(self) -> str:
+        self._refuse()
+
     def held(self, clients: Densities, *, refuse: bool) -> Held:
         self._refuse()
 

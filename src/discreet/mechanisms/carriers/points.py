@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 
+from discreet.domain.canonical import digest
 from discreet.errors import DiscreetError, OutsideFamilyWarning, check_count, warn_caller
 from discreet.families.seen import Seen, luck, tell_outside
 from discreet.mechanisms.carriers.carrier import Floats, Integers
@@ -72,6 +74,13 @@ class PointCarrier(DensityCarrier):
     def reference(self) -> float:
         """1/N each."""
         return 1.0 / self.how.count
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the points of the public seed."""
+        assert self.how.seed is not None
+        blocks = (self.block(number, self.how.seed) for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK)))
+        return digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
 
     def block(self, number: int, seed: int) -> Floats:
         """The points from number * 4096 on."""
