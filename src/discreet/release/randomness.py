@@ -22,9 +22,9 @@ class Randomness(Protocol):
 
 def _bytes(count: int) -> bytes:
     """So many bytes of the operating system's generator: read by several threads where one alone would keep the others waiting."""
-    threads = min(_MOST_THREADS, os.cpu_count() or 1, count // _LONG)
-    if threads < 2:
+    if count < 2 * _LONG:
         return os.urandom(count)
+    threads = min(_MOST_THREADS, os.cpu_count() or 1, count // _LONG)
     shares = [count * (thread + 1) // threads - count * thread // threads for thread in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         return b"".join(pool.map(os.urandom, shares))

@@ -7,9 +7,11 @@ the row that stays in registers, then from four slopes around it on the whole ro
 import triton
 import triton.language as tl
 
+from discreet.torch.picking import found_together
 from discreet.torch.tiles import (
     BASE,
     COLUMNS,
+    COUNTERS,
     LARGEST,
     LIFT,
     M_SHIFT,
@@ -148,14 +150,15 @@ def _guess(p_mass, m_mass, b, B):
 
 @triton.jit
 def solve(
-    p, m, listed, uniform, solved, bad, reals, whole, sums, counters, used, size, p_stride, m_stride, p_scale, m_scale,
+    p, m, listed, uniform, solved, out, bad, reals, whole, sums, spans, counters, size, p_stride, m_stride, p_scale, m_scale,
     p_tolerance, m_tolerance, sample_step,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLE: tl.constexpr,
     SPLIT: tl.constexpr,
 ):  # fmt: skip
     """Slope, lift and scales of each row; over a reference every row is checked, and those that are surely shared go unsolved.
 
-    SPLIT programs share the passes over a row, where few are to be solved: each adds up its span, and all add up all spans alike."""
+    SPLIT programs share a row where few are to be solved: each adds up its span, and all add up all spans alike. They also find the
+    outcome, which else `discreet.torch.picking` does, and leave their counters at 0."""
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
     share = tl.load(reals + 3).to(tl.float32)  # 2^62 b
@@ -167,8 +170,6 @@ def solve(
     else:
         row = tl.load(listed + index)
         solving = row >= 0
-    if SPLIT > 1:
-        tl.store(used + index * 2 + tl.arange(0, 2), 0)  # for the next `pick`
     first_column, last_column = span(part, size, DEPTH * BLOCK, SPLIT)
     p_row = p + row * p_stride
     m_row = m + row * m_stride
@@ -213,7 +214,7 @@ def solve(
             tl.store(mine + 7, g_four)
             tl.store(mine + 8, z_now)
             tl.store(mine + 9, p_seen)
-            all_here(counters + index * TURNS + turn, SPLIT)
+            all_here(counters + index * COUNTERS + turn, SPLIT)
             every = sums + ((index * TURNS + turn) * SPLIT + tl.arange(0, SPLIT)) * 16
             f_one = tl.sum(tl.load(every + 0, cache_modifier=".cg"), 0)
             g_one = tl.sum(tl.load(every + 1, cache_modifier=".cg"), 0)
@@ -267,3 +268,18 @@ def solve(
     tl.store(solved + row * COLUMNS + BASE, (share / z).to(tl.float64))
     tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
     tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
+    if SPLIT > 1:
+        rest = tl.load(uniform + index + tl.arange(0, 1))
+        steep = scale_to_total(slope, z, REFERENCE)
+        left = found_together(
+            1, p_row, m_row, row, index, part, size, rest, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
+            tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
+        )  # fmt: skip
+        if tl.max(left, 0) >= 0:
+            found_together(
+                2, p_row, m_row, row, index, part, size, left, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
+                tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
+            )  # fmt: skip
+        tl.debug_barrier()
+        if tl.atomic_add(counters + index * COUNTERS + COUNTERS - 1, 1) == SPLIT - 1:
+            tl.store(counters + index * COUNTERS + tl.arange(0, COUNTERS), tl.zeros((COUNTERS,), tl.int32))

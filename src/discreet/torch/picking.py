@@ -11,6 +11,7 @@ import triton.language as tl
 from discreet.torch.tiles import (
     BASE,
     COLUMNS,
+    COUNTERS,
     LIFT,
     M_SHIFT,
     P_SHIFT,
@@ -29,7 +30,7 @@ _WHOLE = tl.constexpr(1 << 62)
 
 
 @triton.jit
-def _place(
+def place(
     PART: tl.constexpr,
     p, m, first, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
@@ -68,7 +69,7 @@ def _place(
 
 
 @triton.jit
-def _shared_out(
+def found_together(
     PART: tl.constexpr,
     p, m, row, index, part, size, rest, out, sums, counters, p_shift, p_scale, steep, lift, lower, upper,
     LOGITS: tl.constexpr, BLOCK: tl.constexpr, SPLIT: tl.constexpr,
@@ -78,7 +79,7 @@ def _shared_out(
     first, last = span(part, size, BLOCK, SPLIT)
     none = tl.full((1,), 0.0, tl.float32)
     most = tl.full((1,), _WHOLE - 1, tl.int64)
-    found, left = _place(
+    found, left = place(
         PART,
         p,
         m,
@@ -101,7 +102,7 @@ def _shared_out(
     )
     mine = tl.where(found < 0, most - left, most)  # cut off at what no integer is past
     tl.store(sums + (index * 2 + PART - 1) * SPLIT + part + tl.arange(0, 1), mine)
-    all_here(counters + index * 2 + PART - 1, SPLIT)
+    all_here(counters + index * COUNTERS + TURNS + PART, SPLIT)
     before = tl.full((1,), 0, tl.int64)
     total = tl.full((1,), 0, tl.int64)
     for other in range(SPLIT):
@@ -109,7 +110,7 @@ def _shared_out(
         before = tl.where(other < part, tl.minimum(before + each, most), before)
         total = tl.minimum(total + each, most)
     if tl.max(((rest >= before) & (rest - before < mine)).to(tl.int32), 0) > 0:
-        found, left = _place(
+        found, left = place(
             PART, p, m, first, last, rest - before, p_shift, p_shift, p_scale, p_scale, steep, lift, none, none, lower, upper,
             False, LOGITS, BLOCK,
         )  # fmt: skip
@@ -119,17 +120,15 @@ def _shared_out(
 
 @triton.jit
 def pick(
-    p, m, listed, uniform, solved, out, reals, whole, sums, counters, used, size, p_stride, m_stride, p_scale, m_scale,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr, SPLIT: tl.constexpr,
+    p, m, listed, uniform, solved, out, reals, whole, size, p_stride, m_stride, p_scale, m_scale,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The outcome of each row that `solve` was given, by its integer. Over a uniform reference that is counted from sum L on."""
-    index = tl.program_id(0) // SPLIT
-    part = tl.program_id(0) % SPLIT
     if REFERENCE:
         row = tl.program_id(0).to(tl.int64)
     else:
-        row = tl.load(listed + index)
-    drawn = tl.load(uniform + index + tl.arange(0, 1))
+        row = tl.load(listed + tl.program_id(0))
+    drawn = tl.load(uniform + tl.program_id(0) + tl.arange(0, 1))
     p_row = p + row * p_stride
     m_row = m + row * m_stride
     steep = tl.load(solved + row * COLUMNS + SLOPE)
@@ -142,38 +141,26 @@ def pick(
     upper = tl.load(reals + 5)
     found = tl.full((1,), -1, tl.int64)
     rest = drawn
-    if SPLIT > 1:
-        tl.store(used + index * TURNS + tl.arange(0, 32), 0, mask=tl.arange(0, 32) < TURNS)  # for the next `solve`
-        left = _shared_out(
-            1, p_row, m_row, row, index, part, size, rest, out, sums, counters, p_shift, p_scale, steep, lift, lower, upper,
-            LOGITS, BLOCK, SPLIT,
-        )  # fmt: skip
-        if tl.max(left, 0) >= 0:
-            left = _shared_out(
-                2, p_row, m_row, row, index, part, size, left, out, sums, counters, p_shift, p_scale, steep, lift, lower, upper,
-                LOGITS, BLOCK, SPLIT,
-            )  # fmt: skip
-    else:
-        if REFERENCE:
-            steep = steep.to(tl.float32)
-            lift = lift.to(tl.float32)
-            rest = _WHOLE - 1 - drawn
-            if tl.max(drawn, 0) < tl.load(whole + 1):
-                found, left = _place(
-                    0, p_row, m_row, 0, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-                    REFERENCE, LOGITS, BLOCK,
-                )  # fmt: skip
-        if tl.max(found, 0) < 0:
-            found, left = _place(
-                1, p_row, m_row, 0, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
+    if REFERENCE:
+        steep = steep.to(tl.float32)
+        lift = lift.to(tl.float32)
+        rest = _WHOLE - 1 - drawn
+        if tl.max(drawn, 0) < tl.load(whole + 1):
+            found, left = place(
+                0, p_row, m_row, 0, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
                 REFERENCE, LOGITS, BLOCK,
             )  # fmt: skip
-            if tl.max(found, 0) < 0:
-                found, left = _place(
-                    2, p_row, m_row, 0, size, left, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-                    REFERENCE, LOGITS, BLOCK,
-                )  # fmt: skip
-        tl.store(out + row + tl.arange(0, 1), found)
+    if tl.max(found, 0) < 0:
+        found, left = place(
+            1, p_row, m_row, 0, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
+            REFERENCE, LOGITS, BLOCK,
+        )  # fmt: skip
+        if tl.max(found, 0) < 0:
+            found, left = place(
+                2, p_row, m_row, 0, size, left, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
+                REFERENCE, LOGITS, BLOCK,
+            )  # fmt: skip
+    tl.store(out + row + tl.arange(0, 1), found)
 
 
 @triton.jit

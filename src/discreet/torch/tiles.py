@@ -19,6 +19,9 @@ SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (
     tl.constexpr(column) for column in range(5)
 )  # columns of what is known of solved rows
 COLUMNS = tl.constexpr(5)
+COUNTERS = tl.constexpr(
+    32
+)  # of points that programs which share a row come to: one for each turn, two of the search, and the end
 _NEAR = tl.constexpr(1e-6)  # what is missing from the sum of a law whose slope is taken for right
 _AGREEING = tl.constexpr(3e-5)  # how close steps from both ends come when the curve through both is taken for right,
 _NARROW = tl.constexpr(0.02)  # if the ends themselves are as close as this
