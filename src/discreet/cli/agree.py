@@ -7,8 +7,7 @@ import numpy as np
 import typer
 
 from discreet.agreement import Agreement, FamilyTerms
-from discreet.cli.epsilons import AllowLarge, refuse_large
-from discreet.cli.options import Bounds, CellCount, DomainFile, DomainSize, needed_domain
+from discreet.cli.options import AllowLarge, Bounds, CellCount, DomainFile, DomainSize, needed_domain, refuse_large
 from discreet.cli.printing import plain, say, write_json
 from discreet.cli.serving import For, Named, chosen
 from discreet.errors import DiscreetError

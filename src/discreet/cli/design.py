@@ -12,9 +12,9 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli import learning
-from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.learning import Released
 from discreet.cli.options import (
+    AllowLarge,
     Bounds,
     CellCount,
     Count,
@@ -25,6 +25,7 @@ from discreet.cli.options import (
     Weight,
     client_in,
     needed_domain,
+    refuse_large,
     value_in,
 )
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json

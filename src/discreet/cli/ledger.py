@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.epsilons import AllowLarge, refuse_large
+from discreet.cli.options import AllowLarge, refuse_large
 from discreet.cli.population_ledger import show_population
 from discreet.cli.printing import number, plain, say, table, write_json
 from discreet.ledger import Budget, Ledger

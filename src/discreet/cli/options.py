@@ -11,6 +11,14 @@ import typer
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.tables.lines import read_labels
+from discreet.tradeoff import LARGE_EPSILON, large_epsilon
+
+AllowLarge = Annotated[
+    bool,
+    typer.Option(
+        "--allow-large-epsilon", help=f"Take an epsilon above {LARGE_EPSILON:g}, which hides next to nothing."
+    ),
+]
 
 
 def labels_in(more: str = "") -> Any:
@@ -94,3 +102,10 @@ def given_domain(
     if bounds is not None and cells is not None:
         return Interval(*bounds, cells=cells)
     return None
+
+
+def refuse_large(epsilon: float | None, *, allowed: bool) -> None:
+    """Refuse an epsilon above 10, which is too large to be meant, unless somebody says that it is."""
+    doubt = None if epsilon is None or allowed else large_epsilon(epsilon)
+    if doubt is not None:
+        raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")

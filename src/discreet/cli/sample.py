@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from discreet.agreement import Agreement, weights_beside
-from discreet.cli.epsilons import AllowLarge, refuse_large
 from discreet.cli.options import (
+    AllowLarge,
     Bounds,
     CellCount,
     Client,
@@ -22,6 +22,7 @@ from discreet.cli.options import (
     Weight,
     given_domain,
     needed_domain,
+    refuse_large,
 )
 from discreet.cli.population_ledger import ledger_of
 from discreet.cli.printing import write_json
@@ -197,7 +198,7 @@ def sample(
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     match engine:
         case "local":
-            books = ledger_of(ledger, budget, held, quiet=quiet)
+            books = None if (ledger, budget) == (None, None) else ledger_of(ledger, budget, held, quiet=quiet)
             with progress_bars(quiet=quiet) as progress:
                 summary = sample_file(
                     source,

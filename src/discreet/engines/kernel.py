@@ -17,16 +17,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.engines.parts import SECONDS_A_ROW, counts_and_weights, grouping_for
 from discreet.engines.request import Job
 from discreet.errors import DiscreetError
 from discreet.kernels import compiled_for
 from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, plan_of
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
-from discreet.tables.arrow import checked, is_list, is_text, names_of, plain
-from discreet.tables.buffers import as_array, as_column, column_of
+from discreet.tables.arrow import (
+    as_array,
+    as_column,
+    checked,
+    client_arrays,
+    column_of,
+    frozen,
+    is_list,
+    names_of,
+)
 
 _WORTH_SHARING = 8192  # clients for each thread
-_SECONDS_A_ROW, _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-7, 2e-6, 1e-5  # roughly, without compiled code
+_SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
 _PROBLEMS = {
     OUTSIDE: "an outcome is not in the domain",
     NOT_A_NUMBER: "a count is not a number",
@@ -129,16 +138,9 @@ class Kernel:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
 
 
-def grouping_for(rows: int) -> ModuleType:
-    """The functions that bring so many rows together: `grouping`, or `plain_grouping`, which do the same."""
-    return import_module(
-        "discreet.engines." + ("grouping" if compiled_for(_SECONDS_A_ROW * rows) else "plain_grouping")
-    )
-
-
 def _drawing(clients: Clients) -> ModuleType:
     """The functions that draw: `sparse`, or `plain`, which do the same."""
-    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else _SECONDS_A_ROW
+    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
     seconds = _SECONDS_A_CLIENT * len(clients) + each * clients.outcomes.size
     return import_module("discreet.release." + ("sparse" if compiled_for(seconds) else "plain"))
 
@@ -161,13 +163,6 @@ def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
     return Clients(*map(frozen, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
-
-
-def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Numbers as counts or as weights, by their type; the other is empty."""
-    if np.issubdtype(amounts.dtype, np.integer):
-        return amounts, np.empty(0)
-    return np.empty(0, dtype=np.int64), amounts
 
 
 def _of_integers(kind: pa.DataType) -> bool:
@@ -196,26 +191,6 @@ def _refuse_repeated(numbers: NDArray[np.uint32]) -> None:
         )
 
 
-def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    """(integers, ends of texts, texts): those that do not apply are empty."""
-    none = np.empty(0, dtype=np.int64)
-    if pa.types.is_integer(clients.type):
-        try:
-            return as_array(clients.cast(pa.int64())), none, np.empty(0, dtype=np.uint8)
-        except pa.ArrowInvalid:
-            raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
-    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
-        clients = plain(clients)
-        if clients.null_count:  # a word of the dictionary, which no index shows to be null
-            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
-    if not is_text(clients.type):
-        raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
-    texts = clients.cast(pa.large_string())
-    _, offsets, content = texts.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return none, ends, np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
-
-
 def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """(ends from 0 on, values) of a column of lists."""
     refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
@@ -230,10 +205,3 @@ def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[
     if values.null_count:
         raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
     return ends - ends[0], as_array(values)
-
-
-def frozen(array: Any) -> Any:
-    """A read-only view: compiled code comes in one version, for arrays that it may not write to."""
-    view = array.view()
-    view.setflags(write=False)
-    return view

@@ -15,15 +15,14 @@ import pyarrow as pa
 
 from discreet.agreement import weights_beside
 from discreet.engines.request import Job, Request, RequestTerms
-from discreet.engines.telling import Progress, Silent, Summary
+from discreet.engines.telling import Progress, Summary
 from discreet.errors import DiscreetError, check_count
 from discreet.files import check_apart, check_target
 from discreet.ledger import PopulationLedger
 from discreet.ledger.population import check_over_budget
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import InputDigest
-from discreet.tables.arrow import checked, is_text, plain
-from discreet.tables.buffers import as_array, as_column
+from discreet.tables.arrow import as_array, as_column, checked, is_text, plain
 from discreet.tables.formats import STANDARD
 from discreet.tables.inputs import client_list, opened, reads, source_of
 from discreet.tables.marks import LISTED
@@ -83,7 +82,7 @@ class Release:
         self._drop_client = drop_client
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
-        self._progress = Silent() if progress is None else progress
+        self._progress = progress
         self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
         reading = self.job.reading
         if isinstance(clients, Path):
@@ -93,7 +92,8 @@ class Release:
         # reading starts here, while compiled code is loaded below
         self._reader = Reader(reading)
         self._records = self._reader.read(source, room=room)
-        from discreet.engines.kernel import Kernel, grouping_for
+        from discreet.engines.kernel import Kernel
+        from discreet.engines.parts import grouping_for
 
         if source.rows is not None:
             grouping_for(source.rows)
@@ -179,7 +179,8 @@ class Release:
     def _read(self, parts: "Parts") -> None:
         for rows in self._records:
             parts.add(*rows)
-            self._progress.rows(len(rows.outcomes))
+            if self._progress is not None:
+                self._progress.rows(len(rows.outcomes))
 
     def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         def drawn(group: "Group") -> tuple[pa.RecordBatch, InputDigest]:
@@ -215,7 +216,8 @@ class Release:
                 table = table.sort_by("client")
             (batch,) = table.combine_chunks().to_batches() or [batch]
         self._drawn += batch.num_rows
-        self._progress.clients(batch.num_rows)
+        if self._progress is not None:
+            self._progress.clients(batch.num_rows)
         yield batch
 
     def _in_random_order(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,9 @@ depends.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +18,14 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.kernel import client_arrays, counts_and_weights, frozen, grouping_for
 from discreet.errors import DiscreetError
+from discreet.kernels import compiled_for
 from discreet.release.clients import Clients
-from discreet.tables.buffers import as_column
+from discreet.tables.arrow import as_column, client_arrays, frozen
 from discreet.tables.marks import MISSING
 from discreet.tables.scratch import Block, Scratch
 
+SECONDS_A_ROW = 2e-7  # to bring together or to draw, roughly, without compiled code
 _BITS = 7
 _DEEPEST = 4  # splits of splits: past that a single client is larger than memory
 _ONE_CLIENT = 1 << 28  # bytes that the values of one client may take, if the budget is smaller
@@ -306,3 +309,15 @@ def _no_clients() -> Clients:
         np.empty(0, dtype=np.int64),
         np.empty(0),
     )
+
+
+def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers as counts or as weights, by their type; the other is empty."""
+    if np.issubdtype(amounts.dtype, np.integer):
+        return amounts, np.empty(0)
+    return np.empty(0, dtype=np.int64), amounts
+
+
+def grouping_for(rows: int) -> ModuleType:
+    """The functions that bring so many rows together: `grouping`, or `plain_grouping`, which do the same."""
+    return import_module("discreet.engines." + ("grouping" if compiled_for(SECONDS_A_ROW * rows) else "plain_grouping"))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from discreet.tables.buffers import as_array, as_column
+from discreet.tables.arrow import as_array, as_column
 from discreet.tables.marks import LISTED, MISSING, OUTSIDE
 
 Integers = NDArray[np.int64]

@@ -21,7 +21,7 @@ from discreet.ledger.segments import Names
 from discreet.mechanisms import OptimalSampler
 from discreet.release.clients import Clients
 from discreet.release.keyed import RunKey
-from discreet.tables.buffers import as_column
+from discreet.tables.arrow import as_column
 from discreet.tables.coding import Coding
 
 if TYPE_CHECKING:

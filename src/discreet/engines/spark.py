@@ -31,14 +31,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.engines.kernel import Kernel, client_arrays
+from discreet.engines.kernel import Kernel
 from discreet.engines.parts import Group, Parts, Records, grouped
 from discreet.engines.request import Job, Request, RequestTerms
 from discreet.engines.telling import Summary
 from discreet.errors import DiscreetError, need_extra
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import DIGEST_WORDS, InputDigest
-from discreet.tables.arrow import checked
+from discreet.tables.arrow import checked, client_arrays
 from discreet.tables.formats import AGREEMENT_FILE, TEXTS
 from discreet.tables.inputs import client_list
 from discreet.tables.marks import LISTED

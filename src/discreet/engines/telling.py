@@ -13,16 +13,6 @@ class Progress(Protocol):
     def clients(self, number: int) -> None: ...
 
 
-class Silent:
-    """Hears nothing."""
-
-    def rows(self, number: int) -> None:
-        pass
-
-    def clients(self, number: int) -> None:
-        pass
-
-
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """What a release read, left out and wrote. The counts are for whoever runs it: they are not private.

@@ -13,8 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from discreet.errors import DiscreetError
-from discreet.tables._ipc import arrow_errors
-from discreet.tables.arrow import refuse_repeated
+from discreet.tables.arrow import arrow_errors, refuse_repeated
 from discreet.tables.formats import AGREEMENT_FILE
 from discreet.tables.sources import Scanned, reader_errors
 

@@ -8,12 +8,12 @@ claims and does not bring.
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from discreet.errors import DiscreetError
+from discreet.tables.arrow import arrow_errors
 
 _MARK, _CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
@@ -59,20 +59,6 @@ class File:
             with arrow_errors(self.name, "is damaged"):
                 batch = self._reader.get_batch(number)
             yield batch
-
-
-@contextmanager
-def arrow_errors(name: str, what: str) -> Iterator[None]:
-    """What Arrow finds wrong with data from outside, as one of our errors."""
-    try:
-        yield
-    except DiscreetError:
-        raise
-    except OSError as error:
-        why = error.strerror if error.strerror else _first_line(error)
-        raise DiscreetError(f"{name} {what}: {why}") from None
-    except (pa.ArrowException, UnicodeDecodeError, ValueError, KeyError, MemoryError, OverflowError) as error:
-        raise DiscreetError(f"{name} {what}: {_first_line(error)}") from None
 
 
 class _Guarded:
@@ -231,8 +217,3 @@ def _field(data: bytes, table: int, number: int, kind: str) -> int:
 def _table(data: bytes, table: int, number: int) -> int:
     place = _slot(data, table, number)
     return _at(data, place) if place else 0
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from discreet.errors import DiscreetError
 from discreet.tables import _thrift as thrift
-from discreet.tables._ipc import arrow_errors
-from discreet.tables.arrow import refuse_repeated
+from discreet.tables.arrow import arrow_errors, refuse_repeated
 
 _MARK = b"PAR1"
 _HEADER = 1 << 12  # bytes to look for a page's header in; statistics can make it longer

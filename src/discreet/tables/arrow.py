@@ -1,16 +1,20 @@
-"""Arrow data from outside, checked in full before anything reads what it points to.
+"""Arrow columns: those from outside checked in full before anything reads what they point to, and their memory as numpy arrays.
 
 An Arrow buffer is a claim by whoever wrote it: its offsets, lengths and indices may point anywhere in this process. A column that
 has passed `checked` points inside its own buffers alone, and its texts are UTF-8. No check looks at what a value is, so no message
-shows one.
+shows one. (Arrays are shared without pyarrow's own conversions, which import pandas wherever it is installed: that takes longer than
+a small release.)
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 
@@ -113,6 +117,69 @@ def is_readable(kind: pa.DataType) -> bool:
     return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind))
 
 
+def as_column(numbers: NDArray[Any]) -> pa.Array:
+    """An array of numbers or truth values as a column."""
+    if numbers.dtype == np.bool_:
+        return as_column(numbers.view(np.uint8)).cast(pa.bool_())
+    kind = pa.from_numpy_dtype(numbers.dtype)
+    return pa.Array.from_buffers(kind, numbers.size, [None, pa.py_buffer(np.ascontiguousarray(numbers))])
+
+
+def as_array(column: pa.Array) -> NDArray[Any]:
+    """A column of numbers without nulls as an array."""
+    kind = np.dtype(column.type.to_pandas_dtype())
+    _, content = column.buffers()
+    if content is None or not len(column):
+        return np.empty(0, dtype=kind)
+    return np.frombuffer(content, dtype=kind)[column.offset : column.offset + len(column)]
+
+
+def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A list of texts or integers as a column."""
+    return pl.Series(values, strict=True).to_arrow().cast(kind)
+
+
+def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """(integers, ends of texts, texts): those that do not apply are empty."""
+    none = np.empty(0, dtype=np.int64)
+    if pa.types.is_integer(clients.type):
+        try:
+            return as_array(clients.cast(pa.int64())), none, np.empty(0, dtype=np.uint8)
+        except pa.ArrowInvalid:
+            raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
+    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
+        clients = plain(clients)
+        if clients.null_count:  # a word of the dictionary, which no index shows to be null
+            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
+    if not is_text(clients.type):
+        raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
+    texts = clients.cast(pa.large_string())
+    _, offsets, content = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return none, ends, np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
+
+
+def frozen(array: Any) -> Any:
+    """A read-only view: compiled code comes in one version, for arrays that it may not write to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+@contextmanager
+def arrow_errors(name: str, what: str) -> Iterator[None]:
+    """What Arrow finds wrong with data from outside, as one of our errors."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except OSError as error:
+        why = error.strerror if error.strerror else _first_line(error)
+        raise DiscreetError(f"{name} {what}: {why}") from None
+    except (pa.ArrowException, UnicodeDecodeError, ValueError, KeyError, MemoryError, OverflowError) as error:
+        raise DiscreetError(f"{name} {what}: {_first_line(error)}") from None
+
+
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.large_string()
@@ -148,3 +215,8 @@ def _damaged(where: str, what: str) -> DiscreetError:
     return DiscreetError(
         f"{where}: {what} is damaged: it points outside of what was sent, or holds text that is not UTF-8; write it again"
     )
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

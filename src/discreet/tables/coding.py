@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
 from discreet.errors import DiscreetError, check_count
 from discreet.showing import shortly
-from discreet.tables.buffers import as_column, column_of
+from discreet.tables.arrow import as_column, column_of
 from discreet.tables.lines import is_whole
-from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, Tally, resolved
+from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
 
 LARGEST_DOMAIN = int(FIRST_MARK)
 NEAREST = "nearest"
@@ -174,9 +174,27 @@ class Coding:
         return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
     def resolved(self, outcomes: NDArray[np.uint32], *, nulls: str) -> tuple[NDArray[np.uint32], Tally]:
-        """Outcomes with what their marks are to become, and how many marks there were; `nulls`: "other", or left out."""
-        other = self.other_outcome
-        return resolved(outcomes, size=self.size, missing_to=other if nulls == "other" else None, outside_to=other)
+        """Outcomes with what their marks are to become (MISSING: left out), and how many there were; `nulls`: "other", or left out."""
+        if not outcomes.size or outcomes.max() < FIRST_MARK:
+            return outcomes, Tally()
+        left_out = int(MISSING)
+        outside_to = left_out if self.other_outcome is None else self.other_outcome
+        missing_to = outside_to if nulls == "other" else left_out
+        becomes = {
+            MISSING: missing_to,
+            NOT_A_NUMBER: missing_to,
+            UNREADABLE: left_out,
+            OUTSIDE: outside_to,
+            BELOW: 0,
+            ABOVE: self.size - 1,
+        }
+        found, counts = outcomes.copy(), {}
+        for mark, outcome in becomes.items():
+            marked = outcomes == mark
+            counts[mark] = int(np.count_nonzero(marked))
+            found[marked] = outcome
+        outside = counts[OUTSIDE] + counts[BELOW] + counts[ABOVE]
+        return found, Tally(counts[MISSING], counts[NOT_A_NUMBER], counts[UNREADABLE], outside)
 
     def samples(self, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
         """Outcome numbers as they are published: labels, the numbers, or the point `within` each cell."""

@@ -5,6 +5,7 @@ Files are scanned, never loaded whole.
 
 import fnmatch
 import glob
+import json
 import os
 import shutil
 import sys
@@ -20,12 +21,16 @@ from discreet.errors import DiscreetError
 from discreet.forks import refuse_after_fork
 from discreet.tables import _ipc as ipc
 from discreet.tables._delimited import delimited
-from discreet.tables._ipc import arrow_errors
 from discreet.tables._json_lines import JsonLines
-from discreet.tables.formats import IN_FOLDERS, STANDARD, TEXTS, format_read, magic
+from discreet.tables.arrow import arrow_errors
+from discreet.tables.formats import IN_FOLDERS, READ, STANDARD, TEXTS
 from discreet.tables.lines import is_whole, read_lines
 from discreet.tables.scratch import nameless_file, path_of
 from discreet.tables.sources import Batches, Parquet, Scanned, Source, carried
+
+_MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
+_HEAD = 1 << 16  # bytes to look for a first line in
 
 
 def source_of(table: Any) -> Source:
@@ -88,7 +93,7 @@ def file_source(path: str, *, name: str | None = None) -> Source:
     """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: what messages call it."""
     refuse_after_fork()
     files = _files(path)
-    kinds = {format_read(file, name) for file in files}
+    kinds = {_format(file, name) for file in files}
     called = path if name is None else name
     if len(kinds) > 1:
         raise DiscreetError(
@@ -140,7 +145,7 @@ def reads(path: str, other: str) -> bool:
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
     """All clients: a table with that column, or a text file that is called like no table, with one client on each line."""
-    if format_read(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
+    if _format(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
         return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
     source = file_source(str(path))
     if column not in source.schema:
@@ -178,7 +183,7 @@ def standard_input(folder: Path | None) -> Iterator[Source]:
     refuse_after_fork()
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
-    if magic(head) == "arrow stream":
+    if _MAGIC.get(head) == "arrow stream":
         yield _stream("standard input", stream)
         return
     with nameless_file(folder) as spool:
@@ -206,3 +211,41 @@ def _files(path: str) -> list[str]:
     if not found:
         raise DiscreetError(f"{path} does not exist")
     return found
+
+
+def _format(path: str, name: str | None = None) -> str:
+    """The format of a file. `name`: what messages call it.
+
+    The first bytes decide between Parquet, Arrow and text, and do not lie; among texts the ending does. A text without one of these
+    endings is JSON lines if its first line is an object, else CSV.
+    """
+    called = path if name is None else name
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
+    if not head:
+        raise DiscreetError(f"{called} is empty")
+    if head.startswith(_PACKED):
+        raise DiscreetError(f"{called} is packed; unpack it first (Parquet and Arrow files may be compressed inside)")
+    suffix, found = Path(path).suffix.lower(), _MAGIC.get(head[:4])
+    if found is None:
+        declared = READ.get(suffix, "text")
+        if declared not in (*TEXTS.values(), "text"):
+            raise DiscreetError(f"{called} is called {declared} but holds text")
+        return TEXTS.get(suffix) or ("json lines" if _begins_with_an_object(head) else "csv")
+    declared = READ.get(suffix, found)
+    if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
+        raise DiscreetError(f"{called} is called {declared} but holds {found}")
+    return found
+
+
+def _begins_with_an_object(head: bytes) -> bool:
+    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+    if not line.startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):  # ValueError: no JSON, or no UTF-8
+        return False

@@ -7,7 +7,6 @@ become, or left out; no message shows the value behind one unless that was asked
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 MISSING = np.uint32(0xFFFFFFFF)  # the value is null, or the list of values empty; also: leave this record out
 OUTSIDE = np.uint32(0xFFFFFFFE)  # the value is not in the domain
@@ -35,27 +34,3 @@ class Tally:
             self.unreadable + other.unreadable,
             self.outside + other.outside,
         )
-
-
-def resolved(
-    outcomes: NDArray[np.uint32], *, size: int, missing_to: int | None, outside_to: int | None
-) -> tuple[NDArray[np.uint32], Tally]:
-    """Outcomes with what their marks are to become (MISSING: left out), and how many there were; `size`: of the domain."""
-    if not outcomes.size or outcomes.max() < FIRST_MARK:
-        return outcomes, Tally()
-    left_out = int(MISSING)
-    becomes = {
-        MISSING: left_out if missing_to is None else missing_to,
-        NOT_A_NUMBER: left_out if missing_to is None else missing_to,
-        UNREADABLE: left_out,
-        OUTSIDE: left_out if outside_to is None else outside_to,
-        BELOW: 0,
-        ABOVE: size - 1,
-    }
-    found, counts = outcomes.copy(), {}
-    for mark, outcome in becomes.items():
-        marked = outcomes == mark
-        counts[mark] = int(np.count_nonzero(marked))
-        found[marked] = outcome
-    outside = counts[OUTSIDE] + counts[BELOW] + counts[ABOVE]
-    return found, Tally(counts[MISSING], counts[NOT_A_NUMBER], counts[UNREADABLE], outside)

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from discreet.errors import DiscreetError
 from discreet.tables import _parquet as parquet
-from discreet.tables._ipc import arrow_errors
-from discreet.tables.arrow import checked, pieces, schema_of
+from discreet.tables.arrow import arrow_errors, checked, pieces, schema_of
 
 METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
 FEW = 3  # examples in a message
