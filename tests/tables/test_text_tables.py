@@ -15,7 +15,9 @@ from discreet.ledger.rounds import forget_held
 from discreet.tables.inputs import client_list, file_source
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 
-TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 1.0, "secret": SECRET}
+TERMS: dict[str, Any] = {
+    "client": "client", "value": "value", "domain": 40, "epsilon": 1.0, "mechanism": "optimal", "secret": SECRET,
+}  # fmt: skip
 
 
 def text_of(records: list[dict[str, Any]], separator: str) -> str:
