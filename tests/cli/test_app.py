@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import discreet
 from discreet import cli
 from discreet.cli import demo
+from discreet.cli.app import COMMANDS, app
 
 Run = Callable[..., Any]
 
@@ -23,6 +25,14 @@ def test_without_arguments_it_shows_its_help(run: Run) -> None:
     assert result.stdout == run("--help").stdout
     assert "tradeoff" in result.stdout
     assert "demo" in result.stdout
+
+
+def test_every_command_prints_json() -> None:
+    group: Any = get_command(app)
+    for name in COMMANDS:
+        command = group.get_command(None, name)
+        for part in getattr(command, "commands", {name: command}).values():
+            assert "--json" in {option for parameter in part.params for option in parameter.opts}, part.name
 
 
 def test_an_unknown_command_is_one_line(refusal: Callable[..., str]) -> None:

@@ -26,10 +26,10 @@ def agree(
     bounds: Bounds = None,
     cells: CellCount = None,
     lower: Annotated[
-        float | None, typer.Option(metavar="C1", help="Laws are at least this multiple of uniform.")
+        float | None, typer.Option(metavar="C1", help="Distributions are at least this multiple of uniform.")
     ] = None,
     upper: Annotated[
-        float | None, typer.Option(metavar="C2", help="Laws are at most this multiple of uniform.")
+        float | None, typer.Option(metavar="C2", help="Distributions are at most this multiple of uniform.")
     ] = None,
     serve: For = None,
     mechanism: Named = None,

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from discreet import plots
 from discreet.agreement import Agreement
 from discreet.cli import learning
 from discreet.cli.learning import Released
@@ -28,16 +30,19 @@ from discreet.cli.options import (
     refuse_large,
     value_in,
 )
-from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
+from discreet.cli.printing import Terminal, counted, json_number, number, plain, say, table, write_json
+from discreet.design import Design
+from discreet.design import design as best
 from discreet.errors import PROBABILITY, DiscreetError
+from discreet.estimation.contest import Contestant, contest
 from discreet.families import Simplex
 from discreet.files import check_apart, check_target
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from discreet.design import Design
-    from discreet.estimation.contest import Contestant
+from discreet.mechanisms import MECHANISMS
+from discreet.plots.formats import check_picture
+from discreet.tables.coding import Coding
+from discreet.tables.inputs import file_source
+from discreet.tables.public import example_counts
+from discreet.tables.records import Columns, Reading, check_nulls
 
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
@@ -107,11 +112,6 @@ def design(
     With --from it is learned from private samples of earlier clients instead. Where these say too little for a design that is surely
     better, the agreement is on the optimal sampler or the mollifier, and says so.
     """
-    from discreet.estimation.contest import contest
-    from discreet.tables.coding import Coding
-    from discreet.tables.inputs import file_source
-    from discreet.tables.public import example_counts
-    from discreet.tables.records import Columns, Reading, check_nulls
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
     if released:
@@ -135,8 +135,6 @@ def design(
     PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     check_target(output, what="agreement")
     if plot is not None:
-        from discreet.plots.formats import check_picture
-
         check_picture(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
     coding = Coding(needed_domain(domain, domain_size, bounds, cells), other)
@@ -209,15 +207,12 @@ def _learn(
     say(*learning.report(found), f"Agreement {found.agreement.id[:12]}: {plain(output)}")
 
 
-def _designed(family: Any, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> "Design":
-    from discreet.design import design as best
+def _designed(family: Any, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> Design:
 
     return best(family, epsilon=epsilon, clients=counts, divergence=divergence, keep=keep, progress=told.share)
 
 
-def _frontier(
-    family: Any, counts: Any, epsilon: float, divergence: str, found: "Design", told: "_Told"
-) -> list["Design"]:
+def _frontier(family: Any, counts: Any, epsilon: float, divergence: str, found: Design, told: "_Told") -> list[Design]:
     """The same at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
@@ -240,7 +235,7 @@ class _Told:
 class _Bar(_Told):
     """The same on a terminal: a bar for the stage at hand."""
 
-    def __init__(self, bars: "Progress") -> None:
+    def __init__(self, bars: Progress) -> None:
         self._bars, self._stage = bars, bars.add_task("", total=None)
 
     def __call__(self, what: str) -> None:
@@ -256,16 +251,13 @@ def _progress(*, quiet: bool) -> Iterator[_Told]:
     if quiet or not sys.stderr.isatty():
         yield _Told()
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from discreet.cli.printing import Terminal
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
         yield _Bar(bars)
 
 
-def _report(found: "Design", rows: list["Contestant"]) -> list[Any]:
+def _report(found: Design, rows: list[Contestant]) -> list[Any]:
     name = found.divergence.name
     made = table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
     for row in rows:
@@ -289,10 +281,8 @@ def _down(bound: float) -> float:
     return max(0.0, math.floor(bound * unit) / unit)
 
 
-def _record(
-    found: "Design", rows: list["Contestant"], frontier: list["Design"], agreement: Agreement
-) -> dict[str, Any]:
-    def numbers(row: "Contestant") -> dict[str, Any]:
+def _record(found: Design, rows: list[Contestant], frontier: list[Design], agreement: Agreement) -> dict[str, Any]:
+    def numbers(row: Contestant) -> dict[str, Any]:
         return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(row).items()}
 
     return {
@@ -318,10 +308,7 @@ def _record(
     }
 
 
-def _draw(frontier: list["Design"], rows: list["Contestant"], path: Path) -> None:
-    from discreet.mechanisms import MECHANISMS
-    from discreet.plots import frontier as picture
-    from discreet.plots import save
+def _draw(frontier: list[Design], rows: list[Contestant], path: Path) -> None:
 
     others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
-    save(picture(frontier, others=others), path)
+    plots.save(plots.frontier(frontier, others=others), path)

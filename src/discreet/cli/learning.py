@@ -3,17 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.agreement import Agreement
 from discreet.cli.agreed import agreed_by
 from discreet.cli.printing import counted, json_number, number, plain, table
+from discreet.design import Learned, learn
 from discreet.errors import DiscreetError
+from discreet.estimation.speakers import check_apart
+from discreet.estimation.tallies import agreed_outcomes, tally
+from discreet.families import Simplex
 from discreet.files import check_apart as check_files_apart
-
-if TYPE_CHECKING:
-    from discreet.design import Learned
-    from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import Sampler
+from discreet.tables.inputs import file_source
 
 LISTED = 10  # outcomes of the mean that are shown
 
@@ -44,7 +46,7 @@ class Released:
 class Lesson:
     """What was learned, from which agreements, on which outcomes."""
 
-    learned: "Learned"
+    learned: Learned
     rounds: tuple[tuple[Agreement, int], ...]
     agreement: Agreement
     names: Sequence[Any]
@@ -63,10 +65,6 @@ def lesson(
     told: Callable[[str], None],
 ) -> Lesson:
     """Read every file, learn, and state the agreement."""
-    from discreet.design import learn
-    from discreet.estimation.speakers import check_apart
-    from discreet.families import Simplex
-    from discreet.tables.inputs import file_source
 
     told("reading the samples")
     sources = [file_source(one) for one in released.samples]
@@ -101,9 +99,8 @@ def lesson(
     )
 
 
-def _counts(source: Any, path: Path | None) -> tuple[Agreement, "Sampler[Any]", Any]:
+def _counts(source: Any, path: Path | None) -> tuple[Agreement, Sampler[Any], Any]:
     """The agreement of a file of samples, its sampler, and how often each outcome was released."""
-    from discreet.estimation.tallies import agreed_outcomes, tally
 
     agreed = agreed_by(source, path)
     coding, sampler = agreed_outcomes(agreed)
