@@ -28,6 +28,7 @@ from discreet.families import (
     LaplaceMixtures,
     Mixture,
     Near,
+    Preserving,
     Simplex,
 )
 from discreet.mechanisms import (
@@ -75,6 +76,7 @@ __all__ = [
     "OutsideFamilyError",
     "OutsideFamilyWarning",
     "Points",
+    "Preserving",
     "Pure",
     "Sampler",
     "Simplex",

@@ -11,6 +11,7 @@ import pytest
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, NotPrivateWarning, OptimalSampler, Simplex
 from discreet.audit import black_box_audit
 from discreet.mechanisms.sampler import Sampler
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 
 Mechanism = Callable[[Any, int], Any]
 
@@ -191,3 +192,42 @@ def test_mistakes_are_named() -> None:
         with pytest.raises(DiscreetError) as caught:
             wrong()
         assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("real", "claimed"),
+    [
+        (Gaussian(1.3), Gaussian(1.0)),
+        (Approximate(1.0, delta=0.05), Approximate(1.0, delta=0.005)),
+        (Gaussian(0.65), Gaussian(0.5)),
+        (Pure(1.3), Pure(1.0)),
+    ],
+    ids=str,
+)
+def test_notions_that_are_exceeded_are_caught(real: Privacy, claimed: Privacy) -> None:
+    """A Gaussian sampler run at 1.3 nu, a delta of ten times the claim."""
+    sampler = OptimalSampler(Simplex(10), privacy=real)
+    found = black_box_audit(released(sampler, 7), POINTS, privacy=claimed, draws=200_000)
+    assert found.refuted
+    assert found.delta == claimed.profile(found.epsilon)
+
+
+@pytest.mark.parametrize("privacy", [Gaussian(0.3), Gaussian(1.0), Approximate(0.5, delta=0.01), Pure(1.0)], ids=str)
+def test_no_right_sampler_is_accused(privacy: Privacy) -> None:
+    """Extreme clients, which use the promise up exactly."""
+    for size in (2, 5, 10):
+        sampler = OptimalSampler(Simplex(size), privacy=privacy)
+        for seed in range(4):
+            found = black_box_audit(released(sampler, seed), list(np.eye(size)[:2]), privacy=privacy, draws=20_000)
+            assert not found.refuted
+
+
+def test_a_claim_is_a_notion_or_an_epsilon() -> None:
+    for wrong, message in (
+        ({}, "epsilon = None and privacy = None"),
+        ({"epsilon": 1.0, "privacy": Pure(1.0)}, "pass one of the two"),
+        ({"privacy": Gaussian(1.0), "delta": 0.1}, "delta = 0.1 goes with epsilon="),
+    ):
+        given: Any = wrong
+        with pytest.raises(DiscreetError, match=message):
+            black_box_audit(lambda p, n: [p] * n, [0, 1], **given)

@@ -6,6 +6,9 @@ events, over all partitions and ordered pairs of inputs, are then counted on the
 choosing them, so that exact binomial bounds hold (`discreet.audit.bounds`). The allowed error is shared between the events: half
 for the most promising, a quarter for the next, and so on. If the bound exceeds the claim, the claim is false, but for a
 chance of 1 - confidence. If not, nothing is proved: an event that nobody looked for may exist.
+
+A notion of privacy is a claim at every (beta, delta(beta)); which of them to test is chosen on the first half too, so that `epsilon` and
+`delta` of the result are the ones that were tested. To refute one of them is to refute the notion.
 """
 
 import math
@@ -19,13 +22,17 @@ from numpy.typing import NDArray
 from discreet.audit.bounds import empirical_epsilon_lower_bound
 from discreet.audit.partitions import Codes, Partition, Samples, partitions, same_kind, samples_of
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
-from discreet.privacy.pure import check_epsilon
+from discreet.privacy import Approximate, Privacy, Pure, promised
 from discreet.showing import shown_shortly
 
 Mechanism = Callable[[Any, int], Any]
+Claim = tuple[float, float]
 MOST_EVENTS = 4
 _CAUTION = 2.0  # standard deviations taken off when events are compared on the first half
 _ROUNDING = 1e-9
+_SERIES = 30.0  # a notion that is used up exactly is accused as often as the error allows: so that hundreds of audits accuse none
+_CLAIMS = 9  # of a trade-off function
+_HARDLY_EVER = 1e-3  # a delta that so many draws could not tell from none
 
 
 @shown_shortly
@@ -79,13 +86,17 @@ def black_box_audit(
     mechanism: Mechanism,
     inputs: Sequence[Any],
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float = 0.0,
+    privacy: Privacy | None = None,
     draws: int = 100_000,
     confidence: float = 0.99,
 ) -> BlackBoxAudit:
-    """Audit `mechanism(input, n) -> n samples` on two or more inputs, with that many draws of each: half choose, half test."""
-    epsilon, delta = check_epsilon(epsilon), PROBABILITY.check("delta", delta)
+    """Audit `mechanism(input, n) -> n samples` on two or more inputs, with that many draws of each: half choose, half test.
+
+    The claim is (epsilon, delta)-LDP, or `privacy`, a notion in place of both.
+    """
+    claims = _claims(epsilon, delta, privacy)
     OPEN_UNIT.check("confidence", confidence)
     half = check_count("draws", draws, least=200, fix="an audit needs at least a hundred in each half") // 2
     if not callable(mechanism):
@@ -99,17 +110,40 @@ def black_box_audit(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
         )
     choosing = same_kind([_drawn(mechanism, value, half) for value in inputs])
-    promising = _promising(choosing, half, delta)
+    (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
     testing = same_kind([_drawn(mechanism, value, half) for value in inputs])
     if (choosing[0].matrix is None) != (testing[0].matrix is None):
         choosing, testing = ([_listed(s) for s in part] for part in (choosing, testing))
-        promising = _promising(choosing, half, delta)
-    events, error = [], 1.0 - confidence
+        (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
+    events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
         error_here = error * 2.0 ** -(place + (place + 1 < len(promising)))
         events.append(_tested(candidate, testing, half, 1.0 - error_here, delta))
     events.sort(key=lambda event: -event.empirical_epsilon_lower_bound)
     return BlackBoxAudit(epsilon, delta, confidence, tuple(inputs), tuple(events))
+
+
+def _claims(epsilon: float | None, delta: float, privacy: Privacy | None) -> list[Claim]:
+    """The pairs (epsilon, delta) that are claimed: one, or for a trade-off function several of all those that it promises."""
+    delta = PROBABILITY.check("delta", delta)
+    if privacy is not None and delta:
+        raise DiscreetError(f"delta = {delta:g} goes with epsilon=; privacy = {privacy!r} is a claim by itself")
+    match promised(epsilon, privacy):
+        case Pure(epsilon=claimed):
+            return [(claimed, delta)]
+        case Approximate(epsilon=claimed, delta=slack):
+            return [(claimed, slack)]
+        case notion:
+            most = 1.0
+            while notion.profile(most) > _HARDLY_EVER and most < 64.0:
+                most *= 2.0
+            return [(float(beta), notion.profile(float(beta))) for beta in np.linspace(0.0, most, _CLAIMS)]
+
+
+def _most_doubtful(claims: list[Claim], samples: Sequence[Samples], draws: int) -> tuple[Claim, list[_Candidate]]:
+    """The claim that the first half speaks against most, and the events to test it by: the second half has no part in the choice."""
+    found = [(claim, _promising(samples, draws, claim[1])) for claim in claims]
+    return max(found, key=lambda each: max((one.promise for one in each[1]), default=-math.inf) - each[0][0])
 
 
 def _drawn(mechanism: Mechanism, value: Any, count: int) -> Samples:

@@ -8,6 +8,7 @@ from discreet.families.fits import HistogramFit, KernelFit, MixtureFit
 from discreet.families.kernels import Mixture
 from discreet.families.mixtures import GaussianMixtures, LaplaceMixtures
 from discreet.families.near import Near
+from discreet.families.preserving import Preserving
 
 __all__ = [
     "Band",
@@ -21,6 +22,7 @@ __all__ = [
     "Mixture",
     "MixtureFit",
     "Near",
+    "Preserving",
     "Simplex",
     "Tabulated",
 ]
