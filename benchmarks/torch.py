@@ -9,6 +9,7 @@ of 4 GiB reaches on the same device. Where there is no GPU it says so and stops.
 import math
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
@@ -38,7 +40,20 @@ def run() -> None:
     check()
     peak = copied()
     print(f"{torch.cuda.get_device_name()}: a copy moves {peak / 1e12:.2f} TB/s (read and written)")
-    head = ("rows x outcomes", "dtype", "epsilon", "reference", "ms", "x softmax", "x Gumbel", "of bandwidth")
+    start = time.perf_counter()
+    SystemEntropy().integers(1_000_000)
+    print(f"entropy of the operating system for 1,000,000 rows: {1e3 * (time.perf_counter() - start):.1f} ms")
+    head = (
+        "rows x outcomes",
+        "dtype",
+        "epsilon",
+        "reference",
+        "ms",
+        "x softmax",
+        "x Gumbel",
+        "of bandwidth",
+        "kernels alone",
+    )
     print("  ".join(f"{each:>16}" for each in head))
     for shape in SHAPES:
         for dtype in DTYPES:
@@ -52,17 +67,20 @@ def lines(shape: tuple[int, int], dtype: torch.dtype, peak: float) -> list[tuple
     sets = inputs(shape, dtype)
     softmax = milliseconds(lambda p, m: torch.softmax(p, -1), sets)
     gumbel = milliseconds(lambda p, m: gumbel_draw(p), sets)
+    named = f"{shape[0]:,} x {shape[1]:,}", str(dtype).removeprefix("torch.")
     found = []
     for epsilon in EPSILONS:
         for referenced in (False, True):
-            took = milliseconds(partial(released, epsilon=epsilon, referenced=referenced), sets)
+            call = partial(released, epsilon=epsilon, referenced=referenced)
+            took = milliseconds(call, sets)
             bytes_read = (2 if referenced else 1) * sets[0][0].nbytes
             found.append((
-                f"{shape[0]:,} x {shape[1]:,}", str(dtype).removeprefix("torch."), f"{epsilon:g}", "per row" if referenced else "none",
-                f"{took:.3f}", f"{took / softmax:.2f}", f"{took / gumbel:.2f}", f"{bytes_read / (1e-3 * took) / peak:.2f}",
+                *named, f"{epsilon:g}", "per row" if referenced else "none", f"{took:.3f}", f"{took / softmax:.2f}",
+                f"{took / gumbel:.2f}", f"{bytes_read / (1e-3 * took) / peak:.2f}", f"{kernels(call, sets):.3f}",
             ))  # fmt: skip
-    return [*found, (f"{shape[0]:,} x {shape[1]:,}", str(dtype).removeprefix("torch."), "", "softmax", f"{softmax:.3f}", "1.00", "", ""),
-            (f"{shape[0]:,} x {shape[1]:,}", str(dtype).removeprefix("torch."), "", "Gumbel", f"{gumbel:.3f}", "", "1.00", "")]  # fmt: skip
+    found.append((*named, "", "softmax", f"{softmax:.3f}", "1.00", f"{softmax / gumbel:.2f}", "", ""))
+    found.append((*named, "", "Gumbel", f"{gumbel:.3f}", f"{gumbel / softmax:.2f}", "1.00", "", ""))
+    return found
 
 
 def plainly() -> None:
@@ -141,6 +159,15 @@ def milliseconds(
         torch.cuda.synchronize()
         found.append(start.elapsed_time(end))
     return float(statistics.median(found))
+
+
+def kernels(call: Callable[[Any, Any], Any], sets: list[tuple[torch.Tensor, torch.Tensor]], times: int = 8) -> float:
+    """Milliseconds that the kernels of a call take on the device, the mean: those that run side by side are added up."""
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for turn in range(times):
+            call(*sets[turn % len(sets)])
+        torch.cuda.synchronize()
+    return float(sum(each.device_time_total for each in seen.key_averages())) / times / 1e3
 
 
 def copied() -> float:

@@ -18,12 +18,11 @@ from discreet.torch.plans import ROOMS, Integers, plan_of
 _ALIGNMENT = 16  # bytes
 _SMALL = 2048  # outcomes of which a program holds whole rows
 
-# How rows are cut. With a reference it is the same for every batch, so that the reference has the same integers in all of them.
+# How rows are cut: each thread adds up what it reads in 16 bytes at a time. With a reference it is the same for every batch, so that the
+# reference has the same integers in all of them.
 _CHECK = {"BLOCK": 8192, "num_warps": 8}
-_SOLVE = {
-    True: {"DEPTH": 8, "BLOCK": 1024, "SAMPLE": 1024, "num_warps": 8},
-    False: {"DEPTH": 4, "BLOCK": 1024, "SAMPLE": 1024, "num_warps": 8},
-}
+_DEEP = {True: 8192, False: 4096}  # numbers that a program reads at a time
+_SAMPLE = 1024
 _PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
 
 
@@ -96,9 +95,12 @@ class _Launch:
         plan, room, split = self.plan, self.room, self.plan.split(rows)
         integers = room.uniform if self.referenced else room.rest
         shared = self.p, self.m, room.listed, integers, room.solved, self.out
-        constants = {**plan.kind, **_SOLVE[self.referenced], "SPLIT": split, "launch_cooperative_grid": split > 1}
-        sample = constants["SAMPLE"]
-        step = max(triton.cdiv(self.size, sample) // kernel.SAMPLED.value, 1) * sample
+        block = 1024 if self.p.dtype == torch.float32 else 2048
+        constants = {
+            **plan.kind, "DEPTH": _DEEP[self.referenced] // block, "BLOCK": block, "SAMPLE": _SAMPLE, "SPLIT": split,
+            "num_warps": 8, "launch_cooperative_grid": split > 1,
+        }  # fmt: skip
+        step = max(triton.cdiv(self.size, _SAMPLE) // kernel.SAMPLED.value, 1) * _SAMPLE
         arguments = (
             *shared, room.bad, plan.reals, plan.whole, room.sums, room.spans, room.counters, *plan.layout, *plan.tolerances, step,
         )  # fmt: skip
