@@ -91,7 +91,7 @@ def test_the_agreement_is_on_what_the_library_learns(files: None, run: Run) -> N
     assert [one["samples"] for one in record["learned_from"]] == [2_000, 1_000]
     agreement = Agreement.read("designed.json")
     assert agreement.id == record["agreement"] == Agreement.of(expected.sampler).id
-    assert agreement.family.everybody
+    assert agreement.on_outcomes.everybody
     told = " ".join(run(*DESIGN, *PAIRS, "-o", "other.json").stdout.split())
     assert "Learned from 3,000 private samples under 2 agreements: a designed sampler" in told
     assert "nobody's guarantee is touched" in told

@@ -11,6 +11,7 @@ from discreet.domain.labels import LARGEST_VALUE
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily
 from discreet.labelled import unboxed
+from discreet.mechanisms.carriers.densities import DensityCarrier
 from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.quadrature import Panels
 
@@ -27,7 +28,9 @@ def counted_on(sampler: Sampler[AnyFamily], edges: ArrayLike | None) -> tuple[Do
         if edges is None:
             raise DiscreetError("edges is missing: give public bins for the samples of a continuous family")
         bins = Bins(edges)
-        return bins, _reference_masses(sampler.family, bins.edges)
+        carrier = sampler.carrier
+        assert isinstance(carrier, DensityCarrier)
+        return bins, _reference_masses(carrier.family, bins.edges)
     domain: Domain = sampler.family.domain
     if edges is not None:
         raise DiscreetError(

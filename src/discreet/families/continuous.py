@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,8 +91,13 @@ class ContinuousFamily(abc.ABC):
     @property
     def space(self) -> tuple[Floats, Floats]:
         """The lowest and the highest corner (dim,) of the space that members live on; infinite without a box."""
-        low, high = np.array([(-np.inf, np.inf)] * self.dim if self.box is None else self.box).T
+        low, high = np.array(self.whole_box).T
         return low, high
+
+    @property
+    def whole_box(self) -> list[tuple[float, float]]:
+        """The space, with infinite ends where there is no box."""
+        return [(-math.inf, math.inf)] * self.dim if self.box is None else self.box
 
     @property
     def served(self) -> Bounds:

@@ -24,7 +24,7 @@ from discreet.showing import shortly
 
 Floats = NDArray[np.float64]
 
-_ANY = 2.0**900  # an upper bound on p/h that says nothing, and is a power of two: no digit is lost on the way
+ANY = 2.0**900  # an upper bound on p/h that says nothing, and is a power of two: no digit is lost on the way
 _LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
 _MOST_NODES = 1 << 17  # where the density says that it is narrow
@@ -76,9 +76,14 @@ class DensityBand(ContinuousFamily):
     @classmethod
     def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
         """The band 1/factor <= p/h <= factor for h normalised: `lower` and `upper` are relative to h as it is given."""
-        whole = cls(density, box, lower=0.0, upper=_ANY)
-        mass = whole.bounds.upper / _ANY
+        whole = cls(density, box, lower=0.0, upper=ANY)
+        mass = whole.bounds.upper / ANY
         return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether `upper` is a claim about clients at all."""
+        return self._given[2] < ANY
 
     @property
     def given(self) -> tuple[Any, ...]:

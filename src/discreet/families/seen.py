@@ -103,8 +103,20 @@ def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen:
     return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
 
 
-def tell_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen, *, refuse: bool) -> None:
-    """Warn about clients that were seen to be outside the band, or refuse them where a mechanism is only for members."""
+def tell_outside(
+    family: ContinuousFamily,
+    clients: Sequence[LogDensity],
+    seen: Seen,
+    *,
+    refuse: bool,
+    members: ContinuousFamily | None = None,
+) -> None:
+    """Warn about clients that were seen to be outside the band, or refuse them where a mechanism is only for members.
+
+    `members`: the family that they are of, where the nodes are those of another reference; they are looked at again on its own.
+    """
+    if members is not None and clients:
+        family, seen = members, look(members, clients)
     outsiders = found_outside(family, clients, seen)
     if outsiders is not None:
         tell(family, family.bounds, outsiders, refuse=refuse)

@@ -15,14 +15,17 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet.divergences import FDivergence
+from discreet.divergences import divergence as divergence_named
 from discreet.errors import DiscreetError
-from discreet.families import ContinuousFamily, Simplex
+from discreet.families import ContinuousFamily, DensityBand, FiniteFamily, Simplex
 from discreet.families.band import Bounds
+from discreet.families.densities import as_density
+from discreet.families.density_band import ANY
 from discreet.families.laws import is_law, refuse_bad_law
-from discreet.mechanisms.carriers.choice import How
+from discreet.mechanisms.carriers.choice import How, carrier_of
 from discreet.mechanisms.projecting import ProjectingSampler
 from discreet.mechanisms.sampler import F
 from discreet.privacy import Privacy, Pure
@@ -36,10 +39,17 @@ _SMALLEST = 1e-300
 class MollifierSampler(ProjectingSampler[F]):
     """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu).
 
+    On a continuous family Q0 may be any public density on its space, chosen without a look at the data. Atoms are then cells with Q0's
+    masses m_i, or points drawn from Q0, fixed before a client is. All integer weights lie between e^(-eps/2) m_i and e^(eps/2) m_i, so
+    those of any two clients on one atom differ by a factor of at most e^eps, and where in its cell a point lies depends on Q0 alone: the
+    release is epsilon-LDP whatever Q0 is, and whether or not its masses are right. What a sample costs its client does depend on it: a
+    density alone says nothing of how large p/Q0 may be, and `risk` is then the largest there is; a `DensityBand` does say it.
+
     Args:
         family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
-        reference: the law Q0 around which the ball is, for finite families: one positive probability for each outcome.
+        reference: the public law Q0 around which the ball is. On a finite family one positive probability for each outcome. On a
+            continuous one a density, or a `DensityBand` on the same space, whose bounds say what p/Q0 may be.
         how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
             finite family.
         privacy: `Pure(epsilon)`, in place of epsilon; no other notion.
@@ -60,29 +70,19 @@ class MollifierSampler(ProjectingSampler[F]):
         family: F,
         *,
         epsilon: float | None = None,
-        reference: ArrayLike | None = None,
+        reference: Any = None,
         how: How | None = None,
         privacy: Privacy | None = None,
     ) -> None:
         super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
-        self._own_reference: NDArray[np.float64] | None = None
-        if reference is not None:
-            if isinstance(family, ContinuousFamily):
-                raise DiscreetError(
-                    "reference is for finite families; on a continuous space build the family around it, as DensityBand(reference)"
-                )
-            law = family.as_rows(reference, "reference")
-            if law.ndim != 1:
-                raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
-            if not is_law(law[None, :])[0]:
-                refuse_bad_law(law[None, :], 0, "reference")
-            if not (law > _SMALLEST).all():
-                raise DiscreetError(
-                    f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released, and the worst case "
-                    "would be the largest there is; give every outcome a positive probability"
-                )
-            self._own_reference = law / law.sum()  # a copy: what the caller does to its array is no concern of ours
-            self._own_reference.setflags(write=False)
+        self._own_reference: NDArray[np.float64] | DensityBand | None = None
+        if reference is None:
+            return
+        if isinstance(family, ContinuousFamily):
+            self._own_reference = _around(reference, family)
+            self._carrier = carrier_of(self._own_reference, self.how, members=family)
+        else:
+            self._own_reference = _positive_law(reference, family)
 
     def _check_privacy(self) -> None:
         if not isinstance(self.privacy, Pure):
@@ -92,7 +92,7 @@ class MollifierSampler(ProjectingSampler[F]):
 
     @property
     def reference(self) -> float | NDArray[np.float64]:
-        return super().reference if self._own_reference is None else self._own_reference
+        return self._own_reference if isinstance(self._own_reference, np.ndarray) else super().reference
 
     @property
     def bounds(self) -> Bounds:
@@ -100,6 +100,8 @@ class MollifierSampler(ProjectingSampler[F]):
         bounds = super().bounds
         if self._own_reference is None:
             return bounds
+        if isinstance(self._own_reference, DensityBand):
+            return self._own_reference.bounds
         ratio = self.carrier.reference / self._own_reference
         return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
 
@@ -123,9 +125,39 @@ class MollifierSampler(ProjectingSampler[F]):
         if self._own_reference is None:
             found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
             return Risk(found.value, found.attained, found.attained)
+        if isinstance(self._own_reference, DensityBand) and not self._own_reference.says_something:
+            return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(formula_risk(self.constants, divergence), exact, exact)
 
     def _identity(self) -> tuple[Any, ...]:
-        own = None if self._own_reference is None else self._own_reference.tobytes()
-        return (*super()._identity(), own)
+        own = self._own_reference
+        return (*super()._identity(), own.tobytes() if isinstance(own, np.ndarray) else own)
+
+
+def _positive_law(reference: Any, family: FiniteFamily) -> NDArray[np.float64]:
+    law = family.as_rows(reference, "reference")
+    if law.ndim != 1:
+        raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
+    if not is_law(law[None, :])[0]:
+        refuse_bad_law(law[None, :], 0, "reference")
+    if not (law > _SMALLEST).all():
+        raise DiscreetError(
+            f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released, and the worst case "
+            "would be the largest there is; give every outcome a positive probability"
+        )
+    found: NDArray[np.float64] = law / law.sum()  # a copy: what the caller does to its array is no concern of ours
+    found.setflags(write=False)
+    return found
+
+
+def _around(reference: Any, family: ContinuousFamily) -> DensityBand:
+    """Q0 as a band on the family's space, whose bounds say what p/Q0 may be; a density alone says nothing of that."""
+    if not isinstance(reference, DensityBand):
+        as_density(reference, family.dim, "reference")  # names what is no density
+        return DensityBand(reference, family.whole_box, lower=0.0, upper=ANY)
+    if reference.box != family.whole_box:
+        raise DiscreetError(
+            f"reference = {reference!r} lives on box = {reference.box}, the family on {family.whole_box}; make it on the same space"
+        )
+    return reference

@@ -141,7 +141,7 @@ BAD_SAMPLERS: dict[str, tuple[Any, str]] = {
     "tolerances": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1e-6, how=dc.Density()).constants, "leaves nothing"),
     "reference of the mollifier": (
         lambda: dc.MollifierSampler(INTERVAL, epsilon=1.0, reference=[0.5, 0.5]),
-        "DensityBand",
+        "reference = list is not a density",
     ),
     "fresh points by number": (
         lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(10)).release_number(stats.norm()),

@@ -117,7 +117,7 @@ class CellCarrier(DensityCarrier):
         for i in missed(self.family, clients, seen):
             who = "p" if len(clients) == 1 else f"p[{i}]"
             rows[i], seen.log_mass[i], smallest[i], largest[i] = self._looked_at_closely(clients[i], who)
-        tell_outside(self.family, clients, seen, refuse=refuse)
+        tell_outside(self.family, clients, seen, refuse=refuse, members=self.members)
         return HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
 
     def _looked_at_closely(self, p: LogDensity, who: str) -> tuple[Floats, float, float, float]:

@@ -30,17 +30,19 @@ def chosen_how(family: FiniteFamily | ContinuousFamily, how: How | None) -> How 
     return how
 
 
-def carrier_of(family: FiniteFamily | ContinuousFamily, how: How | None) -> Carrier[Any]:
-    """The atoms that a way of releasing uses."""
+def carrier_of(
+    family: FiniteFamily | ContinuousFamily, how: How | None, members: ContinuousFamily | None = None
+) -> Carrier[Any]:
+    """The atoms that a way of releasing uses. `members`: the family that clients are of, where the reference is that of another."""
     if not isinstance(family, ContinuousFamily):
         if how is not None:
             raise DiscreetError(f"how = {how!r} is for continuous families; {family!r} is released outcome by outcome")
         return OutcomeCarrier(family)
     match how:
         case Cells():
-            return CellCarrier(family, how)
+            return CellCarrier(family, how, members=members)
         case Points():
-            return PointCarrier(family, how)
+            return PointCarrier(family, how, members=members)
         case Density():
-            return Described(family, how)
+            return Described(family, how, members=members)
     raise DiscreetError(f"how = {how!r} is not one of Cells(...), Points(...), Density(...)")

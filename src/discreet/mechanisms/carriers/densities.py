@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.errors import DiscreetError
@@ -38,9 +38,13 @@ class OutputDensities:
 
 @dataclass(frozen=True, eq=False)
 class DensityCarrier(Carrier[Densities]):
-    """Atoms for the densities of one family. Final classes say which."""
+    """Atoms of the reference of one family. Final classes say which.
+
+    `members` is the family that clients are of, where the reference is another one's.
+    """
 
     family: ContinuousFamily
+    members: ContinuousFamily | None = field(default=None, kw_only=True)
 
     @property
     @abc.abstractmethod
@@ -59,7 +63,9 @@ class DensityCarrier(Carrier[Densities]):
         return as_laws(laws, "laws", self.size)
 
     def outputs(self, mechanism: Mechanism) -> OutputDensities:
-        problem = Problem(self.family, mechanism.constants, mechanism.calibrated_epsilon, mechanism.mixing)
+        problem = Problem(
+            self.family, mechanism.constants, mechanism.calibrated_epsilon, mechanism.mixing, self.members
+        )
         return OutputDensities(OutputSolver(problem))
 
     def spelled(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:

@@ -129,7 +129,8 @@ class PointCarrier(DensityCarrier):
         of_points = Seen(
             (shift + np.log(total / self.size))[seen], smallest[seen], shift[seen], luck(self.family.bounds, self.size)
         )
-        tell_outside(self.family, [p for p, held in zip(clients, seen, strict=True) if held], of_points, refuse=refuse)
+        visible = [p for p, held in zip(clients, seen, strict=True) if held]
+        tell_outside(self.family, visible, of_points, refuse=refuse, members=self.members)
         return HeldOnPoints(rows / total[:, None], self, seed)
 
     def check_shared(self, method: str) -> None:

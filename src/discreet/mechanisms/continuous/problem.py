@@ -31,6 +31,7 @@ class Problem:
     constants: Constants
     epsilon: float
     mixing: Affine | None
+    members: ContinuousFamily | None = None  # who the clients may be, where the box is around another reference
 
     def box(self, masses: Floats) -> Box:
         """The box on nodes of these reference masses (m,)."""
@@ -38,7 +39,7 @@ class Problem:
 
     def tell_outside(self, clients: Sequence[LogDensity], seen: Seen) -> None:
         """Warn about clients outside the band; refuse them where the law is linear."""
-        tell_outside(self.family, clients, seen, refuse=self.mixing is not None)
+        tell_outside(self.family, clients, seen, refuse=self.mixing is not None, members=self.members)
 
     def solved(
         self,
