@@ -37,6 +37,20 @@ def test_json_tells_the_whole_story(record: dict[str, Any], tmp_path: Path) -> N
     _guarantee_holds_in_integers(record["guarantee"])
     _costs_are_those_of_the_laws(record["costs"])
     assert 0 < record["released_own_destination"] < 4043
+    _the_design_has_not_seen_whom_it_serves(record["design"], tmp_path)
+
+
+def _the_design_has_not_seen_whom_it_serves(design: dict[str, Any], folder: Path) -> None:
+    family, kl = dc.Simplex(destinations()), dc.divergence("kl")
+    first, second = (family.law(counts=logbooks(months).counts) for months in (range(1, 7), range(7, 13)))
+    assert (design["examples"], design["aircraft"]) == (len(first), len(second))
+    made = dc.design(family, epsilon=2.0, clients=first)
+    assert design["samplers"]["designed"]["mean_kl"] == pytest.approx(
+        float(kl(second, made.sampler.output(second)).mean())
+    )
+    assert design["floor"] <= min(one["mean_kl"] for one in design["samplers"].values())
+    assert design["samplers"]["designed"]["mean_kl"] < design["samplers"]["optimal"]["mean_kl"]
+    assert_picture(folder / "demo_design.png", least_width=1200)
 
 
 def _client_is_the_busiest_and_its_law_is_its_log(client: dict[str, Any]) -> None:

@@ -38,6 +38,13 @@ def test_logbooks_count_each_aircraft_by_itself() -> None:
     assert found == expected
 
 
+def test_logbooks_of_some_months_add_up_to_the_year() -> None:
+    year, halves = logbooks(), [logbooks(months) for months in (range(1, 7), range(7, 13))]
+    assert sum(int(half.counts.sum()) for half in halves) == int(year.counts.sum())
+    assert set(halves[0].clients) | set(halves[1].clients) == set(year.clients)
+    assert all(half.counts.sum(axis=1).min() > 0 for half in halves)
+
+
 def test_without_pyarrow_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtraError, match=r"pip install '\.\[cli\]'"):

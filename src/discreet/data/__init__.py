@@ -4,6 +4,7 @@
 read from a file, never worked out from the clients' records.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -61,11 +62,14 @@ def zone_logbooks() -> Logbooks:
     return Logbooks(books.clients, TIME_ZONES, counts)
 
 
-def logbooks() -> Logbooks:
-    """Every aircraft with how often it flew to each destination."""
+def logbooks(months: Iterable[int] = range(1, 13)) -> Logbooks:
+    """Every aircraft that flew in these months (1 to 12; the whole year by default) with how often it flew to each destination."""
     table, outcomes = flights(), destinations()
     import pyarrow
     import pyarrow.compute
+
+    wanted = pyarrow.array(list(months), pyarrow.int8())
+    table = table.filter(pyarrow.compute.is_in(table["month"], wanted))
 
     encoded = table["tailnum"].combine_chunks().dictionary_encode()
     client = encoded.indices.to_numpy().astype(np.int64)

@@ -57,22 +57,16 @@ def _divided(clients: Any, outcomes: Any, size: int, first: Booleans, weights: A
     return one, other
 
 
-def _flights() -> tuple[Any, Any, Any, Any]:
-    """tail number, destination number, month, minutes in the air (0 where nobody wrote them down) of every flight."""
-    table = data.flights()
-    places = Simplex(data.destinations()).numbers(table["dest"].to_pylist())
-    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])
-    return np.array(table["tailnum"].to_pylist()), places, table["month"].to_numpy(), air
-
-
 def _destinations_by_half() -> tuple[Floats, Floats]:
-    tail, place, month, _ = _flights()
-    return _divided(tail, place, 104, month <= 6)
+    first, second = (data.logbooks(months).counts.astype(np.float64) for months in (range(1, 7), range(7, 13)))
+    return first, second
 
 
 def _destinations_by_range() -> tuple[Floats, Floats]:
     """An aircraft is of the first kind where its flights take two hours or less on average."""
-    tail, place, _, air = _flights()
+    table = data.flights()
+    tail, place = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
+    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 where nobody wrote them down
     _, rows = np.unique(tail, return_inverse=True)
     mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
     return _divided(tail, place, 104, mean[rows] <= 120.0)

@@ -1,4 +1,4 @@
-"""The demo's two pictures: one client's law in the box and what each mechanism costs everybody; what the curator learns from them all."""
+"""The demo's pictures: one client's law in the box and what each mechanism costs everybody; what the curator learns; what a design gains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,12 @@ from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.plots import output, population
 from discreet.plots.labels import divergence_label, short
 from discreet.plots.style import COLOURS, INK, Axes, Figure, figure, panel_title, styled
+from discreet.research.experiments.flight_design import DESIGNED, DesignedFlights
 from discreet.research.experiments.flights import FlightRelease
 from discreet.research.experiments.time_zones import Lesson
 
 _DRAWN = "kl"
+_COLOURS = {**COLOURS, DESIGNED: "#CC79A7"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,17 @@ def lesson_figure(lesson: Lesson) -> Figure:
     return drawn
 
 
+def design_figure(found: DesignedFlights) -> Figure:
+    """What each sampler costs the aircraft of the second half-year, in two divergences."""
+    with styled():
+        drawn = figure(12.0, 5.4)
+        _headline(drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}")
+        for axes, name in zip(drawn.subplots(1, 2), ("tv", "kl"), strict=True):
+            profiles = [Profile(kind, served.costs[name]) for kind, served in found.samplers.items()]
+            _draw_profiles(axes, profiles, divergence_label(name))
+    return drawn
+
+
 def _headline(drawn: Figure, title: str) -> None:
     drawn.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold")
 
@@ -83,9 +96,9 @@ def _draw_profiles(axes: Axes, profiles: Sequence[Profile], measure: str) -> Non
     ends = [(float(profile.realised.max()), profile.mechanism) for profile in profiles]
     for profile in reversed(profiles):  # the first one on top
         ordered = np.sort(profile.realised)
-        axes.plot(share, ordered, color=COLOURS[profile.mechanism], linewidth=2.2)
+        axes.plot(share, ordered, color=_COLOURS[profile.mechanism], linewidth=2.2)
         quarter = clients // 4
-        _say(axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), COLOURS[profile.mechanism])
+        _say(axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), _COLOURS[profile.mechanism])
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(bottom=0.0)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
@@ -96,7 +109,7 @@ def _draw_profiles(axes: Axes, profiles: Sequence[Profile], measure: str) -> Non
         axes.annotate(
             f"{name}\n{worst:.2f} at worst",
             (1.0, height), (8, 0), xycoords="data", textcoords="offset points",
-            color=COLOURS[name], va="center", annotation_clip=False,
+            color=_COLOURS[name], va="center", annotation_clip=False,
         )  # fmt: skip
 
 
