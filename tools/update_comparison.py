@@ -1,4 +1,4 @@
-"""Rewrite the numbers and pictures of docs/explanation/comparison.md from the records of a full run.
+"""Rewrite the numbers and pictures of docs/explanation/comparison.md from the records of a full run; those of parts not run stay.
 
 discreet reproduce population --out out/paper && python tools/update_comparison.py out/paper
 """
@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.plots.style import save
+from discreet.research.experiments.learned import LearnedRun
 from discreet.research.experiments.population import SetAtBudget
 from discreet.research.experiments.records import read
+from discreet.research.experiments.reweighted import SKEWS, ReweightedSet
 from discreet.research.figures.population import population_figures
 from discreet.research.reports.contests import by_set
+from discreet.research.reports.learned import learned_findings, learned_table, reweighted_findings, reweighted_table
 from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -34,6 +37,26 @@ def sets_table(rows: Sequence[SetAtBudget]) -> str:
     return markdown(["set", "clients", "k", "public domain", "source"], body)
 
 
+def listed(findings: Sequence[tuple[str, str]]) -> str:
+    return "".join(f"* **{headline}** {text}\n" for headline, text in findings)
+
+
+def learned_blocks(records: Path) -> dict[str, str]:
+    """Designs learned privately, and the population behind designed samples, where these were run."""
+    blocks = {}
+    if (records / "learned.jsonl").exists():
+        learned = read(records / "learned.jsonl", LearnedRun).rows
+        blocks["learned"] = listed(learned_findings(learned))
+        blocks |= {
+            f"learned_{times}": markdown(*learned_table(learned, times)) for times in {row.times for row in learned}
+        }
+    if (records / "reweighted.jsonl").exists():
+        reweighted = read(records / "reweighted.jsonl", ReweightedSet).rows
+        blocks["reweighted"] = listed(reweighted_findings(reweighted))
+        blocks |= {f"reweighted_{drawn}": markdown(*reweighted_table(reweighted, drawn)) for drawn in SKEWS}
+    return blocks
+
+
 def main() -> None:
     run = read(Path(sys.argv[1]) / "records" / "population.jsonl", SetAtBudget)
     rows = run.rows
@@ -43,8 +66,10 @@ def main() -> None:
         "contests": markdown(*contest_table(rows)),
         "fidelity": markdown(*fidelity_table(rows)),
     }
+    blocks |= learned_blocks(Path(sys.argv[1]) / "records")
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(BLOCK.sub(lambda found: found[1] + blocks[found[2]] + found[3], text), encoding="utf-8")
+    changed = BLOCK.sub(lambda found: found[1] + blocks[found[2]] + found[3] if found[2] in blocks else found[0], text)
+    PAGE.write_text(changed, encoding="utf-8")
     drawn = population_figures(run)
     for name in SHOWN:
         save(drawn[name], DOCS / "images" / f"{name}.png")

@@ -12,6 +12,7 @@ from discreet.research.experiments.population import SetAtBudget
 from discreet.research.experiments.records import Recorded
 from discreet.research.reports.contests import RIVALS, SAMPLES, SHORT, by_set, described, error
 from discreet.research.reports.designs import design_findings, design_table, shift_findings
+from discreet.research.reports.learned import learned_findings, learned_table, reweighted_findings
 from discreet.research.reports.population_findings import findings
 
 _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw")
@@ -47,6 +48,22 @@ def designs_told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
     said = [*design_findings(rows), *(shift_findings(shifts) if shifts else [])]
     return [
         "[bold]Designs[/bold], made on a fifth of each set: mean KL of the other clients.",
+        made,
+        *(f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in said),
+    ]
+
+
+def learned_told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
+    """What to print of designs learned privately, and of the population behind designed samples."""
+    learned, reweighted = runs["learned"].rows, runs["reweighted"].rows
+    head, body = learned_table(learned)
+    made = table(*head)
+    for line in body:
+        made.add_row(*(plain(cell) for cell in line))
+    said = [*learned_findings(learned), *reweighted_findings(reweighted)]
+    return [
+        "[bold]Designs learned privately[/bold]: of the gap between the better of Q* and the mollifier and the floor, the share that was "
+        "closed.",
         made,
         *(f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in said),
     ]

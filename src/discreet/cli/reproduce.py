@@ -16,12 +16,12 @@ from discreet.cli import population
 from discreet.cli.printing import Terminal, number, plain, say, table, write_json
 from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.mixtures import MixtureClient
-from discreet.research.experiments.paper import DESIGNS, FIGURES, POPULATION, chosen, experiment
+from discreet.research.experiments.paper import DESIGNS, FIGURES, LEARNED, POPULATION, chosen, experiment
 from discreet.research.experiments.records import Recorded
 from discreet.research.experiments.ring import RingLaw
 from discreet.research.experiments.running import records_path, run
 from discreet.research.reports.summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
-from discreet.research.reports.writing import write_designs, write_paper, write_population
+from discreet.research.reports.writing import write_designs, write_learned, write_paper, write_population
 
 
 def reproduce(
@@ -76,9 +76,10 @@ def reproduce(
             )
     done = dict(runs)
     clients, designs = runs.pop(POPULATION, None), {name: runs.pop(name) for name in DESIGNS if name in runs}
+    learned = {name: runs.pop(name) for name in LEARNED if name in runs}
     pages = [write_paper(runs, out)] if runs else []
     if clients:
-        pages += [write_population(clients, out), write_designs(designs, out)]
+        pages += [write_population(clients, out), write_designs(designs, out), write_learned(learned, out)]
     if json:
         write_json({
             "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages],
@@ -93,8 +94,9 @@ def reproduce(
             say(
                 "[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided; few clients for designs."
             )
-        say(*population.told(clients.rows), *population.designs_told(designs))
-        say(_ending(f"{len(clients.rows)} cases", start, pages[-2]), f"Designs: [bold]{plain(pages[-1])}[/bold]")
+        say(*population.told(clients.rows), *population.designs_told(designs), *population.learned_told(learned))
+        others = f"Designs: [bold]{plain(pages[-2])}[/bold]; learned privately: [bold]{plain(pages[-1])}[/bold]"
+        say(_ending(f"{len(clients.rows)} cases", start, pages[-3]), others)
 
 
 def _record(found: Recorded[Any], path: Path) -> dict[str, Any]:

@@ -7,14 +7,17 @@ from discreet.research.experiments.design_keeps import KeepComparison
 from discreet.research.experiments.design_shifts import ShiftComparison
 from discreet.research.experiments.designs import DesignComparison
 from discreet.research.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
+from discreet.research.experiments.learned import LearnedComparison
 from discreet.research.experiments.mixtures import QUICK, RandomMixtures
 from discreet.research.experiments.population import PopulationComparison
 from discreet.research.experiments.records import Experiment, Record
+from discreet.research.experiments.reweighted import ReweightedComparison
 from discreet.research.experiments.ring import GaussianRing
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
 POPULATION = "population"
 DESIGNS = ("designs", "keeps", "shifts")  # run with the population
+LEARNED = ("learned", "reweighted")  # likewise
 OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
 QUICK_CLIENTS = 20
 QUICK_REPETITIONS = 20
@@ -27,7 +30,7 @@ def chosen(names: list[str]) -> list[str]:
     if unknown:
         raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {', '.join(FIGURES)}, {POPULATION}")
     figures = [name for name in FIGURES if not names or name in names or "all" in names]
-    return [*figures, POPULATION, *DESIGNS] if POPULATION in names else figures
+    return [*figures, POPULATION, *DESIGNS, *LEARNED] if POPULATION in names else figures
 
 
 def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment[Record]:
@@ -54,5 +57,19 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
         case "shifts":
             shifts = ShiftComparison()
             return replace(shifts, quick=True, epsilons=(1.0,), shifts=shifts.shifts[-1:]) if quick else shifts
+        case "learned":
+            learned = LearnedComparison()
+            return (
+                replace(learned, quick=True, epsilons=(1.0,), times=(1,), splits=1, sets=learned.sets[-1:])
+                if quick
+                else learned
+            )
+        case "reweighted":
+            reweighted = ReweightedComparison()
+            return (
+                replace(reweighted, quick=True, epsilons=(1.0,), repetitions=2, sets=reweighted.sets[-1:])
+                if quick
+                else reweighted
+            )
         case _:
             return FiniteWorstCases(name, OUTCOMES[name], quick=quick)

@@ -57,7 +57,7 @@ class ReweightedComparison:
 
     name: str = "reweighted"
     epsilons: tuple[float, ...] = BUDGETS
-    repetitions: int = 20
+    repetitions: int = 10
     share: float = 0.2
     seed: int | None = 7
     quick: bool = False

@@ -11,6 +11,7 @@ from discreet.research.figures.designs import design_figure
 from discreet.research.figures.paper import paper_figure
 from discreet.research.figures.population import population_figures
 from discreet.research.reports.design_page import design_page
+from discreet.research.reports.learned import learned_page
 from discreet.research.reports.paper import report_page
 from discreet.research.reports.population import population_page
 
@@ -33,6 +34,11 @@ def write_designs(runs: Mapping[str, Recorded[Any]], folder: Path) -> Path:
     designs = runs["designs"]
     picture = _drawn(design_figure(designs), "designs", designs.header, folder)
     return _page(design_page(designs, runs["keeps"], runs["shifts"], picture), folder / "designs.html")
+
+
+def write_learned(runs: Mapping[str, Recorded[Any]], folder: Path) -> Path:
+    """The page on designs learned privately and on the population behind designed samples."""
+    return _page(learned_page(runs["learned"], runs["reweighted"]), folder / "learned.html")
 
 
 def _drawn(figure: Figure, name: str, header: Header, folder: Path) -> bytes:

@@ -1,0 +1,40 @@
+"""What designed samples tell a curator: targets are clients who are no examples, skewed examples are skewed, oracles are among the rivals."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.research.experiments.reweighted import ReweightedComparison, _first_axis
+from discreet.research.experiments.running import run
+from discreet.research.reports.learned import ESTIMATES, reweighted_findings, reweighted_table
+from tests.research.experiments.test_population import skewed
+
+SMALL = ReweightedComparison(epsilons=(1.0,), repetitions=4, sets=(skewed(400, 6),))
+
+
+def test_skewed_examples_mislead_alone_and_samples_mend_them(tmp_path: Path) -> None:
+    rows = run(SMALL, tmp_path).rows
+    assert [row.unit for row in rows] == ["skewed6/1/random", "skewed6/1/skewed"]
+    for row in rows:
+        assert (row.examples, row.served) == (80, 320)
+        assert set(row.errors) == set(ESTIMATES)
+    alike, unlike = rows
+    assert unlike.errors["examples"].mean > 2 * alike.errors["examples"].mean
+    assert unlike.errors["reweighted"].mean < unlike.errors["examples"].mean
+    assert run(SMALL, tmp_path).rows == rows
+    head, body = reweighted_table(rows, "skewed")
+    assert body == [["skewed", "1", *(f"{unlike.errors[name].mean:.3f}" for name in ESTIMATES)]]
+    assert len(head) == len(body[0])
+    assert [headline for headline, _ in reweighted_findings(rows)] == [
+        "Examples like the clients.",
+        "Examples unlike the clients.",
+    ]
+    assert reweighted_findings([]) == []
+
+
+def test_the_first_axis_is_the_one_on_which_clients_differ() -> None:
+    rng = np.random.default_rng(1)
+    moved = rng.normal(size=300)
+    laws = np.full((300, 3), 1 / 3) + moved[:, None] * np.array([0.05, -0.05, 0.0]) + rng.normal(0, 1e-3, (300, 3))
+    assert abs(np.corrcoef(_first_axis(laws), moved)[0, 1]) == pytest.approx(1.0, abs=1e-2)
