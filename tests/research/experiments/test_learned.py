@@ -26,7 +26,7 @@ def test_what_is_learned_lies_between_the_safe_ones_and_the_floor(rows: list[Lea
         assert row.worse <= 0.03
         assert row.closed <= 1.0
     alone, many = rows[2:]
-    assert many.closed > 0.8
+    assert many.closed > 0.6
     assert many.closed > alone.closed - 0.05
     assert many.clients == 100_000
 
