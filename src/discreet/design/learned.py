@@ -11,9 +11,9 @@ fixed seed. Nothing in this module sees a client.
 design is the best floor for model clients of all hypotheses together, each hypothesis weighted by one over what the better of Q* and
 the mollifier costs under it, so that relative costs are what is made small. One client in a hundred is allowed to be sure of a single
 outcome, whichever: at large epsilon what is left of the mean is made of such clients. The design is published if it costs less (by a
-thousandth at least) than the better of the two under at least `confidence` of fresh hypotheses; else the one of the two stays that costs
-less on average over the hypotheses, in logarithms. That is a statement within the model: clients need not be Dirichlet, and no
-private sample could tell.
+thousandth at least) than the better of the two under at least `confidence` of fresh hypotheses. Else the one of the two stays that
+costs less on average before anybody has spoken, in logarithms, unless the other does under at least `confidence` of the hypotheses. That
+is a statement within the model: clients need not be Dirichlet, and no private sample could tell.
 """
 
 from collections.abc import Sequence
@@ -140,8 +140,7 @@ def _decided(
     means, concentrations = found.hypotheses(_HYPOTHESES, rng)
     clients = drawn_clients(np.repeat(means, _CLIENTS, axis=0), np.repeat(concentrations, _CLIENTS), rng)
     costs = np.array([_alike(cost(one, clients), concentrations) for one in safe])
-    alone = np.array([_alike(cost.of_model(one, clients), concentrations) for one in safe])
-    stays = safe[int(np.argmin(np.log(alone).mean(axis=1)))]
+    stays = safe[_standing(safe, cost, concentrations, clients, confidence, family.size)]
     weight = 1.0 / costs.min(axis=0)
     made = design(
         family,
@@ -171,6 +170,23 @@ def _decided(
         mean=found.mean,
         concentration=found.concentration,
     )
+
+
+def _standing(
+    safe: Sequence[Sampler[Any]],
+    cost: "_Costs",
+    concentrations: Floats,
+    clients: Floats,
+    confidence: float,
+    size: int,
+) -> int:
+    """Which of the two stays: the one that is chosen before anybody has spoken, unless the other is better under enough hypotheses."""
+    rng = np.random.default_rng([_SEED, size])
+    before = posterior(size, (), None, rng).hypotheses(_HYPOTHESES, rng)
+    others = drawn_clients(np.repeat(before[0], _CLIENTS, axis=0), np.repeat(before[1], _CLIENTS), rng)
+    start = int(np.argmin([np.log(_alike(cost.of_model(one, others), before[1])).mean() for one in safe]))
+    found = [_alike(cost.of_model(one, clients), concentrations) for one in safe]
+    return 1 - start if float((found[1 - start] < found[start]).mean()) >= confidence else start
 
 
 @dataclass(frozen=True)
