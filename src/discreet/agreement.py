@@ -27,8 +27,9 @@ from discreet.family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, famil
 from discreet.files import check_target, reason, written
 from discreet.mechanisms import MECHANISMS, check_mechanism, sampler_named
 from discreet.mechanisms.sampler import AnyFamily, Sampler
-from discreet.privacy import Pure
+from discreet.privacy import Privacy, Pure
 from discreet.privacy.pure import check_epsilon
+from discreet.privacy.terms import privacy_document, read_privacy
 from discreet.release.randomness import BITS
 from discreet.showing import shown_shortly
 
@@ -38,7 +39,7 @@ VERSION = 1
 F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_FIELDS = {"discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"}
+_FIELDS = {"discreet", "family", "mechanism", "epsilon", "privacy", "bits", "rounds", "purpose"}
 
 
 @shown_shortly
@@ -51,9 +52,10 @@ class Agreement:
     Args:
         family: the outcomes and the bounds, as an agreement states them.
         mechanism: "optimal", "linear" or "mollifier".
-        epsilon: the budget of one release.
+        epsilon: the pure budget of one release, also where another notion is promised: log(B/b) of its box.
         rounds: how many samples each client releases.
         purpose: what for, in words.
+        privacy: the notion that is promised, where it is not pure epsilon: `Approximate(...)` or `Gaussian(...)`.
 
     Raises:
         DiscreetError: for terms out of range.
@@ -64,9 +66,12 @@ class Agreement:
     epsilon: float
     rounds: int = 1
     purpose: str = ""
+    privacy: Privacy | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
+        if self.privacy is not None:
+            privacy_document(self.privacy)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         rounds = check_count("rounds", self.rounds, fix="it is how many samples each client releases")
         object.__setattr__(self, "rounds", rounds)
@@ -84,10 +89,13 @@ class Agreement:
         """The agreement to release by this sampler."""
         if type(sampler) not in MECHANISMS.values() or getattr(sampler, "_own_reference", None) is not None:
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)} as it comes")
-        if not isinstance(sampler.privacy, Pure):
-            raise DiscreetError(f"privacy = {sampler.privacy!r} cannot be agreed on yet; agree on a pure epsilon")
         return cls(
-            family=_terms_of(sampler), mechanism=sampler.name, epsilon=sampler.epsilon, rounds=rounds, purpose=purpose
+            family=_terms_of(sampler),
+            mechanism=sampler.name,
+            epsilon=sampler.epsilon,
+            rounds=rounds,
+            purpose=purpose,
+            privacy=None if isinstance(sampler.privacy, Pure) else sampler.privacy,
         )
 
     @property
@@ -119,7 +127,14 @@ class Agreement:
             terms["rounds"] = self.rounds
         if self.purpose:
             terms["purpose"] = self.purpose
+        if self.privacy is not None:
+            terms["privacy"] = privacy_document(self.privacy)
         return terms
+
+    @property
+    def promise(self) -> Privacy:
+        """What one release promises."""
+        return Pure(self.epsilon) if self.privacy is None else self.privacy
 
     @cached_property
     def canonical(self) -> str:
@@ -162,9 +177,13 @@ class Agreement:
         found = sampler_named(
             self.mechanism,
             self.family.family() if family is None else family,
-            epsilon=self.epsilon,
+            privacy=self.promise,
             how=self.family.how,
         )
+        if found.epsilon != self.epsilon:
+            raise DiscreetError(
+                f"epsilon = {self.epsilon!r} is not the pure budget of {self.promise}, which is {found.epsilon!r} here"
+            )
         here, agreed = _terms_of(found).document, self.family.document
         for name in (name for name in {**agreed, **here} if here.get(name) != agreed.get(name)):
             raise DiscreetError(
@@ -247,6 +266,7 @@ class Agreement:
             epsilon=terms["epsilon"],
             rounds=terms.get("rounds", 1),
             purpose=terms.get("purpose", ""),
+            privacy=read_privacy(terms["privacy"]) if "privacy" in terms else None,
         )
 
 

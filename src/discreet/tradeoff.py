@@ -40,6 +40,7 @@ from discreet.errors import DiscreetError, LargeEpsilonWarning, asked_from_outsi
 from discreet.families.band import Bounds
 from discreet.families.finite import Band, Simplex
 from discreet.families.kinds import check_family
+from discreet.numerics import float_up, log_bracket
 from discreet.privacy import Privacy, Pure, promised
 from discreet.privacy.pure import check_epsilon
 
@@ -181,10 +182,11 @@ def constants_under(privacy: Privacy, bounds: Bounds) -> Constants:
 
 
 def box_epsilon(constants: Constants) -> float:
-    """The pure budget of a box of another notion: log(B/b), rounded up."""
-    return (
-        math.log(constants.B / constants.b) * (1.0 + 4e-16) + 1e-15
-    )  # more than the logarithm and the bounds of a box are off
+    """The pure budget of a box of another notion: log(B/b), rounded up; the same float on every machine, as agreements state it."""
+    _, most = log_bracket(Fraction(constants.B) / Fraction(constants.b))
+    return float_up(
+        most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15)
+    )  # more than the bounds of a box in floats are off
 
 
 def refuse_raw(privacy: Privacy, bounds: Bounds) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from discreet import Interval, OptimalSampler, Simplex
 from discreet.agreement import Agreement
+from discreet.privacy import Approximate, Gaussian, Pure
 
 Run = Callable[..., Any]
 
@@ -74,3 +75,26 @@ def test_the_cells_of_an_interval(run: Run, refusal: Callable[..., str], tmp_pat
         (("--bounds", "0", "1", "--cells", "0"), "cells = 0"),
     ):
         assert says in refusal("agree", str(tmp_path / "new.json"), "--epsilon", "1", *arguments)
+
+
+def test_other_promises_than_epsilon(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
+    terms = ("--outcomes", "10", "--for", "clients")
+    for options, promise in (
+        (("--nu", "1"), Gaussian(1.0)),
+        (("--epsilon", "1", "--delta", "0.001"), Approximate(1.0, delta=0.001)),
+        (("--epsilon", "1", "--delta", "0"), Pure(1.0)),
+    ):
+        path = str(tmp_path / f"{len(options)}{options[-1]}.json")
+        made = run("agree", path, *options, *terms)
+        assert made.exit_code == 0, made.output
+        assert Agreement.read(path) == Agreement.of(OptimalSampler(Simplex(10), privacy=promise))
+        assert Agreement.read(path).promise == promise
+        assert ("LDP (pure epsilon =" in made.stdout) == (not isinstance(promise, Pure))
+    path = str(tmp_path / "none.json")
+    assert "--nu is a promise by itself" in refusal("agree", path, "--nu", "1", "--epsilon", "1", *terms)
+    assert "agree needs --epsilon" in refusal("agree", path, "--delta", "0.1", *terms)
+    assert "nu = 0 is not in" in refusal("agree", path, "--nu", "0", *terms)
+    assert "the mollifier is a ball of pure epsilon" in refusal(
+        "agree", path, "--nu", "1", "--outcomes", "3", "--mechanism", "mollifier"
+    )
+    assert not Path(path).exists()

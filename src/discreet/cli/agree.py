@@ -13,6 +13,7 @@ from discreet.cli.serving import For, Named, chosen
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import sampler_named
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.tradeoff import large_epsilon
 
 
@@ -21,6 +22,12 @@ def agree(
         Path, typer.Argument(metavar="FILE", help="The agreement: a new file, or with --check an existing one.")
     ],
     epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="Promise (epsilon, delta)-LDP in place of epsilon alone.")
+    ] = None,
+    nu: Annotated[
+        float | None, typer.Option(metavar="NU", help="Promise Gaussian privacy in place of epsilon.")
+    ] = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
@@ -46,25 +53,30 @@ def agree(
     taken = None
     if check:
         given = {
-            "--epsilon": epsilon, "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": serve,
+            "--epsilon": epsilon, "--delta": delta, "--nu": nu,
+            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": serve,
             "--mechanism": mechanism,
         }  # fmt: skip
         for option in (name for name, value in given.items() if value is not None):
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     else:
-        if epsilon is None:
-            raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
-        refuse_large(epsilon, allowed=allow_large_epsilon)
+        promise = _promise(epsilon, delta, nu)
         name, taken = chosen(serve, mechanism, may_ask=not json)
         whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
-        sampler = sampler_named(name, _banded(whole, lower, upper), epsilon=epsilon)
+        sampler = sampler_named(name, _banded(whole, lower, upper), privacy=promise)
+        refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
         found.write(file)
     if json:
         write_json({"id": found.id, "agreement": found.document})
         return
-    spent = f"epsilon = {found.epsilon:g}" + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
+    budget = (
+        f"epsilon = {found.epsilon:g}"
+        if found.privacy is None
+        else f"{found.privacy} (pure epsilon = {found.epsilon:g})"
+    )
+    spent = budget + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
     # what is spent comes before the first text that whoever wrote the agreement could choose
     lines = [f"{spent}, {found.mechanism} on {found.family.described}{_few(found)}"]
     doubt = large_epsilon(found.epsilon)
@@ -98,3 +110,14 @@ def _banded(whole: Simplex, lower: float | None, upper: float | None) -> Simplex
         return whole
     least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
     return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)
+
+
+def _promise(epsilon: float | None, delta: float | None, nu: float | None) -> Privacy:
+    """What the options promise."""
+    if nu is not None:
+        if epsilon is not None or delta is not None:
+            raise DiscreetError("--nu is a promise by itself; leave out --epsilon and --delta")
+        return Gaussian(nu)
+    if epsilon is None:
+        raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
+    return Pure(epsilon) if not delta else Approximate(epsilon, delta=delta)

@@ -93,7 +93,7 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
     """The guarantee, and what was read, left out and written."""
     agreement = summary.agreement
     total = agreement.rounds * agreement.epsilon
-    yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.epsilon:g}-LDP each"
+    yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds}: {total:g} together"
     yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"

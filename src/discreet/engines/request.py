@@ -15,6 +15,7 @@ from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import mechanism_for, sampler_named
 from discreet.mechanisms.sampler import Sampler
+from discreet.privacy import Pure
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables.coding import Coding
 from discreet.tables.records import Columns, Reading, check_nulls
@@ -131,7 +132,8 @@ class Request:
         family = (
             Simplex(reading.coding.domain) if self.agreement is None else agreed_family(self.agreement, reading.coding)
         )
-        sampler = sampler_named(self.mechanism, family, epsilon=self.epsilon)
+        promise = None if self.agreement is None else self.agreement.privacy
+        sampler = sampler_named(self.mechanism, family, privacy=Pure(self.epsilon) if promise is None else promise)
         if self.mechanism == "linear" and not isinstance(family, Simplex):
             raise DiscreetError(
                 "mechanism = 'linear' on a band is for its members alone, and a table may hold others; say serve='clients' (--for clients), "

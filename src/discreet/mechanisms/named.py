@@ -13,6 +13,7 @@ from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.mollifier import MollifierSampler
 from discreet.mechanisms.optimal import OptimalSampler
 from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.privacy import Privacy
 
 F = TypeVar("F", bound=AnyFamily)
 
@@ -58,6 +59,8 @@ def check_mechanism(name: Any, argument: str = "mechanism") -> str:
     return name
 
 
-def sampler_named(name: str, family: F, *, epsilon: float, how: How | None = None) -> Sampler[F]:
+def sampler_named(
+    name: str, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
+) -> Sampler[F]:
     """The sampler of that name."""
-    return MECHANISMS[check_mechanism(name)](family, epsilon=epsilon, how=how)
+    return MECHANISMS[check_mechanism(name)](family, epsilon=epsilon, how=how, privacy=privacy)
