@@ -439,6 +439,7 @@ def test_limits_of_ones_own_f_are_found(name: str) -> None:
     assert own.slope_at_infinity == pytest.approx(shipped.slope_at_infinity, rel=1e-12, abs=0)
 
 
+@pytest.mark.slow
 @theorem
 @given(pair=pairs(st.one_of(st.just(0.0), st.floats(1e-6, 1.0))))
 def test_ones_own_f_agrees_with_the_one_shipped(pair: tuple[FloatArray, FloatArray]) -> None:

@@ -22,6 +22,7 @@ def exact(p: np.ndarray, q: np.ndarray, order: float) -> float:
         return float(log(total) / (a - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @given(seed=st.integers(0, 2**32), spread=st.floats(0.05, 20.0))
 def test_it_is_its_formula(order: float, seed: int, spread: float) -> None:
@@ -48,6 +49,7 @@ def test_zeros() -> None:
     assert above([1.0, 0.0], [0.5, 0.5]) == pytest.approx(math.log(2.0))
 
 
+@pytest.mark.slow
 @given(p=laws(4), q=laws(4))
 def test_it_is_never_negative_and_grows_with_the_order(p: np.ndarray, q: np.ndarray) -> None:
     found = [float(dc.divergence(f"renyi:{order}")(p, q)) for order in (0.25, 0.5, 2.0, 8.0)]

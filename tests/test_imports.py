@@ -84,6 +84,7 @@ def test_the_public_surface_exists() -> None:
         assert getattr(discreet, name) is not None
 
 
+@pytest.mark.slow
 def test_every_public_module_resolves_when_it_is_first_used() -> None:
     """In a fresh process: here others have imported them already."""
     program = """
@@ -118,6 +119,7 @@ assert abs(sampler.output([0.5, 0.5, 0.0]).sum() - 1) < 1e-12
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
+@pytest.mark.slow
 def test_help_imports_no_command() -> None:
     """The list of commands, and the name that resembles a mistyped one, are known without importing any command."""
     program = """

@@ -46,6 +46,7 @@ def test_simplex_risk_is_theorem_3_1(k: int, epsilon: float) -> None:
             assert float(risk) == pytest.approx(float(value), rel=1e-9, abs=1e-15)
 
 
+@pytest.mark.slow
 @given(bands(), epsilons(1e-3, 20.0))
 @settings(max_examples=200, deadline=None)
 def test_constants_satisfy_the_papers_identities(band: Band, epsilon: float) -> None:
@@ -65,6 +66,7 @@ def test_constants_satisfy_the_papers_identities(band: Band, epsilon: float) -> 
     assert math.log(c.B / c.b) == pytest.approx(epsilon, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_no_client_exceeds_the_risk(data: st.DataObject) -> None:
@@ -121,6 +123,7 @@ def test_infinite_risk_where_f_of_zero_is_infinite() -> None:
     assert math.isfinite(minimax_risk(band, epsilon=0.5, divergence="reverse_kl").value)
 
 
+@pytest.mark.slow
 @given(sizes(1000), st.sampled_from(["kl", "tv", "hellinger", "chi2", "jensen_shannon"]), st.floats(0.001, 0.999))
 @settings(max_examples=200, deadline=None)
 def test_epsilon_for_is_the_smallest(k: int, name: str, fraction: float) -> None:

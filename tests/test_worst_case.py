@@ -37,6 +37,7 @@ def test_the_worst_gaussian_mixture(dim: int, value: float) -> None:
     assert not band.tight
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("level", [0.05, 0.3, 0.8])
 def test_a_kernel_farther_out_is_more_spread(dim: int, level: float) -> None:
@@ -46,6 +47,7 @@ def test_a_kernel_farther_out_is_more_spread(dim: int, level: float) -> None:
     assert found[-1] > found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [
     dc.GaussianMixtures(1), dc.GaussianMixtures(1, radius=0.4, scale=2.0), dc.GaussianMixtures(1, box=(-4.0, 4.0)),
     dc.GaussianMixtures(1, radius=2.0, box=(-2.5, 2.5)), dc.GaussianMixtures(2), dc.GaussianMixtures(3, radius=0.5),
@@ -65,6 +67,7 @@ def test_it_is_what_the_sampler_does_to_that_kernel(family: Any, epsilon: float)
                 assert law.divergence(name) == pytest.approx(risk.value, abs=rounding)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 3.0), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_no_mixture_is_served_worse(seed: int, epsilon: float, boxed: bool) -> None:

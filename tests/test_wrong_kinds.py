@@ -64,6 +64,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_every_argument_of_the_wrong_kind_is_told(name: str) -> None:
     function, arguments, options = CALLS[name]

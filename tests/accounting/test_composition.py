@@ -79,6 +79,7 @@ def test_different_boxes_add_up() -> None:
     assert compose([]).epsilon(1e-6) == 0.0
 
 
+@pytest.mark.slow
 def test_rounding_to_a_grid_only_rounds_up() -> None:
     """2,000 releases of one box, counted as two boxes that are nearly it: a little more than the exact value, never less."""
     one = BoxProfile(epsilon=0.1, alpha=0.1)

@@ -41,6 +41,7 @@ def hockey_stick(first: NDArray[np.int64], second: NDArray[np.int64], beta: floa
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data(), st.sampled_from([OptimalSampler, MollifierSampler]), st.floats(0.0, 1.1))
 @settings(deadline=None, max_examples=150)

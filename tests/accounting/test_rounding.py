@@ -67,6 +67,7 @@ def test_a_hundred_times_a_tenth_is_more_than_ten() -> None:
     assert loss.delta(loss.largest) == 0.0
 
 
+@pytest.mark.slow
 @given(EPSILONS, ALPHAS, st.integers(1, 12), st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_composed_delta_is_never_below_the_truth(epsilon: float, alpha: float, n: int, data: st.DataObject) -> None:

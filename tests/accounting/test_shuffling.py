@@ -68,6 +68,7 @@ def collection_law(laws: list[NDArray[np.float64]]) -> dict[tuple[int, ...], flo
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.floats(0.2, 3.0), st.booleans())
 @settings(deadline=None, max_examples=60)
@@ -84,6 +85,7 @@ def test_real_collections_are_within_the_bound(seed: int, clients: int, epsilon:
         assert real <= shuffled_delta(profile_of(sampler), clients=clients, epsilon=beta) + 1e-12
 
 
+@pytest.mark.slow
 def test_more_clients_hide_more() -> None:
     profile = BoxProfile(epsilon=1.0, alpha=0.1)
     found = [shuffled_epsilon(profile, clients=n, delta=1e-6) for n in (1, 100, 10_000, 200_000)]

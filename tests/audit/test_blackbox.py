@@ -41,6 +41,7 @@ def test_a_million_draws_are_tight() -> None:
     assert 0.983 < np.mean([audit.empirical_epsilon_lower_bound for audit in found]) < 0.995
 
 
+@pytest.mark.slow
 def test_our_own_mechanism_at_a_larger_epsilon() -> None:
     found = black_box_audit(released(OptimalSampler(Simplex(10), epsilon=1.3), 1), POINTS, epsilon=1.0)
     assert found.refuted
@@ -106,6 +107,7 @@ def test_a_leak_in_two_coordinates_together() -> None:
     assert {"sample[3]", "sample[11]"} <= set(found.events[0].description.replace("=", " ").split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 6])
 def test_continuous_outputs(dimension: int) -> None:
     rng = np.random.default_rng(7)
@@ -157,6 +159,7 @@ def test_delta_forgives_rare_events() -> None:
     assert not black_box_audit(rarely_bare, [0, 1], epsilon=0.5, delta=0.01, draws=40_000).refuted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "laws"),
     [

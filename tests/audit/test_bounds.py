@@ -10,6 +10,7 @@ from discreet import DiscreetError
 from discreet.audit import empirical_epsilon_lower_bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "q", "draws"), [(0.5, 0.25, 40), (0.3, 0.02, 60), (0.05, 0.05, 50)])
 @pytest.mark.parametrize("confidence", [0.8, 0.99])
 def test_coverage_by_enumeration(p: float, q: float, draws: int, confidence: float) -> None:

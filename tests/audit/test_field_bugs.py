@@ -71,6 +71,7 @@ def run_there(program: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "ends"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
 def test_what_cannot_be_installed_is_not_passed_over_in_silence(
     throw_away: Path, monkeypatch: pytest.MonkeyPatch, said: str, ends: type[BaseException]

@@ -28,6 +28,7 @@ def verified(path: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_script_runs_alone_and_finds_every_forgery(tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     found = certificate(OptimalSampler(Simplex(4), epsilon=0.5))

@@ -28,6 +28,7 @@ from discreet.numerics import log_bracket
 from tests.strategies import bands, epsilons, sizes
 
 
+@pytest.mark.slow
 @given(st.fractions(1, 10**9))
 @settings(max_examples=200)
 def test_logarithms_are_bracketed(ratio: Fraction) -> None:

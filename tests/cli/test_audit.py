@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 INPUTS = ("--input", "0", "--input", "1", "--draws", "20000")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["audited_mechanisms:respond", "audited_mechanisms.py:respond"])
 def test_a_false_claim_fails_and_a_true_one_passes(run: Run, folder: Path, name: str) -> None:
     refuted = run("audit", name, "--epsilon", "0.5", *INPUTS, "--plot", "out/audit.png")

@@ -111,6 +111,7 @@ def _costs_are_those_of_the_laws(costs: list[dict[str, Any]]) -> None:
         assert row["serves_better_than_optimal"] == (values < optimal[row["divergence"]] - 1e-9).sum()
 
 
+@pytest.mark.slow
 def test_the_text_shows_client_guarantee_costs_and_limits(run: Run, tmp_path: Path) -> None:
     result = run("demo", "--epsilon", "4", "--aircraft", "N328AA", "--out", str(tmp_path / "new" / "folder"))
     assert result.exit_code == 0, result.output

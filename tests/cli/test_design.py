@@ -88,6 +88,7 @@ def test_the_agreement_is_on_the_design_of_the_library(counts: Any, run: Run) ->
     assert json.loads(other.stdout)["mean"] == pytest.approx(record["mean"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_other_commands_take_it(counts: Any, run: Run) -> None:
     made = run(*BASE, "--count", "n", "-o", "d.json", "--plot", "f.png", "--purpose", "trips")
     assert made.exit_code == 0, made.output
@@ -173,6 +174,7 @@ def test_one_example_and_many_that_are_alike(counts: Any, run: Run, rows: int) -
     assert Agreement.read("d.json").sampler().lattice.largest_ratio <= dc.numerics.exp_lower(2.0)
 
 
+@pytest.mark.slow
 def test_few_examples_on_many_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tmp_path)
     size = 100_000

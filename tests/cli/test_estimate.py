@@ -72,6 +72,7 @@ def test_people_see_a_table_the_choice_of_mechanism_and_a_picture(run: Run, file
     assert_picture(files / "o.svg")
 
 
+@pytest.mark.slow
 def test_the_picture_says_what_the_samples_are_for(run: Run, tmp_path: Path) -> None:
     table, samples, picture = (str(tmp_path / name) for name in ("in.csv", "s.parquet", "p.svg"))
     pl.DataFrame({"who": range(30), "what": ["a", "b", "a"] * 10}).write_csv(table)
@@ -84,6 +85,7 @@ def test_the_picture_says_what_the_samples_are_for(run: Run, tmp_path: Path) -> 
         assert title in (tmp_path / "p.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_continuous_column_gives_a_histogram_and_moments(run: Run, files: Path) -> None:
     agreement, samples = str(files / "delay.json"), str(files / "delay.parquet")
     run("agree", agreement, "--bounds", "-60", "180", "--cells", "24", "--epsilon", "4", "--mechanism", "linear")
@@ -124,6 +126,7 @@ def test_a_continuous_column_gives_a_histogram_and_moments(run: Run, files: Path
     assert_picture(files / "d.png")
 
 
+@pytest.mark.slow
 def test_standard_input_and_synthetic_tables(run: Run, files: Path) -> None:
     weighted, rows = files / "weighted.parquet", files / "rows.csv"
     assert run(*arguments(files, "linear", "--synthetic", str(weighted))).exit_code == 0
@@ -157,6 +160,7 @@ def test_bad_options_are_refused_by_name(
     assert message in refusal(*arguments(files, "linear", *more))
 
 
+@pytest.mark.slow
 def test_records_of_another_agreement_and_broken_ones_are_refused(refusal: Callable[..., str], files: Path) -> None:
     mixed = refusal("estimate", str(files / "linear.parquet"), "--agreement", str(files / "optimal.json"))
     assert "was made under agreement" in mixed
@@ -164,6 +168,7 @@ def test_records_of_another_agreement_and_broken_ones_are_refused(refusal: Calla
     assert refusal("estimate", str(files / "linear.parquet"), "--agreement", str(files / "no.json"))
 
 
+@pytest.mark.slow
 def test_what_is_read_is_never_replaced(refusal: Callable[..., str], files: Path) -> None:
     samples, raw = files / "linear.parquet", files / "flights.parquet"
     (files / "link.parquet").symlink_to(samples)
@@ -179,6 +184,7 @@ def test_what_is_read_is_never_replaced(refusal: Callable[..., str], files: Path
     assert (samples.read_bytes(), raw.read_bytes()) == before
 
 
+@pytest.mark.slow
 def test_nothing_is_written_if_anything_cannot_be(refusal: Callable[..., str], files: Path) -> None:
     picture, table = files / "p.png", files / "s.parquet"
     (files / "no folder").write_text("")
@@ -270,6 +276,7 @@ def test_two_releases_of_the_same_clients_are_not_twice_as_many(
     assert any("do not name their clients" in note and "2 rounds" in note for note in unnamed["notes"])
 
 
+@pytest.mark.slow
 def test_examples_are_reweighted_beside_the_intervals(run: Run, files: Path) -> None:
     """Every other aircraft is public; the population by examples is near the truth, and labelled."""
     raw = pl.read_parquet(files / "flights.parquet")

@@ -34,6 +34,7 @@ def test_json_holds_what_to_expect_at_each_epsilon(run: Run) -> None:
     assert first["clients_for_accuracy"] > 10000 * (first["linear"]["at_worst"] / 0.05) ** 2 * 0.99
 
 
+@pytest.mark.slow
 def test_people_see_a_table_and_a_picture(run: Run, tmp_path: Path) -> None:
     result = run("plan", "--outcomes", "10", "--clients", "10000", "--plot", str(tmp_path / "plan.png"))
     assert result.exit_code == 0, result.output
@@ -56,6 +57,7 @@ def test_too_few_clients_are_told(run: Run) -> None:
     assert "10 clients are too few" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_largest_plans_fit_on_a_page(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "plan.png"
     result = run("plan", "--outcomes", str(2**40), "--clients", str(10**15), "--plot", str(picture))

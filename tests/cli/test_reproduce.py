@@ -27,6 +27,7 @@ def test_finite_figures(run: Run, tmp_path: Path) -> None:
     assert "<h2>Figure 3</h2>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Path) -> None:
     result = run("reproduce", "fig3", "fig2", "--out", str(tmp_path), "--json")
     assert result.exit_code == 0, result.output

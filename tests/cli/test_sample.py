@@ -200,6 +200,7 @@ def test_a_secret_is_not_replaced(folder: Path, run: Run, refusal: Callable[...,
     assert Path("s").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal(folder: Path) -> None:
     """On a pseudo-terminal the bars name rows and clients and their speed."""
     import os
@@ -235,6 +236,7 @@ def changed() -> None:
     table.with_columns(pl.col("what").replace_strict(later)).write_parquet("in.parquet")
 
 
+@pytest.mark.slow
 def test_a_round_is_released_once(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
     """The same data again: the same samples. Other data: refused before any output appears, and the next round is named."""
     run("secret", "my.secret")
@@ -274,6 +276,7 @@ def test_rounds_are_noted_where_one_says(folder: Path, run: Run, refusal: Callab
     assert not Path("2.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_ledger_counts_what_clients_spend(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
     run("secret", "my.secret")
     with_ledger = (*SAMPLING, "--ledger", "books", "--rounds", "5")

@@ -265,6 +265,7 @@ def test_a_table_is_no_domain_and_a_slip_is_noticed(refusal: Callable[..., str],
     assert "Amsterd" not in told
 
 
+@pytest.mark.slow
 def test_an_output_is_new_unless_forced_and_never_takes_the_place_of_what_is_read(
     folder: Path, run: Run, refusal: Callable[..., str]
 ) -> None:

@@ -57,6 +57,7 @@ def test_elsewhere_the_population_is_meant_and_said(folder: Path, run: Run) -> N
     assert Agreement.read("a.json").mechanism == "linear"
 
 
+@pytest.mark.slow
 def test_what_is_said_is_taken_without_a_word(folder: Path, run: Run) -> None:
     for said, mechanism in (
         (("--for", "population"), "linear"), (("--for", "clients"), "optimal"), (("--mechanism", "optimal"), "optimal"),

@@ -171,6 +171,7 @@ def test_mistakes_get_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_plot_writes_the_picture_and_makes_its_folder(run: Run, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / "new" / f"curve{suffix}"

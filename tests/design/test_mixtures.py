@@ -33,6 +33,7 @@ def integrated(found: Bracket, density: object, epsilon: float) -> float:
     return float(max(over, under) * width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_gaussian_mixtures_are_as_hard_as_their_two_outermost_kernels(epsilon: float) -> None:
     """Far below the formula for the enclosing band, and below what its optimal sampler attains."""
@@ -45,6 +46,7 @@ def test_gaussian_mixtures_are_as_hard_as_their_two_outermost_kernels(epsilon: f
         assert integrated(found, norm(centre, 1.0).pdf, epsilon) <= found.upper + 1e-6
 
 
+@pytest.mark.slow
 def test_laplace_mixtures() -> None:
     found = minimax_bracket(dc.LaplaceMixtures(dim=1, radius=1.0, scale=1.0), epsilon=1.0, cells=200)
     assert found.upper - found.lower <= 1e-3 * found.upper
@@ -53,6 +55,7 @@ def test_laplace_mixtures() -> None:
         assert integrated(found, laplace(centre, 1.0).pdf, 1.0) <= found.upper + 1e-5
 
 
+@pytest.mark.slow
 def test_units_do_not_matter() -> None:
     one = minimax_bracket(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0), epsilon=1.0, cells=120)
     other = minimax_bracket(dc.GaussianMixtures(dim=1, radius=5.0, scale=5.0), epsilon=1.0, cells=120)

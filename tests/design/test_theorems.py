@@ -24,6 +24,7 @@ from tests.strategies import laws
 SHIPPED = ["kl", "tv", "hellinger", "chi2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize(("n", "k", "seed"), [(1, 3, 0), (2, 2, 1), (4, 3, 2), (5, 6, 3), (8, 4, 4)])
 @pytest.mark.parametrize("keep", [0.0, 0.6, 0.95])
@@ -61,6 +62,7 @@ def test_a_design_is_a_family(name: str) -> None:
     assert again == found.sampler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 @given(st.integers(2, 8), st.floats(0.05, 5.0), st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None)
@@ -81,6 +83,7 @@ def test_the_worst_case_over_everybody_is_a_point_mass(name: str, k: int, epsilo
     assert worst.value == pytest.approx(said, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 12), st.floats(0.01, 8.0), st.floats(0.0, 1.0), st.integers(0, 1000))
 @settings(max_examples=40, deadline=None)
 def test_a_design_keeps_what_it_promises(k: int, epsilon: float, keep: float, seed: int) -> None:
@@ -144,6 +147,7 @@ def test_a_spread_of_one_is_the_optimal_sampler() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("keep", [0.0, 0.5, 1.0])
@@ -156,6 +160,7 @@ def test_the_bound_holds_in_rationals(name: str, epsilon: float, keep: float) ->
     assert found.value - float(exact) <= 1e-4 * found.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 3.0))
 @settings(max_examples=25, deadline=None)
@@ -182,6 +187,7 @@ def test_any_multipliers_give_a_bound(name: str, seed: int, epsilon: float) -> N
         assert bound <= np.mean(divergence(name)(given_laws, q)) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*SHIPPED[:1], *SHIPPED[2:], "jensen_shannon", "le_cam", "alpha:0.5", "alpha:-1", "reverse_kl"]
 )
@@ -216,6 +222,7 @@ def test_lines_lie_below_f(name: str, place: float, others: list[float]) -> None
                 assert f(other) >= intercept + slope * other
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=40, deadline=None)
 def test_no_design_loses_to_the_named_samplers(data: st.DataObject) -> None:

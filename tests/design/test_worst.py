@@ -56,6 +56,7 @@ def test_no_mechanism_has_a_smaller_worst_tv(n: int, k: int, seed: int, epsilon:
     assert found.value == pytest.approx(optimum, rel=1e-4, abs=2e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 4.0))
 @settings(max_examples=15, deadline=None)

@@ -17,6 +17,7 @@ from discreet.domain.terms import from_terms
 from tests.domain.kinds import LABELS, domains, hostile, intervals
 
 
+@pytest.mark.slow
 @given(domains(), st.data())
 @settings(deadline=None, max_examples=400)
 def test_what_an_outcome_is_called_is_that_outcome(domain: dc.Domain, data: st.DataObject) -> None:
@@ -67,6 +68,7 @@ def test_a_digest_stands_for_labels_and_says_nothing_else(labels: list[Any]) -> 
         short.named(np.array([0]))
 
 
+@pytest.mark.slow
 @given(intervals(), st.data())
 @settings(deadline=None, max_examples=400)
 def test_a_value_lies_in_the_cell_that_it_is_given(interval: dc.Interval, data: st.DataObject) -> None:

@@ -35,6 +35,7 @@ def lists(table: dict[str, list[Any]]) -> tuple[list[Any], list[list[int]]]:
     return list(held), list(held.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["optimal", "linear", "mollifier"])
 @pytest.mark.parametrize("named", [False, True])
 def test_every_sample_is_the_dense_core_s(mechanism: str, named: bool) -> None:
@@ -57,6 +58,7 @@ def designed(size: int = 40) -> dc.Agreement:
     return dc.Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=4.0, everybody=True), epsilon=3.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "agreement", [designed(), dc.Agreement.of(dc.OptimalSampler(dc.Simplex(40).spread(3.0), epsilon=3.0))]
 )
@@ -139,6 +141,7 @@ def test_the_type_of_a_column_decides_and_not_its_values() -> None:
         released(lists([2**64 - 1, 1], pa.uint64()))
 
 
+@pytest.mark.slow
 def test_many_clients_are_shared_among_threads() -> None:
     kernel = Kernel(job())
     number = 40_000
@@ -149,6 +152,7 @@ def test_many_clients_are_shared_among_threads() -> None:
     assert pa.Table.from_batches([whole]).equals(pa.Table.from_batches(pieces).combine_chunks())
 
 
+@pytest.mark.slow
 def test_the_digest_is_that_of_all_clients_and_all_they_hold_however_they_come() -> None:
     """In threads, in batches, in another order: the same. One record more, a client more or fewer, another column: another."""
     kernel, number = Kernel(job()), 20_000

@@ -73,6 +73,7 @@ def test_whom_samples_serve_and_what_is_named_or_agreed_must_not_differ() -> Non
             Request(client="client", value="value", domain=3, epsilon=1.0, **terms)
 
 
+@pytest.mark.slow
 def test_every_form_of_table_gives_the_same_release() -> None:
     table = pa.table(rows())
     forms: list[Any] = [
@@ -88,6 +89,7 @@ def test_every_form_of_table_gives_the_same_release() -> None:
         assert by_client(released(form)) == whole
 
 
+@pytest.mark.slow
 def test_texts_in_every_guise_are_the_same_clients() -> None:
     table = rows()
     names = [f"c{client}" for client in table["client"]]
@@ -99,6 +101,7 @@ def test_texts_in_every_guise_are_the_same_clients() -> None:
         assert by_client(released(frame.with_columns(pl.col("client").cast(kind)))) == whole
 
 
+@pytest.mark.slow
 def test_an_integer_and_its_digits_are_one_client(tmp_path: Path) -> None:
     """1 in Parquet and "1" in CSV: the same samples, the same input, and one account in a ledger; "01" is somebody else."""
     frame = pl.DataFrame(rows())
@@ -116,6 +119,7 @@ def test_an_integer_and_its_digits_are_one_client(tmp_path: Path) -> None:
     assert by_client(sample(tmp_path / "in.csv", ledger=ledger, **TERMS)) == {str(c): s for c, s in first.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 6)), min_size=1, max_size=60),
@@ -131,6 +135,7 @@ def test_order_of_rows_does_not_matter(pairs: list[tuple[int, int]], random: Any
     assert one.equals(two)  # the order of the output included
 
 
+@pytest.mark.slow
 def test_what_repeats_and_what_does_not() -> None:
     """Same secret, data and round: the same samples. Another round, agreement or secret: fresh ones, and changed data are refused."""
     table = pa.table(rows())
@@ -291,6 +296,7 @@ def test_listed_clients_without_records_draw_from_the_reference() -> None:
         released(pa.table(table), domain=4, clients=["1", "2"])
 
 
+@pytest.mark.slow
 def test_a_column_of_counts_stands_for_rows() -> None:
     table = pl.DataFrame(rows())
     counted = table.group_by("client", "value").len("n")
@@ -407,6 +413,7 @@ def test_cells_take_numbers() -> None:
     assert set(near) == {1, 2}
 
 
+@pytest.mark.slow
 def test_dropping_clients_leaves_samples_in_random_order() -> None:
     table = pa.table(rows(clients=2000, number=4000))
     kept, dropped = released(table), released(table, drop_client=True)
@@ -585,6 +592,7 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
     assert combined
 
 
+@pytest.mark.slow
 def test_the_place_in_the_output_tells_nobody_who_has_many_rows() -> None:
     """A part that is too large is split; its clients still come in the order that they have when nothing is."""
     many = 30_000

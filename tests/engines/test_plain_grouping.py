@@ -84,6 +84,7 @@ def test_rows_in_order_of_part(texts: list[str], data: st.DataObject) -> None:
     same(*found)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.booleans(), st.sampled_from(["records", "counts", "weights"]))
 def test_lists(data: st.DataObject, uneven: bool, kind: str) -> None:
@@ -101,6 +102,7 @@ def test_lists(data: st.DataObject, uneven: bool, kind: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_next_to_nothing(rows: int) -> None:
     ends, text = laid_out(["x"] * rows)

@@ -29,6 +29,7 @@ def released(ledger: PopulationLedger, table: Any, **terms: Any) -> dict[Any, An
     return by_client(sample(table, ledger=ledger, **{**TERMS, **terms}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True])
 def test_a_round_is_answered_from_the_ledger_whatever_the_data(ledger: PopulationLedger, named: bool) -> None:
     one, two = (pl.DataFrame(rows(clients=200, seed=seed)) for seed in (0, 1))

@@ -30,6 +30,7 @@ def exact_optimal(counts: list[int], growth: Fraction) -> tuple[list[Fraction], 
     return p, [growth * floor if x == top_only else floor for x in range(k)], floor
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=7).filter(any), st.integers(11, 400))
 def test_the_simplex_lines_hold_in_rational_arithmetic_without_tolerance(counts: list[int], tenths: int) -> None:
@@ -69,6 +70,7 @@ def test_every_event_of_two_clients_lies_between_the_lines(
         assert held <= found.most(mu, drawn) + ROUNDING / epsilon
 
 
+@pytest.mark.slow
 @given(
     st.integers(2, 8).flatmap(lambda k: st.tuples(laws(k), laws(k))), st.floats(0.0, 0.9), st.floats(1.2, 4.0), EPSILONS
 )

@@ -24,6 +24,7 @@ def objective(laws: np.ndarray, shares: np.ndarray, weights: np.ndarray, pull: f
     return float(shares[seen] @ np.log((weights @ laws)[seen]) + pull * np.log(weights).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "size"), [(1, 4), (2, 3), (7, 5), (60, 4), (40, 30), (300, 12)])
 def test_no_other_weights_are_more_likely_by_more_than_the_gap(number: int, size: int) -> None:
     rng = np.random.default_rng(number)

@@ -48,6 +48,7 @@ def test_linear_intervals_cover_a_population_from_which_clients_are_drawn() -> N
     assert np.mean(together) >= 0.94
 
 
+@pytest.mark.slow
 def test_linear_intervals_cover_clients_that_are_alike_and_more_than_cover_clients_that_differ() -> None:
     rng = np.random.default_rng(2)
     k, clients = 5, 2000
@@ -132,6 +133,7 @@ def test_means_are_the_same_however_they_are_asked_for() -> None:
     assert found.statistic("at-most:2").estimate == pytest.approx(found.law.estimate[:2].sum())
 
 
+@pytest.mark.slow
 def test_quantiles_of_cells_cover() -> None:
     """The median and a tail of a known law on an interval, whose cells blur it."""
     rng = np.random.default_rng(5)
@@ -237,6 +239,7 @@ def test_intervals_of_averages_cover_however_few_the_clients(clients: int, epsil
     assert (covered / 500 >= 0.94).all(), covered / 500
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=6).filter(any), st.floats(0.5, 1.0 - 2.0**-53), st.data())
 def test_the_interval_of_an_indicator_is_that_of_the_share(
     counts: list[int], confidence: float, data: st.DataObject

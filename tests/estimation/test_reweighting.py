@@ -53,6 +53,7 @@ def test_the_design_of_the_examples_is_told_apart_from_other_populations() -> No
     assert (truth <= found.law.all_high).all()
 
 
+@pytest.mark.slow
 def test_samples_of_several_agreements_have_one_likelihood() -> None:
     """Each alone says less than both together."""
     rng = np.random.default_rng(3)

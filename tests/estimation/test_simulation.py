@@ -10,6 +10,7 @@ from discreet.estimation.simulation import rehearsal
 LAWS = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 300)
 
 
+@pytest.mark.slow
 def test_a_rehearsal_covers_and_repeats_itself() -> None:
     sampler = dc.LinearSampler(dc.Simplex(6), epsilon=1.0)
     found = rehearsal(sampler, LAWS, clients=5000, repetitions=200)

@@ -159,6 +159,7 @@ def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Pat
     assert [share.get(label, 0.0) for label in LABELS] == pytest.approx(found.nearest.tolist(), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.arrow"])
 def test_a_client_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
     """Two rounds of the same clients, one release read twice, or a single client again: none is taken for more clients."""

@@ -54,6 +54,7 @@ def radial_integral(dim: int, radius: float, scale: float) -> mpmath.mpf:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 2, 3, 5, 10, 50, 100])
 def test_gaussian_constant_in_closed_form(dim: int) -> None:
     for radius, scale in ((1.0, 1.0), (0.5, 2.0), (3.0, 0.7)):
@@ -137,6 +138,7 @@ def test_radii_of_gaussian_draws(dim: int) -> None:
     assert stats.kstest(radii, lambda v: np.interp(v, r + 0.5 * width, distribution)).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", [(-4.0, 4.0), (-1.0, 1.0), (-1.0, 3.0), [(-2.0, 3.0), (-0.5, 0.5)]])
 def test_the_normaliser_of_a_box_is_the_infimum_over_centres(box: Any) -> None:
     """c2 = (integral of the free envelope over the box)/(least mass a centre leaves in it), and every member is below c2 h."""
@@ -159,6 +161,7 @@ def test_the_normaliser_of_a_box_is_the_infimum_over_centres(box: Any) -> None:
         assert ratio.max() <= family.bounds.upper * (family.nodes.masses.ravel() @ ratio) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", [None, (-1.0, 4.0), (-math.inf, 2.0)])
 def test_laplace_members_are_in_the_band(box: object) -> None:
     family = dc.LaplaceMixtures(1, radius=0.8, scale=0.6, box=box)

@@ -20,6 +20,7 @@ def points_of(family: Any, p: dc.Mixture, count: int, rng: np.random.Generator) 
     return x[np.isfinite(family.log_reference(x))][:count]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "fit"), [
     (interval_family(), None),
     (interval_family(), dc.families.HistogramFit()),

@@ -75,6 +75,7 @@ def test_a_change_in_what_is_called_is_seen(package: Path) -> None:
     assert answer(package) == (121, False)
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_package_brings_its_kernels_along(package: Path, tmp_path: Path) -> None:
     assert answer(package) == (21, True)
     moved = tmp_path / "elsewhere" / "discreet"

@@ -44,6 +44,7 @@ def test_a_law_is_drawn_as_it_is_inspected_whichever_does_it() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_few_clients_are_released_without_numba() -> None:
     program = """
 import sys

@@ -420,6 +420,7 @@ def test_killed_writers_lose_nothing_and_overspend_nothing() -> None:
     assert "nothing lost, nothing overspent" in done.stdout
 
 
+@pytest.mark.slow
 def test_killing_would_find_a_writer_that_publishes_before_it_is_charged() -> None:
     done = killed("--careless")
     assert done.returncode == 1

@@ -110,6 +110,7 @@ def test_whether_a_client_is_over_budget_does_not_depend_on_what_was_drawn(ledge
             settle(ledger, [1], drawn, asked(2, 0.2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiny", [0.1, 1e-17, 1e-30])
 def test_ten_tenths_are_one_for_each_client(tmp_path: Path, tiny: float) -> None:
     """Also where the common unit of all epsilons is too small for 64 bits."""
@@ -362,6 +363,7 @@ def test_killed_runs_lose_nothing_and_overspend_nothing() -> None:
     assert "nothing lost, nothing overspent" in done.stdout
 
 
+@pytest.mark.slow
 def test_killing_would_find_a_run_that_publishes_before_it_is_charged() -> None:
     done = killed("--careless")
     assert done.returncode == 1

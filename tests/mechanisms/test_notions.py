@@ -136,6 +136,7 @@ def test_one_outcome_has_nothing_to_hide() -> None:
     assert sampler.release([1.0]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [dc.Simplex(10), dc.Near([1] * 9, factor=2.0)], ids=repr)
 @pytest.mark.parametrize("name", ["kl", "tv", "hellinger"])
 def test_budgets_for_a_risk(family: Any, name: str) -> None:

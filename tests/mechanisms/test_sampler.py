@@ -30,6 +30,7 @@ SAMPLERS = [OptimalSampler, LinearSampler, MollifierSampler]
 P = np.array([0.5, 0.3, 0.15, 0.05, 0.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_a_million_releases_follow_the_stated_law(sampler: type[Sampler[Any]], epsilon: float) -> None:
@@ -228,6 +229,7 @@ def test_numpy_and_compiled_draw_alike() -> None:
         assert np.array_equal(drawn[0], drawn[1])
 
 
+@pytest.mark.slow
 def test_a_process_may_fork_after_a_release() -> None:
     """Threads are gone after each call, so a child can release too (as a pool of workers does)."""
     program = """

@@ -31,6 +31,7 @@ def test_one_dimension(tmp_path: Path) -> None:
     assert_picture(tmp_path / "line.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_two_dimensions(suffix: str, tmp_path: Path) -> None:
     sampler = dc.OptimalSampler(dc.GaussianMixtures(2, scale=0.5**0.5), epsilon=0.5)

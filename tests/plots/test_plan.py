@@ -11,6 +11,7 @@ from discreet.plots.style import figure
 from tests.pictures import assert_picture
 
 
+@pytest.mark.slow
 def test_both_panels_hold_what_is_promised(tmp_path: Path) -> None:
     family = dc.Simplex(5)
     drawn = plots.plan(family, clients=1_000, epsilons=(2.0, 1.0), accuracy=0.1)
@@ -27,6 +28,7 @@ def test_both_panels_hold_what_is_promised(tmp_path: Path) -> None:
     assert_picture(tmp_path / "picture.png")
 
 
+@pytest.mark.slow
 def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
     panels = figure(8.0, 4.0).subplots(2, 1)
     assert plots.plan(dc.Simplex(3), clients=100, epsilons=[1.0], ax=panels) is panels[0].figure

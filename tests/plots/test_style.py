@@ -50,6 +50,7 @@ def test_the_public_functions_are_there_and_take_ax() -> None:
         _ = plots.nothing
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_with_the_first_picture() -> None:
     program = """
 import sys

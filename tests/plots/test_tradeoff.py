@@ -32,6 +32,7 @@ def test_one_panel_for_each_divergence(count: int, tmp_path: Path) -> None:
     assert_picture(tmp_path / "picture.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("low_high", [(0.01, 1e-1), (0.1, 10.0), (5.0, 30.0), (1.0, 2.0)])
 def test_curves_are_named_whatever_their_range(low_high: tuple[float, float], tmp_path: Path) -> None:
     epsilon = np.geomspace(*low_high, 30)

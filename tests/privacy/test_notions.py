@@ -41,6 +41,7 @@ def described(value: object) -> str:
     return str(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", NOTIONS, ids=described)
 def test_the_profile_is_the_conjugate_of_the_tradeoff(notion: Privacy) -> None:
     """delta(beta) = 1 - min (f(x) + e^beta x), over a fine grid: never below it, and above it by what the grid misses alone."""
@@ -55,6 +56,7 @@ def test_the_profile_is_the_conjugate_of_the_tradeoff(notion: Privacy) -> None:
         assert found - 1e-12 <= notion.profile(beta) <= found + 3e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", BANDS, ids=described)
 @pytest.mark.parametrize("notion", NOTIONS, ids=described)
 def test_the_mixing_weight_is_the_published_infimum(notion: Privacy, bounds: Bounds) -> None:
@@ -106,6 +108,7 @@ def test_the_weight_is_the_largest_that_is_allowed(notion: Privacy, bounds: Boun
         assert not allowed(further)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", NOTIONS, ids=described)
 def test_no_two_laws_of_a_box_break_it(notion: Privacy) -> None:
     """Random pairs of extreme laws of the box around a random reference: their whole trade-off curve is above f."""
@@ -143,6 +146,7 @@ def test_half_the_mass_is_the_worst_there_is() -> None:
             assert apart <= Gaussian(1.0).profile(beta) + 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [0.3, 1.0, 2.5])
 def test_gaussian_profiles_are_those_of_another_accountant(nu: float) -> None:
     theirs = distributions.from_gaussian_mechanism(1.0 / nu, value_discretization_interval=1e-4)
@@ -165,6 +169,7 @@ def test_approximate_profiles_are_those_of_another_accountant(epsilon: float, de
         )
 
 
+@pytest.mark.slow
 def test_a_table_keeps_what_the_function_promises() -> None:
     """Chords lie above a convex function: never more is allowed, and hardly less."""
     for bounds in BANDS:

@@ -18,6 +18,7 @@ from tests.exact import assert_private
 GARBAGE = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -1.0, 1e308, -1e308]))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(GARBAGE, GARBAGE, st.integers(0, 2**32 - 1), st.booleans())
 @settings(max_examples=300, deadline=None)
@@ -54,6 +55,7 @@ def test_large_budgets_lose_next_to_nothing(k: int, epsilon: float) -> None:
     assert np.abs(band.weights(q) / 2.0**62 - band.output(q)).max() <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @pytest.mark.parametrize("code", Code)
 def test_laws_over_hundreds_of_orders_of_magnitude(code: Code) -> None:

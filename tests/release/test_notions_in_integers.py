@@ -72,6 +72,7 @@ def extreme_law(lattice: Lattice, order: np.ndarray) -> list[int]:
     return weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", NOTIONS, ids=str)
 def test_a_thousand_pairs_of_integer_laws_keep_every_notion(privacy: Privacy) -> None:
     rng = np.random.default_rng(1)
@@ -92,6 +93,7 @@ def test_a_thousand_pairs_of_integer_laws_keep_every_notion(privacy: Privacy) ->
     assert tightest > 0.98  # the promise is used up, not only kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", NOTIONS, ids=str)
 @pytest.mark.parametrize("size", [3, 1_000, 10**6])
 def test_rounding_inwards_costs_next_to_nothing(privacy: Privacy, size: int) -> None:

@@ -87,6 +87,7 @@ def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler[Any], Client
     assert told(plain, sampler, clients, first, last) == told(sparse, sampler, clients, first, last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 200, 10**5])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 9.0])
 @pytest.mark.parametrize("mechanism", SAMPLERS)

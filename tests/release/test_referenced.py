@@ -171,6 +171,7 @@ def keyed(code: ModuleType, plan: Any, clients: Clients) -> tuple[NDArray[Any], 
     return out, order, within, digest
 
 
+@pytest.mark.slow
 def test_the_frequencies_are_those_of_the_law() -> None:
     """Twenty thousand keyed draws of one kind of client, against its weights: five standard deviations each."""
     rng = np.random.default_rng(5)

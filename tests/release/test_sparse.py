@@ -378,6 +378,7 @@ def refused(clients: sparse.Clients) -> tuple[int, int, int]:
     return found[0]
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law() -> None:
     """40,000 clients with the same three records: chi-squared within the 1e-6 quantile of its 9 degrees of freedom."""
     sampler = dc.OptimalSampler(dc.Simplex(10), epsilon=2.0)

@@ -21,6 +21,7 @@ def read(coding: Coding, values: Sequence[float | None]) -> list[int]:
     return frame.select(coding.outcomes("x")).to_series().to_list()
 
 
+@pytest.mark.slow
 @given(intervals(most=LARGEST_DOMAIN), st.data())
 @settings(deadline=None, max_examples=300)
 def test_a_column_and_the_core_find_the_same_cell(interval: dc.Interval, data: st.DataObject) -> None:
@@ -35,6 +36,7 @@ def test_a_column_and_the_core_find_the_same_cell(interval: dc.Interval, data: s
         assert (cell == ABOVE) == (value > interval.high)
 
 
+@pytest.mark.slow
 @given(intervals(most=LARGEST_DOMAIN), st.data())
 @settings(deadline=None)
 def test_whole_numbers_of_64_bits_are_rounded_alike(interval: dc.Interval, data: st.DataObject) -> None:
@@ -45,6 +47,7 @@ def test_whole_numbers_of_64_bits_are_rounded_alike(interval: dc.Interval, data:
     assert [cell for cell in found if cell != OUTSIDE] == interval.numbers(inside).tolist()
 
 
+@pytest.mark.slow
 @given(intervals(most=LARGEST_DOMAIN), st.data())
 @settings(deadline=None)
 def test_points_that_are_published_lie_in_the_interval(interval: dc.Interval, data: st.DataObject) -> None:

@@ -57,6 +57,7 @@ def test_every_input_gives_the_same_release(tmp_path: Path, suffix: str, how: st
     assert by_client(pq.read_table(tmp_path / "out.parquet")) == expected(NAMED, outcomes=40, epsilon=3.0)
 
 
+@pytest.mark.slow
 def test_an_arrow_stream_in_a_file(tmp_path: Path) -> None:
     with pa.ipc.new_stream(str(tmp_path / "in.arrows"), frame().to_arrow().schema) as stream:
         stream.write_table(frame().to_arrow(), max_chunksize=500)
@@ -65,6 +66,7 @@ def test_an_arrow_stream_in_a_file(tmp_path: Path) -> None:
         assert by_client(file.read_all()) == expected(NAMED, outcomes=40, epsilon=3.0)
 
 
+@pytest.mark.slow
 def test_outputs_hold_the_same_records(tmp_path: Path) -> None:
     frame().write_parquet(tmp_path / "in.parquet")
     for suffix in ("parquet", "csv", "arrow"):
@@ -251,6 +253,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
     assert left.pop().endswith(".partial")
 
 
+@pytest.mark.slow
 def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
     """Ctrl-C while records lie on disk: neither an output nor what was spilled is left."""
     pl.DataFrame(rows(clients=1000, number=200_000)).write_parquet(tmp_path / "in.parquet")

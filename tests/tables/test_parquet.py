@@ -94,6 +94,7 @@ def test_long_names_in_a_dictionary_are_not_written_out_at_once(tmp_path: Path) 
     assert sample(str(tmp_path / "in.parquet"), **TERMS, memory=10**8).num_rows == 1
 
 
+@pytest.mark.slow
 def test_a_page_that_would_unpack_to_too_much_is_refused(tmp_path: Path) -> None:
     table = pa.table({"client": np.zeros(40_000_000, dtype=np.int64), "value": np.zeros(40_000_000, dtype=np.int8)})
     pq.write_table(

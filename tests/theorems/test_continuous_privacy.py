@@ -99,6 +99,7 @@ def quiet_weights(sampler: Any, p: Any) -> NDArray[np.int64] | None:
     return weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
 @given(clients, clients, epsilons)
@@ -130,6 +131,7 @@ def spiked(centre: float, width: float, kind: str) -> Any:
     return law if kind == "mixture" else lambda x: law.pdf(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(
     st.floats(-3.9, 3.9),
@@ -156,6 +158,7 @@ def test_a_spike_that_slips_between_the_nodes(
         assert sampler.lattice.largest_ratio <= exp_lower(epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", [dc.Cells(), dc.Points(4096, seed=9)], ids=str)
 def test_no_way_of_releasing_publishes_a_spike(kind: Any, how: How) -> None:

@@ -55,6 +55,7 @@ QUANTILES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BANDS)
 @pytest.mark.parametrize("epsilon", [0.1, 0.6, 1.5])
 def test_extreme_clients_reach_the_risk(name: str, epsilon: float) -> None:
@@ -87,6 +88,7 @@ def test_extreme_clients_in_the_plane() -> None:
         assert law.divergence(divergence) == pytest.approx(bound.value, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 4.0), st.sampled_from(sorted(BANDS)))
 @settings(deadline=None, max_examples=80)
 def test_no_member_exceeds_the_risk(seed: int, epsilon: float, name: str) -> None:

@@ -87,6 +87,7 @@ def generated(rng: np.random.Generator) -> dc.Band:
             return band
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_approximate_privacy_on_generated_bands(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -105,6 +106,7 @@ def test_approximate_privacy_on_generated_bands(seed: int) -> None:
     assert tight >= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [0.4, 1.0, 2.0])
 def test_gaussian_privacy_at_many_beta(nu: float) -> None:
     """At finitely many beta the programme asks for less than the notion does: its optimum is below, and near, with beta where it counts."""

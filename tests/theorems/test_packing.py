@@ -21,6 +21,7 @@ def bound(t: int, u: int, ratio: Fraction) -> Fraction:
     return Fraction(u, t) * ratio / (Fraction(u, t) * ratio + 1 - Fraction(u, t))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_no_laws_within_a_ratio_give_every_set_of_a_packing_more(data: st.DataObject) -> None:
     """Any laws whatever, in exact arithmetic; the ratio is the one they really have."""

@@ -19,6 +19,7 @@ SAMPLERS = [OptimalSampler, LinearSampler, MollifierSampler]
 HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [(1e-6, 1e-3), (1e-3, 0.5), (0.5, 5.0), (5.0, 50.0)])
 @given(st.data())
 @settings(HARD, max_examples=2_500)  # 10,000 pairs in all
@@ -29,6 +30,7 @@ def test_optimal_sampler_on_the_simplex(low: float, high: float, data: st.DataOb
     assert_private(weights[0], weights[1], epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [LinearSampler, MollifierSampler])
 @given(st.data())
 @settings(HARD, max_examples=1_000)
@@ -39,6 +41,7 @@ def test_rivals_on_the_simplex(sampler: type[Sampler[Any]], data: st.DataObject)
     assert_private(weights[0], weights[1], epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(HARD, max_examples=1_000)
@@ -49,6 +52,7 @@ def test_clients_outside_the_band_are_private_too(data: st.DataObject) -> None:
     assert_private(weights[0], weights[1], epsilon)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(HARD, max_examples=300)
 def test_linear_sampler_on_a_band(data: st.DataObject) -> None:
@@ -58,6 +62,7 @@ def test_linear_sampler_on_a_band(data: st.DataObject) -> None:
     assert_private(weights[0], weights[1], epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
 def test_large_domain(sampler: type[Sampler[Any]], epsilon: float) -> None:
@@ -78,6 +83,7 @@ def test_extreme_budgets(k: int, epsilon: float) -> None:
     assert_private(weights[0], weights[1], epsilon)
 
 
+@pytest.mark.slow
 def test_ten_million_outcomes() -> None:
     k = 10**7
     sampler = OptimalSampler(Simplex(k), epsilon=2.0)
@@ -88,6 +94,7 @@ def test_ten_million_outcomes() -> None:
     assert 0 <= sampler.release(point) < k
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(HARD, max_examples=200)
@@ -108,6 +115,7 @@ def test_every_integer_draws_the_outcome_its_weights_say(data: st.DataObject) ->
     assert drawn.tolist() == expected
 
 
+@pytest.mark.slow
 @given(sizes(300), epsilons(), st.integers(0, 2**32 - 1))
 @settings(HARD, max_examples=300)
 def test_randomised_response_is_private_and_is_the_linear_sampler(k: int, epsilon: float, seed: int) -> None:

@@ -41,6 +41,7 @@ def competitor(box: Box, q: NDArray[np.float64], rng: np.random.Generator) -> ND
     return moved
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(max_examples=500, deadline=None)
@@ -59,6 +60,7 @@ def test_no_law_of_the_box_is_closer_in_any_divergence(data: st.DataObject) -> N
         assert ((ours <= theirs + 1e-12 * (1 + np.abs(theirs))) | np.isinf(theirs)).all(), name
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_the_projection_beats_the_linear_mechanism_for_every_client(data: st.DataObject) -> None:
@@ -72,6 +74,7 @@ def test_the_projection_beats_the_linear_mechanism_for_every_client(data: st.Dat
         assert ours <= theirs + 1e-12 * (1 + theirs) or np.isinf(theirs), name
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_scale_is_exact(data: st.DataObject) -> None:
@@ -138,6 +141,7 @@ def test_behaviour_at_the_ends_of_epsilon() -> None:
     assert np.abs(OptimalSampler(Simplex(4), epsilon=1000.0).output(p) - p).max() < 1e-15
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_continuity(data: st.DataObject) -> None:
@@ -150,6 +154,7 @@ def test_continuity(data: st.DataObject) -> None:
     assert tv(*sampler.output(p)) <= sensitivity * tv(*p) + 1e-13
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_scale_lies_where_the_paper_says(data: st.DataObject) -> None:
@@ -162,6 +167,7 @@ def test_scale_lies_where_the_paper_says(data: st.DataObject) -> None:
         assert low * (1 - 1e-9) <= r <= sampler.constants.r2 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=150)
 def test_the_nearest_member_of_a_band_is_nearest(data: st.DataObject) -> None:

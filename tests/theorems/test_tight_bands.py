@@ -7,6 +7,7 @@ import discreet as dc
 from tests.theorems.bands import Case, complaint, generated, optimal_tv, vertices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_generated_bands(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -111,6 +111,7 @@ def test_results_have_the_leading_shape(shape: tuple[int, ...]) -> None:
     assert output(logits=logits, epsilon=1.0).shape == shape
 
 
+@pytest.mark.slow
 def test_what_the_reference_rules_out_is_never_drawn_and_the_rest_keeps_its_law() -> None:
     logits, reference = torch.randn(200, 6).double(), torch.randn(6).double()
     reference[[1, 4]] = -math.inf

@@ -158,6 +158,7 @@ def test_two_dimensions_against_brute_force(family: Any) -> None:
     assert law.divergence("tv") == pytest.approx(tv, abs=midpoints)
 
 
+@pytest.mark.slow
 def test_three_dimensions_against_its_own_symmetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client in space that is one centre on an axis: rotating it changes nothing but the nodes."""
     monkeypatch.setitem(one_client.TOLERANCE, 3, 2e-3)

@@ -65,6 +65,7 @@ def test_the_whole_line() -> None:
     assert float(law.divergence("kl")) < 0.45  # 0.5 for the reference itself
 
 
+@pytest.mark.slow
 def test_the_ring_in_the_plane() -> None:
     family = dc.GaussianMixtures(2, radius=1.0, scale=math.sqrt(0.5))
     law = BoostedSampler(family, epsilon=0.5, preset="corrected", training=SMALL).output(ring())

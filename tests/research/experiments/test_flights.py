@@ -33,6 +33,7 @@ def test_no_two_real_clients_are_told_apart_by_more_than_e_to_the_epsilon(run: F
     assert run.guarantee.observed == max(Fraction(max(c), min(c)) for c in weights.T.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", DIVERGENCES)
 def test_no_client_costs_more_than_the_worst_case(run: FlightRelease, measure: str) -> None:
     """Section 2.2: the risk bounds every real client; single-destination aircraft attain it."""

@@ -54,6 +54,7 @@ def test_the_first_client_is_the_published_one(full: Sequence[MixtureClient], ep
         assert row.laws["proposed"].costs[f] == pytest.approx(cited[f], abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", list(COMPARED))
 @pytest.mark.parametrize("f", DIVERGENCES)
 def test_costs_are_distributed_as_published(full: Sequence[MixtureClient], epsilon: float, f: str) -> None:

@@ -56,6 +56,7 @@ def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) 
     assert ("QUICK" in said) == (name in ("fig1", "fig4"))
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
     page = report_page(runs, dict.fromkeys(FIGURES, b"picture"))
     assert page.count("data:image/png;base64," + base64.b64encode(b"picture").decode()) == len(FIGURES)
