@@ -769,6 +769,8 @@ def test_truth_values_are_words_or_numbers() -> None:
     terms: dict[str, Any] = {"client": "who", "value": "what", "epsilon": 1.0, "secret": SECRET}
     for domain, other in ((["false", "true"], words), (2, numbers)):
         assert sample(table, domain=domain, **terms).equals(sample(pa.table(other), domain=domain, **terms))
+    with pytest.raises(DiscreetError, match="write 'false' and 'true'"):
+        sample(table, domain=[False, True], **terms)
     lists = pa.table({"who": [1, 2], "what": [[True, False], [True]]})
     assert sample(lists, domain=2, **terms).equals(sample(table, domain=2, **terms))
 

@@ -211,6 +211,10 @@ def _check_labels(domain: Labels) -> None:
     for kind in (str, int):
         if all(isinstance(label, kind) and not isinstance(label, bool) for label in domain.labels):
             return
+    if all(isinstance(label, bool) for label in domain.labels):
+        raise DiscreetError(
+            "labels are truth values; write 'false' and 'true', or give the number of outcomes 2: 0 and 1"
+        )
     raise DiscreetError("labels are neither all texts nor all integers; write them all the same way")
 
 
