@@ -11,11 +11,12 @@ fixed seed. Nothing in this module sees a client.
 design is the best floor for model clients of all hypotheses together, each hypothesis weighted by one over what the better of Q* and
 the mollifier costs under it, so that relative costs are what is made small. One client in a hundred is allowed to be sure of a single
 outcome, whichever: at large epsilon what is left of the mean is made of such clients. The design is published if it costs less (by a
-thousandth at least) than the better of the two under at least `confidence` of fresh hypotheses. Else the one of the two stays that
-costs less on average before anybody has spoken, in logarithms, unless the other does under at least `confidence` of the hypotheses. That
-is a statement within the model: clients need not be Dirichlet, and no private sample could tell.
+thousandth at least) than the better of the two under at least `confidence` of fresh hypotheses. Else one of the two stays: the mollifier
+while the clients that it is best for hold more than one outcome, Q* beyond, unless the other costs less under at least `confidence` of
+the hypotheses. That is a statement within the model: clients need not be Dirichlet, and no private sample could tell.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,15 +133,12 @@ def _decided(
     rng: np.random.Generator,
     told: Sequence[Round],
 ) -> Learned:
-    safe: tuple[Sampler[Any], ...] = (
-        OptimalSampler(family, epsilon=epsilon),
-        MollifierSampler(family, epsilon=epsilon),
-    )
+    safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
     cost = _Costs(f, family.size)
     means, concentrations = found.hypotheses(_HYPOTHESES, rng)
     clients = drawn_clients(np.repeat(means, _CLIENTS, axis=0), np.repeat(concentrations, _CLIENTS), rng)
     costs = np.array([_alike(cost(one, clients), concentrations) for one in safe])
-    stays = safe[_standing(safe, cost, concentrations, clients, confidence, family.size)]
+    stays = _standing(safe, cost, concentrations, clients, confidence)
     weight = 1.0 / costs.min(axis=0)
     made = design(
         family,
@@ -173,20 +171,22 @@ def _decided(
 
 
 def _standing(
-    safe: Sequence[Sampler[Any]],
+    safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
     cost: "_Costs",
     concentrations: Floats,
     clients: Floats,
     confidence: float,
-    size: int,
-) -> int:
-    """Which of the two stays: the one that is chosen before anybody has spoken, unless the other is better under enough hypotheses."""
-    rng = np.random.default_rng([_SEED, size])
-    before = posterior(size, (), None, rng).hypotheses(_HYPOTHESES, rng)
-    others = drawn_clients(np.repeat(before[0], _CLIENTS, axis=0), np.repeat(before[1], _CLIENTS), rng)
-    start = int(np.argmin([np.log(_alike(cost.of_model(one, others), before[1])).mean() for one in safe]))
-    found = [_alike(cost.of_model(one, clients), concentrations) for one in safe]
-    return 1 - start if float((found[1 - start] < found[start]).mean()) >= confidence else start
+) -> Sampler[Any]:
+    """Which of the two stays: the one that stands before anybody has spoken, unless the other is better under enough hypotheses.
+
+    The mollifier is the best uniform floor for clients that hold s = k/(e^(eps/2) + 1) outcomes (T3): it stands while that is more than
+    one outcome, and Q* beyond.
+    """
+    optimal, mollifier = safe
+    start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
+    found = [_alike(cost.of_model(one, clients), concentrations) for one in (optimal, mollifier)]
+    other = float((found[1 - start] < found[start]).mean()) >= confidence
+    return safe[1 - start if other else start]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _TAUGHT = 1.0  # the smallest epsilon that a few thousand clients are expected t
 
 
 def learned_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
-    """The share of the gap that was closed, mean over the orders: a line for each set, a column for each budget."""
+    """The share of the gap that was closed, mean over the orders of clients: a line for each set, a column for each budget."""
     those = [row for row in rows if row.times == times]
     budgets = sorted({row.epsilon for row in those})
     body = []
