@@ -9,12 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.plots.style import save
+from discreet.research.experiments.design_keeps import KeptAtBudget
+from discreet.research.experiments.design_shifts import ShiftedDesign
+from discreet.research.experiments.designs import DesignedSplit
 from discreet.research.experiments.learned import LearnedRun
 from discreet.research.experiments.population import SetAtBudget
 from discreet.research.experiments.records import read
 from discreet.research.experiments.reweighted import SKEWS, ReweightedSet
+from discreet.research.figures.designs import design_figure
 from discreet.research.figures.population import population_figures
 from discreet.research.reports.contests import by_set
+from discreet.research.reports.designs import design_findings, design_table, keep_table, shift_findings, shift_table
 from discreet.research.reports.learned import learned_findings, learned_table, reweighted_findings, reweighted_table
 from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
 
@@ -57,22 +62,44 @@ def learned_blocks(records: Path) -> dict[str, str]:
     return blocks
 
 
-def main() -> None:
-    run = read(Path(sys.argv[1]) / "records" / "population.jsonl", SetAtBudget)
-    rows = run.rows
-    blocks = {
-        "sets": sets_table(rows),
-        "findings": "".join(f"* **{headline}** {text}\n" for headline, text in findings(rows)),
-        "contests": markdown(*contest_table(rows)),
-        "fidelity": markdown(*fidelity_table(rows)),
-    }
-    blocks |= learned_blocks(Path(sys.argv[1]) / "records")
-    text = PAGE.read_text(encoding="utf-8")
-    changed = BLOCK.sub(lambda found: found[1] + blocks[found[2]] + found[3] if found[2] in blocks else found[0], text)
-    PAGE.write_text(changed, encoding="utf-8")
+def population_blocks(records: Path) -> dict[str, str]:
+    path = records / "population.jsonl"
+    if not path.exists():
+        return {}
+    run = read(path, SetAtBudget)
     drawn = population_figures(run)
     for name in SHOWN:
         save(drawn[name], DOCS / "images" / f"{name}.png")
+    return {
+        "sets": sets_table(run.rows),
+        "findings": listed(findings(run.rows)),
+        "contests": markdown(*contest_table(run.rows)),
+        "fidelity": markdown(*fidelity_table(run.rows)),
+    }
+
+
+def design_blocks(records: Path) -> dict[str, str]:
+    paths = {name: records / f"{name}.jsonl" for name in ("designs", "keeps", "shifts")}
+    if not all(path.exists() for path in paths.values()):
+        return {}
+    run, shifts = read(paths["designs"], DesignedSplit), read(paths["shifts"], ShiftedDesign).rows
+    save(design_figure(run), DOCS / "images" / "designs.png")
+    return {
+        "designs": listed(design_findings(run.rows)),
+        **{f"designs_{name}": markdown(*design_table(run.rows, name)) for name in ("kl", "tv", "hellinger")},
+        "keeps": markdown(*keep_table(read(paths["keeps"], KeptAtBudget).rows)),
+        "shifts": listed(shift_findings(shifts)),
+        "shifts_kl": markdown(*shift_table(shifts)),
+    }
+
+
+def main() -> None:
+    """What has no records in the folder stays as it is."""
+    records = Path(sys.argv[1]) / "records"
+    blocks = {**population_blocks(records), **design_blocks(records), **learned_blocks(records)}
+    text = PAGE.read_text(encoding="utf-8")
+    changed = BLOCK.sub(lambda found: found[1] + blocks[found[2]] + found[3] if found[2] in blocks else found[0], text)
+    PAGE.write_text(changed, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -258,7 +258,8 @@ def minimax_risk(
     Exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose reference is
     alpha-decomposable (and uniform, for other notions than pure epsilon). Elsewhere no formula is known, and the value is an upper bound
     that no sampler here need attain: the formula for the band that encloses the family. `OptimalSampler.risk` says what Q* itself
-    attains, which is less. A band that serves everybody claims nothing about clients: the value is that of the simplex.
+    attains, which is less; `design(band, over="worst")`, for a band of at most 12 outcomes, and `design.mixtures.minimax_bracket` bracket the
+    true value, certified from both sides. A band that serves everybody claims nothing about clients: the value is that of the simplex.
 
     Args:
         family: who the clients may be.
