@@ -108,8 +108,8 @@ class Agreement:
         """The terms of a family on finitely many outcomes; a continuous one has none, and is refused."""
         if isinstance(self.family, ContinuousTerms):
             raise DiscreetError(
-                f"agreement {self.id} is on {self.family.described}, which are no list of outcomes; release by agreement.sampler(), or from "
-                "a ledger"
+                f"agreement {self.id} is on {self.family.described}, which are no list of outcomes; use agreement.sampler(), and for "
+                "estimates population(agreement, samples=..., edges=...)"
             )
         return self.family
 

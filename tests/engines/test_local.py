@@ -716,7 +716,7 @@ def test_a_family_a_sampler_and_their_agreement_ask_for_the_same() -> None:
         ({"family": 3, "epsilon": 1.0}, "family = 3"),
         ({"sampler": "optimal"}, "is not a sampler"),
         ({"sampler": dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), "epsilon": 2.0}, "epsilon = 2.0 is not the epsilon"),
-        ({"sampler": dc.OptimalSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4, 4)), epsilon=1.0)}, "on points"),
+        ({"sampler": dc.OptimalSampler(dc.GaussianMixtures(dim=2), epsilon=1.0)}, "by the cells of a line"),
         ({"family": dc.Simplex(3), "sampler": dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)}, "give one of them"),
     ],
 )  # fmt: skip

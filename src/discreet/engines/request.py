@@ -12,14 +12,15 @@ import polars as pl
 
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
-from discreet.families import Band, FiniteFamily, Simplex
+from discreet.families import Simplex
 from discreet.mechanisms import mechanism_for, sampler_named
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.carriers.choice import How
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.privacy import Pure
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables.coding import Coding
 from discreet.tables.records import Columns, Reading, check_nulls
-from discreet.tables.terms import agreed, agreed_coding, agreed_family
+from discreet.tables.terms import agreed, agreed_clients, agreed_coding
 from discreet.tradeoff import large_epsilon
 
 _USUAL = {"rounds": 1, "purpose": ""}
@@ -41,8 +42,8 @@ class RequestTerms(TypedDict, total=False):
     rounds: int | None
     round: int
     purpose: str | None
-    family: FiniteFamily | None
-    sampler: Sampler[FiniteFamily] | None
+    family: AnyFamily | None
+    sampler: Sampler[AnyFamily] | None
     agreement: Agreement | None
     secret: Secret | str | Path | None
     show_values: bool
@@ -67,7 +68,7 @@ class Request:
         rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
         round: which of them this is, from 1.
         purpose: what the samples are for; part of the agreement.
-        family: in place of `domain`, a `Simplex` or `Band` on the outcomes.
+        family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells the values are.
         sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
         agreement: in place of all these terms and the rounds and purpose, those agreed on; any that is given too must be the same.
         secret: the path of a file that `discreet secret` made (or `read_secret(path)`). Asking again with the same data then gives the
@@ -126,14 +127,19 @@ class Request:
             untyped=untyped, where=where, agreed=self.agreement is not None, nulls=self.nulls, show_values=self.show_values,
         )  # fmt: skip
 
+    def _clients(self, coding: Coding) -> tuple[AnyFamily, How | None]:
+        """Who they may be, and by what they are released."""
+        if self.agreement is None:
+            return Simplex(coding.domain), None
+        return agreed_clients(self.agreement, coding), self.agreement.family.how
+
     def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
-        family = (
-            Simplex(reading.coding.domain) if self.agreement is None else agreed_family(self.agreement, reading.coding)
-        )
+        family, how = self._clients(reading.coding)
         promise = None if self.agreement is None else self.agreement.privacy
-        sampler = sampler_named(self.mechanism, family, privacy=Pure(self.epsilon) if promise is None else promise)
+        privacy = Pure(self.epsilon) if promise is None else promise
+        sampler = sampler_named(self.mechanism, family, privacy=privacy, how=how)
         if self.mechanism == "linear" and not isinstance(family, Simplex):
             raise DiscreetError(
                 "mechanism = 'linear' on a band is for its members alone, and a table may hold others; say serve='clients' (--for clients), "
@@ -162,7 +168,7 @@ class Job:
     """
 
     reading: Reading
-    sampler: Sampler[FiniteFamily]
+    sampler: Sampler[AnyFamily]
     agreement: Agreement
     question: Question
     key: RunKey
@@ -202,10 +208,6 @@ def _agreed_on(terms: RequestTerms) -> Agreement | None:
         return agreement
     if not isinstance(sampler, Sampler):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
-    if not isinstance(sampler.family, (Simplex, Band)):
-        raise DiscreetError(
-            f"{sampler.family!r} is on points, and a table is read as outcomes; give Simplex(...) or Band(...), or cells of an interval"
-        )
     return Agreement.of(sampler, rounds=_term("rounds", terms, None), purpose=_term("purpose", terms, None))
 
 

@@ -5,6 +5,7 @@ read and no part of what the outcomes are: it names one of them, and never adds 
 `discreet.domain.Interval` does, operation for operation, so that both find the same one.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
 from discreet.errors import DiscreetError, check_count
+from discreet.mechanisms.carriers.line import LineCells
 from discreet.showing import shortly
 from discreet.tables.arrow import as_column, column_of
 from discreet.tables.lines import is_whole
@@ -45,7 +47,7 @@ class Coding:
         match self.domain:
             case Labels():
                 _check_labels(self.domain)
-            case Numbers() | Interval():
+            case Numbers() | Interval() | LineCells():
                 pass
             case _:
                 raise DiscreetError(f"no column is read with {shortly(self.domain)}; use Labels, Numbers or Interval")
@@ -61,7 +63,7 @@ class Coding:
         """`other` as the outcome it names. A text that is a whole number names that one."""
         other = self.other
         match self.domain:
-            case Interval():
+            case Interval() | LineCells():
                 if other != NEAREST:
                     raise DiscreetError(
                         f"other = {other!r} is no cell; with bounds use {NEAREST!r}: a value outside goes to the cell at that end"
@@ -92,20 +94,20 @@ class Coding:
     @property
     def other_outcome(self) -> int | None:
         """The outcome that values outside become; None with an interval, where a value goes to the cell at its own end."""
-        if self.other is None or isinstance(self.domain, Interval):
+        if self.other is None or self.has_cells:
             return None
         return int(self.domain.numbers([self.other])[0])
 
     @property
     def has_cells(self) -> bool:
-        """Whether a sample is a uniform point of the cell that was drawn."""
-        return isinstance(self.domain, Interval)
+        """Whether a sample is a point of the cell that was drawn."""
+        return isinstance(self.domain, (Interval, LineCells))
 
     @property
     def text_kind(self) -> pl.DataType:
         """What texts in a table without types stand for."""
         match self.domain:
-            case Interval():
+            case Interval() | LineCells():
                 return pl.Float64()
             case Labels(labels) if isinstance(labels[0], str):
                 return pl.String()
@@ -130,7 +132,7 @@ class Coding:
                     f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
                     "cast the column to integers, or give the labels"
                 )
-            case Interval() if not kind.is_numeric():
+            case Interval() | LineCells() if not kind.is_numeric():
                 raise DiscreetError(f"column {column!r} holds {kind} values, but bounds need numbers; cast the column")
         return self
 
@@ -159,15 +161,18 @@ class Coding:
                     known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
                 )
             case Interval() as interval:
-                return self._cell_of(value.cast(pl.Float64), interval)
+                share = (value.cast(pl.Float64) - interval.low) * interval.per_length
+                cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
+                return self._cell_of(value.cast(pl.Float64), interval.low, interval.high, cell)
+            case LineCells() as line:
+                low, high = float(line.edges[0]), float(line.edges[-1])
+                return self._cell_of(value.cast(pl.Float64), low, high, _cells_of(value.cast(pl.Float64), line))
             case domain:
                 code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
         return _marked(value, code)
 
-    def _cell_of(self, value: pl.Expr, interval: Interval) -> pl.Expr:
-        """Values as cell numbers; those past an end are marked with the end they are past, if they are to go there."""
-        low, high, cells = interval.low, interval.high, interval.cells
-        cell = ((value - low) * interval.per_length * cells).floor().clip(0, cells - 1)
+    def _cell_of(self, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
+        """Values as the numbers of their cells; those past an end are marked with the end they are past, if they are to go there."""
         below, above = (BELOW, ABOVE) if self.other == NEAREST else (OUTSIDE, OUTSIDE)
         past = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < low).then(_mark(below))
         inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
@@ -185,8 +190,8 @@ class Coding:
             NOT_A_NUMBER: missing_to,
             UNREADABLE: left_out,
             OUTSIDE: outside_to,
-            BELOW: 0,
-            ABOVE: self.size - 1,
+            BELOW: int(self.domain.order[0]) if isinstance(self.domain, LineCells) else 0,
+            ABOVE: int(self.domain.order[-1]) if isinstance(self.domain, LineCells) else self.size - 1,
         }
         found, counts = outcomes.copy(), {}
         for mark, outcome in becomes.items():
@@ -201,8 +206,8 @@ class Coding:
         match self.domain:
             case Labels(labels):
                 return column_of(labels, self.sample_type).take(as_column(outcomes))
-            case Interval() as interval:
-                return as_column(interval.within(outcomes, within))
+            case Interval() | LineCells() as cells:
+                return as_column(cells.within(outcomes, within))
             case _:
                 return as_column(outcomes)
 
@@ -216,6 +221,15 @@ def _check_labels(domain: Labels) -> None:
             "labels are truth values; write 'false' and 'true', or give the number of outcomes 2: 0 and 1"
         )
     raise DiscreetError("labels are neither all texts nor all integers; write them all the same way")
+
+
+def _cells_of(value: pl.Expr, line: LineCells) -> pl.Expr:
+    """The numbers of values' cells, found as `LineCells` finds them."""
+
+    def found(values: pl.Series) -> pl.Series:
+        return pl.Series(values.name, line.cells_of(values.fill_null(math.nan).to_numpy()), dtype=pl.Int64)
+
+    return value.map_batches(found, return_dtype=pl.Int64, is_elementwise=True)
 
 
 def _marked(value: pl.Expr, code: pl.Expr) -> pl.Expr:

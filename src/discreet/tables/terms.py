@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, ContinuousTerms
 from discreet.domain import Digested, Domain, Labels, as_domain
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
+from discreet.mechanisms.carriers.line import LineCells
+from discreet.mechanisms.sampler import AnyFamily
 from discreet.tables.coding import Coding
 from discreet.tables.lines import is_whole
 
@@ -24,6 +26,10 @@ def agreed(name: str, given: Any, agreement: Agreement) -> Any:
 
 def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
     """How values are coded under an agreement; a domain that is given must be the agreed one, and may be needed for its labels."""
+    if isinstance(agreement.family, ContinuousTerms):
+        if given is not None:
+            raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} says what its cells are; leave it out")
+        return Coding(LineCells(agreement.sampler()), other)
     domain = agreement.domain if given is None else _same(agreement, as_domain(given))
     if isinstance(domain, Digested):
         raise DiscreetError(
@@ -33,6 +39,12 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
         return Coding(domain, other)
     except DiscreetError as error:
         raise DiscreetError(f"{error} (agreement {agreement.id})") from None
+
+
+def agreed_clients(agreement: Agreement, coding: Coding) -> AnyFamily:
+    """The family of an agreement, on outcomes or continuous."""
+    terms = agreement.family
+    return terms.family() if isinstance(terms, ContinuousTerms) else agreed_family(agreement, coding)
 
 
 def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:

@@ -1,0 +1,113 @@
+"""The cells of a continuous family on a line as a domain: values are the numbers of their cells, and numbers points of them.
+
+So a client that is a list of values is its empirical law on the cells, and is released as any finite one is, with the integers of the
+family's own sampler. The point of a cell is uniform in the family's coordinate, and depends on the cell alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain.interval import cell_names, middles, points
+from discreet.domain.numbers import Numbers
+from discreet.domain.role import Domain
+from discreet.errors import DiscreetError
+from discreet.families.continuous import Partition
+from discreet.mechanisms.carriers.cells import CellCarrier
+from discreet.mechanisms.sampler import AnyFamily, Sampler
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_END = 1e-12  # of a cell, kept clear at its ends: one of them may be at infinity
+
+
+class LineCells(Domain):
+    """The cells by which a sampler releases on a line. Numbers are those of the cells, which need not go up along the line.
+
+    Args:
+        sampler: one on a continuous family in one dimension, released by cells.
+
+    Raises:
+        DiscreetError: for any other.
+    """
+
+    def __init__(self, sampler: Sampler[AnyFamily]) -> None:
+        carrier = sampler.carrier
+        if not isinstance(carrier, CellCarrier) or carrier.family.dim != 1:
+            raise DiscreetError(
+                f"{sampler!r} does not release by the cells of a line, which is what a column of numbers is read as; release its clients "
+                "one by one, sampler.release(family.law(records=...))"
+            )
+        self._partition: Partition = carrier.partition
+        self.order: Integers = np.argsort(self._partition.panels.lower[:, 0])
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self._partition)
+
+    @property
+    def labels(self) -> None:
+        """None: cells are known by the values in them."""
+        return
+
+    @cached_property
+    def edges(self) -> Floats:
+        """The size + 1 ends of the cells along the line."""
+        panels = self._partition.panels
+        starts, last = panels.lower[self.order], panels.upper[self.order[-1:]]
+        with np.errstate(divide="ignore"):  # an end at infinity
+            return np.asarray(self._partition.family.chart.points(np.concatenate([starts, last]))[:, 0])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The ends of every cell."""
+        along = cell_names(self.edges)
+        return [along[place] for place in np.argsort(self.order)]
+
+    @cached_property
+    def values(self) -> Floats:
+        """The middles of the cells."""
+        return middles(self.edges)[np.argsort(self.order)]
+
+    def cells_of(self, values: Floats) -> Integers:
+        """The cell of each value, which lies between the ends."""
+        place = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
+        return np.asarray(self.order[place])
+
+    def numbers(self, records: Iterable[Any]) -> Integers:
+        """The cell of every value; one in no cell is an error."""
+        found = points(records)
+        inside = (found >= self.edges[0]) & (found <= self.edges[-1])
+        if not inside.all():
+            raise DiscreetError(
+                f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
+            )
+        return self.cells_of(found)
+
+    def named(self, numbers: Integers) -> Any:
+        """The middles of the cells; a float for a 0-d array."""
+        found = self.values[numbers]
+        return found if found.ndim else float(found)
+
+    def within(self, numbers: Integers, place: Floats) -> Floats:
+        """Points of the cells: `place` in [0, 1) says where in each, in the family's coordinate."""
+        panels = self._partition.panels
+        low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]
+        t = low + (high - low) * (_END + (1.0 - 2.0 * _END) * place)
+        return np.asarray(self._partition.family.chart.points(t[:, None])[:, 0])
+
+    def places(self, labels: Iterable[Any]) -> Integers:
+        """The numbers of cells: a dict calls a cell by its number."""
+        return Numbers(self.size).numbers(labels)
+
+    @property
+    def terms(self) -> NoReturn:
+        """An error: an agreement states the family and its atoms."""
+        raise DiscreetError("cells of a family stand in no agreement by themselves; agree on the family")
