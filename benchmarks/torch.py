@@ -3,12 +3,11 @@
 `python -m benchmarks torch` first checks, on the device, what the guarantee says of integers; then it prints a table. Times are medians
 over calls from the outside (the one synchronisation of `release`, the operating system's entropy and the launches are in them), on
 inputs that take turns so that none is found in cache. Bandwidth is what has to be read once, over the time, as a part of what a copy
-of 4 GiB reaches on the same device. Where there is no GPU it says so and stops.
+of 4 GiB reaches on the same device. Where there is no GPU it measures the CPU.
 """
 
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -21,28 +20,38 @@ from torch.profiler import ProfilerActivity, profile
 
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
-from discreet.torch import gpu, host, release, weights
+from discreet.torch import host, release, weights
 from discreet.torch.boxes import terms_of
 from discreet.torch.inputs import rows_of
 from discreet.torch.sampling import drawn
 
 SHAPES = [(512, 128_256), (64, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]
 DTYPES = [torch.float32, torch.bfloat16]
+CPU_SHAPES = [(64, 32_000), (1_000, 1_000)]
 EPSILONS = [8.0, 1.0]
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ENOUGH = 300_000_000  # bytes of inputs that take turns: several times the cache
 NEWTON_STEPS = 8
 
 
 def run() -> None:
-    """Check, then measure."""
+    """On a GPU check, then measure; without one, ratios of the path that draws on the CPU."""
     if not torch.cuda.is_available():
-        sys.exit("no CUDA device: this benchmark is of kernels for one")
+        print("No CUDA device; on the CPU, one public reference for all rows:")
+        table(CPU_SHAPES, [torch.float32], math.inf)
+        return
     check()
     peak = copied()
     print(f"{torch.cuda.get_device_name()}: a copy moves {peak / 1e12:.2f} TB/s (read and written)")
     start = time.perf_counter()
     SystemEntropy().integers(1_000_000)
     print(f"entropy of the operating system for 1,000,000 rows: {1e3 * (time.perf_counter() - start):.1f} ms")
+    table(SHAPES, DTYPES, peak)
+    plainly()
+
+
+def table(shapes: list[tuple[int, int]], dtypes: list[torch.dtype], peak: float) -> None:
+    """Print a line for each shape, dtype, epsilon and kind of reference."""
     head = (
         "rows x outcomes",
         "dtype",
@@ -55,11 +64,10 @@ def run() -> None:
         "kernels alone",
     )
     print("  ".join(f"{each:>16}" for each in head))
-    for shape in SHAPES:
-        for dtype in DTYPES:
+    for shape in shapes:
+        for dtype in dtypes:
             for line in lines(shape, dtype, peak):
                 print("  ".join(f"{each:>16}" for each in line), flush=True)
-    plainly()
 
 
 def lines(shape: tuple[int, int], dtype: torch.dtype, peak: float) -> list[tuple[str, ...]]:
@@ -67,15 +75,16 @@ def lines(shape: tuple[int, int], dtype: torch.dtype, peak: float) -> list[tuple
     sets = inputs(shape, dtype)
     softmax = milliseconds(lambda p, m: torch.softmax(p, -1), sets)
     gumbel = milliseconds(lambda p, m: gumbel_draw(p), sets)
+    kind = "per row" if DEVICE == "cuda" else "shared"
     named = f"{shape[0]:,} x {shape[1]:,}", str(dtype).removeprefix("torch.")
-    found = []
+    found: list[tuple[str, ...]] = []
     for epsilon in EPSILONS:
         for referenced in (False, True):
             call = partial(released, epsilon=epsilon, referenced=referenced)
             took = milliseconds(call, sets)
             bytes_read = (2 if referenced else 1) * sets[0][0].nbytes
             found.append((
-                *named, f"{epsilon:g}", "per row" if referenced else "none", f"{took:.3f}", f"{took / softmax:.2f}",
+                *named, f"{epsilon:g}", kind if referenced else "none", f"{took:.3f}", f"{took / softmax:.2f}",
                 f"{took / gumbel:.2f}", f"{bytes_read / (1e-3 * took) / peak:.2f}", f"{kernels(call, sets):.3f}",
             ))  # fmt: skip
     found.append((*named, "", "softmax", f"{softmax:.3f}", "1.00", f"{softmax / gumbel:.2f}", "", ""))
@@ -133,13 +142,13 @@ def gumbel_draw(p: torch.Tensor) -> torch.Tensor:
 
 def inputs(shape: tuple[int, int], dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Pairs of logits, a client's near its reference's as a model's with and without a context are."""
-    generator = torch.Generator(device="cuda").manual_seed(1)
-    count = max(1, -(-ENOUGH // (shape[0] * shape[1] * dtype.itemsize)))
+    generator = torch.Generator(device=DEVICE).manual_seed(1)
+    count = max(1, -(-ENOUGH // (shape[0] * shape[1] * dtype.itemsize))) if DEVICE == "cuda" else 1
     found = []
     for _ in range(min(count, 8)):
-        m = 2.0 * torch.randn(shape, generator=generator, device="cuda")
-        p = m + torch.randn(shape, generator=generator, device="cuda")
-        found.append((p.to(dtype), m.to(dtype)))
+        m = 2.0 * torch.randn(shape, generator=generator, device=DEVICE)
+        p = m + torch.randn(shape, generator=generator, device=DEVICE)
+        found.append((p.to(dtype), m.to(dtype) if DEVICE == "cuda" else m[0].to(dtype)))
     return found
 
 
@@ -151,6 +160,11 @@ def milliseconds(
         call(*sets[turn % len(sets)])
     found = []
     for turn in range(times):
+        if DEVICE == "cpu":
+            begun = time.perf_counter()
+            call(*sets[turn % len(sets)])
+            found.append(1e3 * (time.perf_counter() - begun))
+            continue
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         start.record()
@@ -163,6 +177,8 @@ def milliseconds(
 
 def kernels(call: Callable[[Any, Any], Any], sets: list[tuple[torch.Tensor, torch.Tensor]], times: int = 8) -> float:
     """Milliseconds that the kernels of a call take on the device, the mean: those that run side by side are added up."""
+    if DEVICE == "cpu":
+        return math.nan
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
         for turn in range(times):
             call(*sets[turn % len(sets)])
@@ -213,6 +229,8 @@ def check() -> None:
 
 
 def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float, upper: float | None) -> None:
+    from discreet.torch import gpu  # needs Triton, which comes with torch's build for CUDA
+
     rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon, upper)
     lower, excess, fill = gpu.parts(rows, terms)
     found = lower + excess + fill
