@@ -241,6 +241,12 @@ def test_what_is_no_notion_is_refused_by_name(wrong: object, message: str) -> No
         wrong()
 
 
+def test_a_budget_past_all_reason_is_still_one() -> None:
+    for notion in (Gaussian(1e300), Gaussian(1e6), Approximate(1e300, delta=1e-9)):
+        assert notion.profile(1.0) <= 1.0
+        assert notion.mixing(Bounds(0.0, 4.0)) > Fraction(9, 10)
+
+
 def test_how_they_print() -> None:
     assert [str(each) for each in (Pure(1.0), Approximate(1.0, delta=1e-6), Gaussian(0.5))] == [
         "1-LDP",

@@ -114,6 +114,18 @@ def test_a_lattice_that_is_a_hair_too_wide_is_noticed() -> None:
         assert not Lattice(lattice.box, lattice.lower - (1 << 14), lattice.upper).keeps(privacy)
 
 
+def test_total_variation_alone_is_kept_too() -> None:
+    """At hardly any epsilon delta bounds what is not shared, whatever the ratio: the floor has to be raised."""
+    for family in (Simplex(3), Simplex(7), Band([1] * 7, lower=1e-6, upper=6.9), Band([3, 1, 2], lower=0.0, upper=1.5)):
+        for delta in (1e-5, 1e-3, 0.2):
+            privacy = Approximate(1e-300, delta=delta)
+            lattice = lattice_of(family, privacy)
+            assert lattice.keeps(privacy)
+            assert float(lattice.largest_ratio) == pytest.approx(
+                float(np.divide(*privacy.box(family.bounds)[::-1])), rel=1e-9
+            )
+
+
 def test_too_small_a_budget_is_refused_by_name() -> None:
     with pytest.raises(DiscreetError, match="1e-17-Gaussian LDP is too little for an exact release over 1000 outcomes"):
         lattice_of(Simplex(1000), Gaussian(1e-17))

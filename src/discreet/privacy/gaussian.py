@@ -51,7 +51,7 @@ class Gaussian(Privacy):
 
     def profile(self, beta: float) -> float:
         exponent, nu = Fraction(EXPONENT.check("beta", beta)), Fraction(self.nu)
-        if beta > 100.0 * max(self.nu, self.nu**2):  # far below every float
+        if beta > 100.0 * max(self.nu, self.nu * self.nu):  # far below every float
             return 0.0
         high = normal_cdf(nu / 2 - exponent / nu)[1]
         return float_up(max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf(-nu / 2 - exponent / nu)[0]))

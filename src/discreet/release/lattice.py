@@ -68,24 +68,30 @@ class Lattice:
         """The integer box nearest to a box that certainly keeps a notion of privacy: rounded inwards until it does.
 
         All laws of the lattice lie between L and ratio L, ratio = max U/L, so its profile is at most that of the box around L/sum L
-        with b = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice.
+        with b = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice; where what is
+        not shared is too much at any ratio, L is raised as well.
         """
         if isinstance(privacy, Pure):
             return cls.of(box, privacy.epsilon)
         widest = float(np.max(np.asarray(box.upper) / np.asarray(box.lower)))
         for units in (0, *(1 << shift for shift in range(_INWARDS))):
-            lattice = cls._within(box, 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52)), upwards=True)
-            if lattice is not None and lattice.keeps(privacy):
-                return lattice
+            ratio = 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52))
+            for raised in (1.0, 1.0 + units * 2.0**-52):
+                lattice = cls._within(box, ratio, raised=raised)
+                if lattice is not None and lattice.keeps(privacy):
+                    return lattice
         raise DiscreetError(
             f"{privacy} is too little for an exact release over {box.size} outcomes in {BITS}-bit integers; take a larger budget"
         )
 
     @classmethod
-    def _within(cls, box: Box, ratio: Fraction, *, upwards: bool = False) -> "Lattice | None":
-        """The integer box nearest to a box with upper <= ratio lower exactly, if there is one; `upwards`: lower bounds rather above."""
+    def _within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
+        """The integer box nearest to a box with upper <= ratio lower exactly, if there is one; `raised`: lower bounds rather above,
+        times this."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
-        for lower in _lower_candidates(np.asarray(box.lower) * TOTAL, upwards or ratio > box.size):
+        for lower in _lower_candidates(
+            np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
+        ):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
             widest = representable(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
