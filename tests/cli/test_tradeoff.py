@@ -185,3 +185,25 @@ def test_a_place_that_cannot_be_written_is_one_line(refusal: Refusal, tmp_path: 
     (tmp_path / "file").write_text("not a folder")
     said = refusal("tradeoff", "--outcomes", "3", "--epsilon", "1:2:3", "--plot", str(tmp_path / "file" / "curve.png"))
     assert "file" in said
+
+
+def test_other_promises_than_epsilon(run: Run, refusal: Refusal) -> None:
+    terms = ("--outcomes", "10", "--epsilon", "1", "--risk", "0.3", "--divergence", "tv")
+    found = record(run, *terms, "--delta", "0.01", "--nu", "1", "--nu", "0.5")
+    family = dc.Simplex(10)
+    assert found["delta"] == 0.01
+    (row,) = found["risks"]
+    expected = dc.minimax_risk(family, privacy=dc.Approximate(1.0, delta=0.01), divergence="tv")
+    assert row["optimal"] == {"value": expected.value, "tight": True}
+    assert row["mollifier"] == record(run, *terms)["risks"][0]["mollifier"]
+    for each, nu in zip(found["gaussian"], (1.0, 0.5), strict=True):
+        value = float(dc.minimax_risk(family, privacy=dc.Gaussian(nu), divergence="tv"))
+        assert each == {"nu": nu, "divergence": "tv", "optimal": {"value": value, "tight": True}, "attained": value}
+    (budget,) = found["budgets"]
+    assert budget["optimal"] == dc.epsilon_for(family, divergence="tv", risk=0.3, delta=0.01)
+    assert {"delta", "gaussian"}.isdisjoint(record(run, *terms))
+    shown = run("tradeoff", *terms, "--delta", "0.01", "--nu", "1").stdout
+    assert "no sampler with the same promise has a smaller worst case" in shown
+    assert "delta = 1 is not in" in refusal("tradeoff", *terms, "--delta", "1")
+    assert "nu = -1 is not in" in refusal("tradeoff", "--outcomes", "10", "--nu", "-1")
+    assert "--plot draws curves of pure epsilon" in refusal("tradeoff", *terms, "--nu", "1", "--plot", "x.png")

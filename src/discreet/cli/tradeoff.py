@@ -15,6 +15,7 @@ from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.plots.labels import divergence_label
+from discreet.privacy import Approximate, Gaussian
 from discreet.tradeoff import Risk, minimax_risk
 from discreet.worst_case import epsilon_for, mollifier_epsilon_for
 
@@ -39,6 +40,16 @@ class RiskRow:
 
 
 @dataclass(frozen=True)
+class GaussianRow:
+    """The worst cases of one divergence under Gaussian privacy: the smallest there is, and the optimal sampler's own."""
+
+    nu: float
+    divergence: str
+    optimal: Risk
+    attained: Risk
+
+
+@dataclass(frozen=True)
 class BudgetRow:
     """The smallest epsilon that keeps one divergence at a target, for both mechanisms."""
 
@@ -56,6 +67,12 @@ def tradeoff(
             metavar="E | LOW:HIGH:COUNT",
             help="Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
         ),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(metavar="D", help="The optimal sampler promises (epsilon, delta)-LDP. [default: 0]")
+    ] = 0.0,
+    nu: Annotated[
+        list[float] | None, typer.Option(metavar="NU", help="Also Gaussian privacy with this nu; may be repeated.")
     ] = None,
     divergence: Annotated[
         list[str] | None,
@@ -85,14 +102,19 @@ def tradeoff(
 
     The worst-case divergence from what a client holds to what its sample is drawn from; --risk asks the other way round.
     """
-    if not epsilon and risk is None:
-        raise DiscreetError("tradeoff needs --epsilon (what does it cost?) or --risk (which epsilon does it take?)")
+    if not epsilon and not nu and risk is None:
+        raise DiscreetError(
+            "tradeoff needs --nu or --epsilon (what does it cost?) or --risk (which epsilon does it take?)"
+        )
     if plot is not None and not epsilon:
         raise DiscreetError("--plot draws the worst case against epsilon; give a range such as --epsilon 0.1:10:50")
+    if plot is not None and (delta or nu):
+        raise DiscreetError("--plot draws curves of pure epsilon; leave out --delta and --nu")
     family = _family(outcomes, lower, upper)
     names = [divergences.divergence(name).name for name in divergence or USUAL]
-    rows = [_risk_row(family, budget, name) for budget in _budgets(epsilon or ()) for name in names]
-    targets = [] if risk is None else [_budget_row(family, name, risk) for name in names]
+    rows = [_risk_row(family, budget, name, delta) for budget in _budgets(epsilon or ()) for name in names]
+    gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
+    targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
     if plot is not None:
         title, budgets = f"Worst-case divergence: {_described(family)}", [row.epsilon for row in rows]
         drawn = plots.tradeoff(
@@ -100,9 +122,9 @@ def tradeoff(
         )
         plots.save(drawn, plot)
     if json:
-        write_json(_record(family, rows, targets))
+        write_json(_record(family, rows, targets, gaussian, delta))
     else:
-        say(*_report(family, rows, targets), *([f"Picture: {plain(plot)}"] if plot else []))
+        say(*_report(family, rows, targets, gaussian, delta), *([f"Picture: {plain(plot)}"] if plot else []))
 
 
 def _family(outcomes: int, lower: float | None, upper: float | None) -> Simplex | Band:
@@ -131,17 +153,23 @@ def _budgets(texts: Sequence[str]) -> list[float]:
     return found
 
 
-def _risk_row(family: Simplex | Band, epsilon: float, name: str) -> RiskRow:
-    optimal = minimax_risk(family, epsilon=epsilon, divergence=name)
-    attained = OptimalSampler(family, epsilon=epsilon).risk(name)
+def _risk_row(family: Simplex | Band, epsilon: float, name: str, delta: float) -> RiskRow:
+    privacy = Approximate(epsilon, delta=delta)
+    optimal = minimax_risk(family, privacy=privacy, divergence=name)
+    attained = OptimalSampler(family, privacy=privacy).risk(name)
     return RiskRow(epsilon, name, optimal, attained, MollifierSampler(family, epsilon=epsilon).risk(name))
 
 
-def _budget_row(family: Simplex | Band, name: str, risk: float) -> BudgetRow:
+def _gaussian_row(family: Simplex | Band, nu: float, name: str) -> GaussianRow:
+    optimal = minimax_risk(family, privacy=Gaussian(nu), divergence=name)
+    return GaussianRow(nu, name, optimal, OptimalSampler(family, privacy=Gaussian(nu)).risk(name))
+
+
+def _budget_row(family: Simplex | Band, name: str, risk: float, delta: float) -> BudgetRow:
     return BudgetRow(
         name,
         risk,
-        epsilon_for(family, divergence=name, risk=risk),
+        epsilon_for(family, divergence=name, risk=risk, delta=delta),
         mollifier_epsilon_for(family, divergence=name, risk=risk),
     )
 
@@ -156,19 +184,29 @@ def _described(family: Simplex | Band) -> str:
     return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
 
 
-def _report(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[BudgetRow]) -> list[str | Table]:
+def _report(
+    family: Simplex | Band,
+    rows: Sequence[RiskRow],
+    targets: Sequence[BudgetRow],
+    gaussian: Sequence[GaussianRow],
+    delta: float,
+) -> list[str | Table]:
     blocks: list[str | Table] = []
     if rows:
         blocks += [
             f"How far a sample's distribution is from its client's, at worst:\n{_described(family)}.",
             _risk_table(rows),
         ]
+    if gaussian:
+        blocks += [f"The same under Gaussian privacy:\n{_described(family)}.", _gaussian_table(gaussian)]
     if targets:
         blocks += [
             f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_described(family)}.",
             _budget_table(targets),
         ]
-    blocks.append("\n".join(_notes(family, rows)))
+    noted = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
+    others = "sampler with the same promise" if delta or gaussian else "epsilon-LDP sampler"
+    blocks.append("\n".join(noted + _notes(family, rows, others)))
     return blocks
 
 
@@ -184,6 +222,14 @@ def _risk_table(rows: Sequence[RiskRow]) -> Table:
     return made
 
 
+def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
+    made = table("divergence", "nu", "optimal")
+    for place, row in enumerate(rows):
+        last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
+        made.add_row(divergence_label(row.divergence), f"{row.nu:.6g}", _bounded(row.optimal), end_section=last)
+    return made
+
+
 def _budget_table(targets: Sequence[BudgetRow]) -> Table:
     made = table("divergence", "optimal", "mollifier", "difference")
     for row in targets:
@@ -196,9 +242,9 @@ def _bounded(risk: Risk) -> str:
     return ("" if risk.tight else "<= ") + number(risk.value)
 
 
-def _notes(family: Simplex | Band, rows: Sequence[RiskRow]) -> list[str]:
+def _notes(family: Simplex | Band, rows: Sequence[RiskRow], others: str) -> list[str]:
     if family.decomposable:
-        notes = ["optimal: no epsilon-LDP sampler has a smaller worst case"]
+        notes = [f"optimal: no {others} has a smaller worst case"]
     else:
         notes = [
             "optimal: the box that is best where sets of mass alpha cover the space evenly;",
@@ -216,8 +262,25 @@ def _notes(family: Simplex | Band, rows: Sequence[RiskRow]) -> list[str]:
     return notes
 
 
-def _record(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[BudgetRow]) -> dict[str, Any]:
+def _record(
+    family: Simplex | Band,
+    rows: Sequence[RiskRow],
+    targets: Sequence[BudgetRow],
+    gaussian: Sequence[GaussianRow],
+    delta: float,
+) -> dict[str, Any]:
     bounds = family.bounds
+    other: dict[str, Any] = {"delta": delta} if delta else {}
+    if gaussian:
+        other["gaussian"] = [
+            {
+                "nu": row.nu,
+                "divergence": row.divergence,
+                "optimal": {"value": json_number(row.optimal.value), "tight": row.optimal.tight},
+                "attained": json_number(row.attained.value) if row.attained.attained else None,
+            }
+            for row in gaussian
+        ]
     return {
         "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
         "risks": [
@@ -234,4 +297,5 @@ def _record(family: Simplex | Band, rows: Sequence[RiskRow], targets: Sequence[B
             {"divergence": row.divergence, "risk": row.risk, "optimal": row.optimal, "mollifier": row.mollifier}
             for row in targets
         ],
+        **other,
     }

@@ -68,8 +68,8 @@ class Lattice:
         """The integer box nearest to a box that certainly keeps a notion of privacy: rounded inwards until it does.
 
         All laws of the lattice lie between L and ratio L, ratio = max U/L, so its profile is at most that of the box around L/sum L
-        with b = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice; where what is
-        not shared is too much at any ratio, L is raised as well.
+        with b = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice;
+        where what is not shared is too much at any ratio, L is raised as well.
         """
         if isinstance(privacy, Pure):
             return cls.of(box, privacy.epsilon)
