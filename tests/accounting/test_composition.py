@@ -48,6 +48,7 @@ def test_the_known_figures() -> None:
         assert loss.epsilon(1e-6) < epsilon_from_renyi(profile, samples=64, delta=1e-6) < 32.0
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 3.0), ALPHAS, st.integers(1, 60), st.floats(-12.0, -0.5))
 @settings(deadline=None, max_examples=150)
 def test_epsilon_is_the_smallest_at_its_delta(epsilon: float, alpha: float, n: int, exponent: float) -> None:

@@ -215,6 +215,7 @@ def test_notions_that_are_exceeded_are_caught(real: Privacy, claimed: Privacy) -
     assert found.delta == claimed.profile(found.epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [Gaussian(0.3), Gaussian(1.0), Approximate(0.5, delta=0.01), Pure(1.0)], ids=str)
 def test_no_right_sampler_is_accused(privacy: Privacy) -> None:
     """Extreme clients, which use the promise up exactly."""

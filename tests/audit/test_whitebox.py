@@ -49,6 +49,7 @@ def test_extreme_clients_realise_all_of_epsilon(kind: type[Sampler[Any]], family
     assert found.realised[0] <= found.possible[1] <= 1
 
 
+@pytest.mark.slow
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=60)
 def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind: type[Sampler[Any]]) -> None:

@@ -205,6 +205,7 @@ def _folder(files: Path) -> Path:
     return files / "folder.png"
 
 
+@pytest.mark.slow
 def test_labels_may_hold_anything_a_picture_would_stumble_over(run: Run, tmp_path: Path) -> None:
     import discreet as dc
 

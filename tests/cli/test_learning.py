@@ -67,6 +67,7 @@ PAIRS = (
 SPREAD = ("--spread", "spread.parquet", "--spread-agreement", "spread.json")
 
 
+@pytest.mark.slow
 def test_the_agreement_is_on_what_the_library_learns(files: None, run: Run) -> None:
     found = run(*DESIGN, *PAIRS, *SPREAD, "-o", "designed.json", "--json")
     assert found.exit_code == 0, found.output

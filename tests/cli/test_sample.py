@@ -149,6 +149,7 @@ def test_pipes(folder: Path) -> None:
     assert b"standard input does not carry the agreement" in carried.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -263,6 +264,7 @@ def test_a_round_is_released_once(folder: Path, run: Run, refusal: Callable[...,
     assert "chmod 600" in refusal(*SAMPLING, "--round", "2", "-o", "5.csv")
 
 
+@pytest.mark.slow
 def test_rounds_are_noted_where_one_says(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
     run("secret", "my.secret")
     elsewhere = (*SAMPLING, "--state", "elsewhere")

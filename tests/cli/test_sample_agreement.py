@@ -145,6 +145,7 @@ def test_bands_and_the_mollifier_are_released_by_too(folder: Path, run: Run, ter
     assert sum(row["samples"] for row in json.loads(estimated.stdout)["shares"]) == 20
 
 
+@pytest.mark.slow
 def test_numbers_cells_and_labels_that_are_numbers(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
     def sampled(value: str, agreement: str, *more: str) -> pl.Series:
         arguments = [

@@ -45,6 +45,7 @@ def taught(epsilon: float, clients: int, seed: int = 0) -> Learned:
     return learn(FAMILY, epsilon=epsilon, rounds=[(mollifier, first)], spread=(two, spread))
 
 
+@pytest.mark.slow
 def test_many_samples_teach_nearly_all_that_can_be_gained() -> None:
     found, served = taught(1.0, 30_000), people(2_000, 99)
     assert found.published
@@ -73,6 +74,7 @@ def test_few_samples_leave_a_safe_sampler(epsilon: float, clients: int) -> None:
     assert "stays" in found.reason
 
 
+@pytest.mark.slow
 def test_without_a_sample_the_prior_decides() -> None:
     small, large = (learn(FAMILY, epsilon=epsilon) for epsilon in (0.5, 8.0))
     assert isinstance(small.sampler, dc.MollifierSampler)
@@ -82,6 +84,7 @@ def test_without_a_sample_the_prior_decides() -> None:
     assert small.samples == 0
 
 
+@pytest.mark.slow
 def test_what_is_published_is_no_worse_than_the_safe_ones() -> None:
     """Twenty populations of very different kinds, few samples: as seldom worse as the confidence says, and never by much."""
     rng = np.random.default_rng(5)
@@ -106,6 +109,7 @@ def test_what_is_published_is_no_worse_than_the_safe_ones() -> None:
     assert np.mean(worse) < -0.1
 
 
+@pytest.mark.slow
 def test_it_is_a_function_of_the_samples() -> None:
     """The same samples give the same design, bit for bit, in whatever order rounds come: nothing else enters."""
     mollifier, linear = dc.MollifierSampler(FAMILY, epsilon=2.0), dc.LinearSampler(FAMILY, epsilon=2.0)
@@ -115,6 +119,7 @@ def test_it_is_a_function_of_the_samples() -> None:
     assert one.better == two.better
 
 
+@pytest.mark.slow
 def test_a_round_given_in_two_parts_is_the_same_round() -> None:
     mollifier = dc.MollifierSampler(FAMILY, epsilon=2.0)
     first, second = (counts(mollifier, people(400, seed), seed) for seed in (1, 2))
@@ -123,6 +128,7 @@ def test_a_round_given_in_two_parts_is_the_same_round() -> None:
     assert (whole.design.family.weights == parts.design.family.weights).all()
 
 
+@pytest.mark.slow
 def test_samples_under_a_design_teach_too() -> None:
     """Batch after batch, each under the design of those before."""
     rounds: list[tuple[Sampler[Any], np.ndarray]] = []
@@ -145,6 +151,7 @@ def test_the_response_of_the_linear_mechanism_is_exact_and_that_of_others_near()
             assert off < (1e-12 if kind is dc.LinearSampler else 0.02)
 
 
+@pytest.mark.slow
 def test_the_posterior_covers_the_mean_of_the_clients() -> None:
     """Over 40 populations from linear samples: the mean law lies within two deviations about as often as it should."""
     linear = dc.LinearSampler(FAMILY, epsilon=2.0)

@@ -56,6 +56,7 @@ def test_digests_tell_apart_kinds_types_and_orders() -> None:
     assert len({domain.digest for domain in told}) == len(told)
 
 
+@pytest.mark.slow
 @given(LABELS)
 def test_a_digest_stands_for_labels_and_says_nothing_else(labels: list[Any]) -> None:
     known = dc.Labels(labels)
@@ -85,6 +86,7 @@ def test_a_value_lies_in_the_cell_that_it_is_given(interval: dc.Interval, data: 
     assert cell - off <= exact * interval.cells <= cell + 1 + off
 
 
+@pytest.mark.slow
 @given(intervals(), st.data())
 @settings(deadline=None)
 def test_cells_are_in_the_order_of_their_values(interval: dc.Interval, data: st.DataObject) -> None:
@@ -94,6 +96,7 @@ def test_cells_are_in_the_order_of_their_values(interval: dc.Interval, data: st.
     assert first <= second
 
 
+@pytest.mark.slow
 @given(intervals(most=10**5))
 @example(dc.Interval(0.0, 1.7976931348623157e308, cells=3))
 @example(dc.Interval(0.0, 1e-307, cells=10**5))

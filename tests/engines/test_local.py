@@ -340,6 +340,7 @@ def test_empty_lists_of_values_have_empty_lists_of_counts() -> None:
         released(uneven, count="n", nulls="drop")
 
 
+@pytest.mark.slow
 def test_labels_of_any_kind() -> None:
     table = rows(outcomes=5)
     names = ["ant", "bee", "cow", "dog", "eel"]
@@ -775,6 +776,7 @@ def test_truth_values_are_words_or_numbers() -> None:
     assert sample(lists, domain=2, **terms).equals(sample(table, domain=2, **terms))
 
 
+@pytest.mark.slow
 def test_frames_of_pandas_and_whatever_speaks_arrow() -> None:
     pandas = pytest.importorskip("pandas")
 

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_a_record_passes_the_modules_on_the_page_and_no_others() -> None:
     """In a process of its own: what tests did before has loaded and compiled other things."""
     told = subprocess.run(

@@ -43,6 +43,7 @@ def test_the_simplex_lines_hold_in_rational_arithmetic_without_tolerance(counts:
         assert ceiling * weight <= held <= (floor + ceiling * weight) / (floor + ceiling)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 40).flatmap(lambda k: laws(k)), EPSILONS)
 def test_every_law_lies_between_the_lines_of_the_optimal_sampler(p: np.ndarray, epsilon: float) -> None:
     sampler = dc.OptimalSampler(dc.Simplex(len(p)), epsilon=epsilon)

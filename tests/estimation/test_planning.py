@@ -40,6 +40,7 @@ def test_the_epsilon_asked_for_is_enough(k: int, clients: int) -> None:
         assert found.at_worst == pytest.approx(0.1, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_promises_are_kept_by_a_simulation() -> None:
     rng = np.random.default_rng(1)
     k, clients = 10, 5000

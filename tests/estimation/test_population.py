@@ -184,6 +184,7 @@ def test_the_nearest_law_satisfies_the_conditions_of_optimality(vector: list[flo
     assert ((v - found) - (v - found) @ found <= 1e-9).all()
 
 
+@pytest.mark.slow
 def test_the_nearest_member_of_a_band_is_nearer_than_any_mixture_towards_others() -> None:
     rng = np.random.default_rng(7)
     for _ in range(100):
@@ -200,6 +201,7 @@ def test_the_nearest_member_of_a_band_is_nearer_than_any_mixture_towards_others(
         nearest_law([0.5, 0.5], 0.0, 0.2)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), st.floats(0.5, 0.999))
 def test_clopper_pearson_ends_have_exactly_the_tails_they_promise(case: tuple[int, int], confidence: float) -> None:
     n, count = case

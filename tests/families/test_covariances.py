@@ -56,6 +56,7 @@ def test_a_thin_component_is_seen_along_its_whole_length(dim: int) -> None:
     assert float(np.max(law.mass)) == pytest.approx(1.0, abs=0.02 if dim == 3 else 1e-4)
 
 
+@pytest.mark.slow
 def test_correlated_clients_are_released_and_are_references() -> None:
     client = dc.Mixture([1, 2], [[0.0, 0.0], [1.0, 1.0]], covariances=[CORRELATED, 0.25 * np.eye(2)])
     band = dc.DensityBand(client, lower=0.5, upper=2.0)

@@ -313,6 +313,7 @@ READ_ONLY = """
 """
 
 
+@pytest.mark.slow
 def test_a_read_only_file_can_be_shown_but_not_charged() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)

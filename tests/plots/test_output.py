@@ -91,6 +91,7 @@ def test_a_box_that_is_not_the_same_for_all_outcomes_is_drawn_row_by_row(tmp_pat
     assert_picture(tmp_path / "picture.png")
 
 
+@pytest.mark.slow
 def test_on_ones_own_axes() -> None:
     own = figure(8.0, 4.0)
     left, right = own.subplots(1, 2)

@@ -85,6 +85,7 @@ def ends_of(parts: list[int]) -> list[int]:
     return sorted({u for end in (0, *ends) for u in (end - 1, end) if 0 <= u < TOTAL})
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(problems())
 @example((dc.OptimalSampler(dc.Band([1, 2, 3], lower=0, upper=1.2, everybody=True), epsilon=1.0), {0: 1}))
@@ -132,6 +133,7 @@ def test_every_weight_is_in_the_lattice_and_the_sum_is_exact(problem: tuple[Any,
     assert thin or np.abs(sampler.weights(law[0]) / 2.0**62 - sampler.output(law[0])).max() <= 1e-13
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems())
 def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, Held]) -> None:

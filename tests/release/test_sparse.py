@@ -77,6 +77,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     assert sparse_outcomes(sampler, counts, integers) == expected.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(problems(largest=40), st.data())
 def test_any_integer_gives_the_same_outcome(problem: tuple[Sampler[Any], Histogram], data: st.DataObject) -> None:

@@ -106,6 +106,7 @@ def test_a_page_that_would_unpack_to_too_much_is_refused(tmp_path: Path) -> None
         sample(str(tmp_path / "in.parquet"), **TERMS)
 
 
+@pytest.mark.slow
 def test_lists_that_would_unpack_to_too_much_are_refused(tmp_path: Path) -> None:
     lists = pa.ListArray.from_arrays([0, 20_000_000], np.zeros(20_000_000, dtype=np.int64))
     pq.write_table(pa.table({"client": ["a"], "value": lists}), tmp_path / "in.parquet", compression="zstd")

@@ -185,6 +185,7 @@ def test_what_would_rest_on_an_integral_releases_nothing(kind: Any) -> None:
                 use(p)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), epsilons)
 @settings(HARD, max_examples=60)
 def test_members_of_the_linear_sampler(first: int, second: int, epsilon: float) -> None:
@@ -194,6 +195,7 @@ def test_members_of_the_linear_sampler(first: int, second: int, epsilon: float) 
         assert_private(one, other, epsilon)
 
 
+@pytest.mark.slow
 @given(smooth_clients, smooth_clients, epsilons)
 @settings(HARD, max_examples=30)
 def test_the_linear_sampler_on_projected_clients(first: Density, second: Density, epsilon: float) -> None:

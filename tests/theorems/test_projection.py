@@ -102,6 +102,7 @@ def test_scale_is_exact(data: st.DataObject) -> None:
         assert np.abs(box.project(p) - q).max() <= 1e-14
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_projection_onto_too_small_a_support(data: st.DataObject) -> None:
@@ -120,6 +121,7 @@ def test_projection_onto_too_small_a_support(data: st.DataObject) -> None:
     assert np.ptp(others) <= 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
 @settings(max_examples=100, deadline=None)

@@ -183,6 +183,7 @@ def test_the_scale_lies_where_the_theorem_says(seed: int, epsilon: float) -> Non
     assert law.output_masses.sum() == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_clients() -> None:
     rng = np.random.default_rng(4)
     clients = [random_mixture(rng) for _ in range(30)]

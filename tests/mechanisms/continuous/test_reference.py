@@ -41,6 +41,7 @@ def test_the_law_is_the_projection_onto_the_ball_around_it() -> None:
     assert np.asarray(many.scale) == pytest.approx([r, r], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @pytest.mark.parametrize("how", [dc.Cells(), dc.Cells(50), dc.Points(2000, seed=3)], ids=str)
 @pytest.mark.parametrize("reference", [NORMAL, stats.uniform(-4, 8), lambda x: np.exp(-np.abs(x))], ids=["n", "u", "f"])
@@ -56,6 +57,7 @@ def test_any_two_clients_are_within_epsilon_in_integers(how: Any, reference: Any
     assert certificate(sampler, most_inputs=8).holds
 
 
+@pytest.mark.slow
 def test_cells_have_the_masses_of_the_reference_and_samples_lie_in_them() -> None:
     sampler = ball()
     reference = np.asarray(sampler.reference)

@@ -57,6 +57,7 @@ def test_a_line_of_eleven() -> None:
     assert np.max(sampler.distance(everybody, optimal)) == pytest.approx(4.3245, abs=5e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_mechanism_has_a_smaller_worst_case(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -117,6 +118,7 @@ def test_members_lose_nothing() -> None:
     assert sampler.distance(inside, sampler.output(inside)) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0, 40.0])
 def test_privacy_in_whole_numbers(epsilon: float) -> None:
     rng = np.random.default_rng(3)
@@ -134,6 +136,7 @@ def test_privacy_in_whole_numbers(epsilon: float) -> None:
         assert max(Fraction(int(a), int(b)) for a, b in zip(upper, lower, strict=True)) <= exp_lower(epsilon)
 
 
+@pytest.mark.slow
 def test_samples_follow_the_law_and_are_points() -> None:
     places = [30.0, 0.0, 15.0, 45.0]
     sampler = dc.TransportSampler(places, epsilon=2.0)
@@ -149,6 +152,7 @@ def test_samples_follow_the_law_and_are_points() -> None:
     assert dc.TransportSampler(metric=[[0, 1], [1, 0]], epsilon=1.0).release([0.5, 0.5]) in (0, 1)
 
 
+@pytest.mark.slow
 def test_a_thousand_points_on_a_line() -> None:
     sampler = dc.TransportSampler(range(1000), epsilon=1.0)
     assert sampler.bound <= sampler.worst <= sampler.bound * (1 + 1e-6)

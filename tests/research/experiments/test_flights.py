@@ -43,6 +43,7 @@ def test_no_client_costs_more_than_the_worst_case(run: FlightRelease, measure: s
     assert run.cost("optimal", measure).worst_case < run.cost("mollifier", measure).worst_case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", DIVERGENCES)
 def test_the_linear_mechanism_is_better_for_nobody(run: FlightRelease, measure: str) -> None:
     """Section 3.3: both are minimax-optimal, the projection is at least as good for each client."""
@@ -69,6 +70,7 @@ def test_each_aircraft_releases_one_public_destination(run: FlightRelease, books
     assert run.client.records == books.counts[shown].sum()
 
 
+@pytest.mark.slow
 def test_two_runs_draw_afresh(books: Logbooks) -> None:
     """From the operating system's entropy: 4,043 equal draws would have a chance below 10^-1000."""
     first, second = (released_flights(books, epsilon=2.0).released for _ in range(2))

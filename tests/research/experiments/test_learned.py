@@ -18,6 +18,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[LearnedRun]:
     return list(run(SMALL, tmp_path_factory.mktemp("records")).rows)
 
 
+@pytest.mark.slow
 def test_what_is_learned_lies_between_the_safe_ones_and_the_floor(rows: list[LearnedRun]) -> None:
     assert [row.unit for row in rows] == ["skewed6/0.1/1/0", "skewed6/0.1/100/0", "skewed6/2/1/0", "skewed6/2/100/0"]
     for row in rows:
@@ -31,6 +32,7 @@ def test_what_is_learned_lies_between_the_safe_ones_and_the_floor(rows: list[Lea
     assert many.clients == 100_000
 
 
+@pytest.mark.slow
 def test_records_read_back(tmp_path: Path) -> None:
     quick = LearnedComparison(epsilons=(2.0,), times=(1,), splits=1, sets=(skewed(200, 4),))
     first = run(quick, tmp_path).rows

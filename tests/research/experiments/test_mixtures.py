@@ -86,6 +86,7 @@ def test_the_cited_facts_are_those_of_the_arrays(epsilon: float) -> None:
     assert published.BETTER_IN_KL[epsilon] == (array[:, 0] < array[:, 1]).sum()
 
 
+@pytest.mark.slow
 def test_nobody_spends_more_than_the_budget(full: Sequence[MixtureClient]) -> None:
     for epsilon in COMPARED:
         for mechanism in ("proposed", "mollifier"):

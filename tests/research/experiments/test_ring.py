@@ -16,6 +16,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RingLaw]:
     return {row.unit: row for row in run(GaussianRing(presets=()), folder).rows}
 
 
+@pytest.mark.slow
 def test_the_published_class_and_the_tight_one(rows: dict[str, RingLaw]) -> None:
     assert rows["proposed"].facts.c2 == pytest.approx(4.522, abs=5e-4)
     assert rows["tight"].facts.c2 == pytest.approx(3.77245, abs=5e-6)

@@ -30,6 +30,7 @@ def test_the_flights_picture(aircraft: str | None, kinds: int, tmp_path: Path) -
     assert_picture(tmp_path / "picture.png", least_width=1200)
 
 
+@pytest.mark.slow
 def test_the_lesson_picture(tmp_path: Path) -> None:
     lesson = learnt_time_zones(zone_logbooks(), epsilon=2.0, aircraft="N328AA")
     drawn = lesson_figure(lesson)

@@ -69,6 +69,7 @@ def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
         assert f">{word}<" in page
 
 
+@pytest.mark.slow
 def test_findings_carry_their_numbers(runs: dict[str, Any]) -> None:
     told = " ".join(findings(runs))
     rows = runs["fig4"].rows
