@@ -1,10 +1,11 @@
 """Designs that are learned from the clients themselves, each of whom speaks once: how much of what a design could gain is gained.
 
 The clients of a set come in a random order. The first twentieth releases one bit each about its own spread; the next tenth one sample
-each by whichever of Q* and the mollifier is chosen before anybody has spoken; the others, the *served*, come in five batches. Before
-each batch everything that was released so far is learned from (`discreet.design.learned`), and the batch releases by the design, or by
-the safe sampler if the samples do not say enough. Costs are mean KL over the served, each under the sampler of its own batch. The
-*gap* is from the better of Q* and the mollifier to the certified floor of the served, below which no sampler whatever could go.
+each by what is learned from nobody, which is a design for the prior or one of Q* and the mollifier; the others, the *served*, come in
+five batches. Before each batch everything that was released so far is learned from (`discreet.design.learned`), and the batch releases
+by the design, or by the safe sampler if the samples do not say enough. Costs are mean KL over the served, each under the sampler of its
+own batch. The *gap* is from the better of Q* and the mollifier to the certified floor of the served, below which no sampler whatever
+could go.
 
 With `times` above 1 so many times the clients are drawn from the set with replacement. Their samples are then independent draws from
 the average output law of the set, and costs are expectations, without error.
