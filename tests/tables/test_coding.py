@@ -70,7 +70,7 @@ def test_what_has_no_outcome_is_marked() -> None:
     ("domain", "other", "message"),
     [
         (dc.Labels(["a", 1]), None, "neither all texts nor all integers"),
-        (dc.Labels([True, False]), None, "neither all texts nor all integers"),
+        (dc.Labels([True, False]), None, "labels are truth values; write 'false' and 'true'"),
         (dc.Labels(["a", "b"]), "rest", "other = 'rest' is not one of the 2 labels; .* add it to the domain"),
         (dc.Labels([0, 1]), True, "other = True is not one of"),
         (dc.Labels([0, 1]), "x", "other = 'x' is not one of"),
