@@ -47,6 +47,17 @@ class LineCells(Domain):
         self._partition: Partition = carrier.partition
         self.order: Integers = np.argsort(self._partition.panels.lower[:, 0])
 
+    def __repr__(self) -> str:
+        return f"LineCells(<{self.size:,} cells of {self._partition.family!r}>)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LineCells):
+            return False
+        return np.array_equal(self.order, other.order) and np.array_equal(self.edges, other.edges)
+
+    def __hash__(self) -> int:
+        return hash((LineCells, self.edges.tobytes()))
+
     @property
     def size(self) -> int:
         """How many cells there are."""
