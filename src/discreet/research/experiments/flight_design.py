@@ -1,7 +1,8 @@
 """The aircraft of the second half-year, served by a design that was made on the first: an earlier period that may be published.
 
 The first half's logs are the public examples. Whoever flew in the second half releases one destination of that half's log. A design
-made on the very logs that it serves would break their guarantee; this one has seen none of them.
+made on the very logs that it serves would break their guarantee; this one has seen none of them. Most aircraft
+flew in both halves, so the served resemble the examples more closely than strangers would.
 """
 
 from dataclasses import dataclass
