@@ -86,7 +86,8 @@ def _design_told(served: DesignedFlights) -> str:
         f"[bold]What public examples can do[/bold]: suppose that the logs of January to June are public ({served.examples:,} aircraft). "
         "The best sampler for clients like these, with a certificate, then serves "
         f"{len(served.released):,} aircraft in July to December, at epsilon = {served.epsilon:g}. It has seen no flight "
-        "of that half (most of these aircraft flew in the first half too): a design made on the logs that it serves would break their guarantee."
+        "of that half (most of these aircraft flew in the first half too): a design made on the logs that it serves "
+        "would break their guarantee."
     )
 
 
