@@ -7,9 +7,19 @@ import numpy as np
 import typer
 
 from discreet.agreement import Agreement, FamilyTerms
-from discreet.cli.options import AllowLarge, Bounds, CellCount, DomainFile, DomainSize, needed_domain, refuse_large
+from discreet.cli.options import (
+    AllowLarge,
+    Bounds,
+    CellCount,
+    DomainFile,
+    DomainSize,
+    For,
+    Named,
+    chosen,
+    needed_domain,
+    refuse_large,
+)
 from discreet.cli.printing import plain, say, write_json
-from discreet.cli.serving import For, Named, chosen
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import sampler_named

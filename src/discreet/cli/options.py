@@ -1,8 +1,11 @@
-"""Options of several commands, with the same words and the same meaning in each: the public domain, and the columns of a table.
+"""Options of several commands, with the same words and the same meaning in each: the domain, the columns, and whom samples serve.
 
-A command declares its parameters with these types and hands what it got to the functions below.
+A command declares its parameters with these types and hands what it got to the functions below. `--for` is the first question, because
+it decides which mechanism is the right one: who says neither that nor a mechanism is asked, on a terminal; elsewhere the population is
+meant, and one line says so.
 """
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +13,7 @@ import typer
 
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
+from discreet.mechanisms import SERVED, mechanism_for
 from discreet.tables.lines import read_labels
 from discreet.tradeoff import LARGE_EPSILON, large_epsilon
 
@@ -73,7 +77,23 @@ Count = Annotated[
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="Or how much: any numbers of at least 0.")
 ]
+For = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="population|clients",
+        help="Estimate a population (mechanism linear), or serve each client (optimal)? Asked on a terminal; elsewhere population.",
+    ),
+]
+Named = Annotated[
+    str | None,
+    typer.Option(
+        metavar="linear|optimal|mollifier",
+        help="Instead of --for, the mechanism itself. mollifier: an older one, for comparison.",
+    ),
+]
 
+TAKEN = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
 _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"
 
 
@@ -102,6 +122,21 @@ def given_domain(
     if bounds is not None and cells is not None:
         return Interval(*bounds, cells=cells)
     return None
+
+
+def asked(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+    """Whom samples are to serve, asked for where nothing says it and somebody is there to answer; None where nobody is."""
+    if serve is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
+        return serve
+    whole = " or ".join(SERVED)
+    said: str = typer.prompt(f"Estimate a population, or serve each client? ({whole})", default="population", err=True)
+    return next((name for name in SERVED if said and name.startswith(said.strip().lower())), said)
+
+
+def chosen(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
+    """The mechanism, and what to tell about it where nobody chose it."""
+    whom = asked(serve, mechanism, may_ask=may_ask)
+    return mechanism_for(whom, mechanism), TAKEN if whom is None and mechanism is None else None
 
 
 def refuse_large(epsilon: float | None, *, allowed: bool) -> None:

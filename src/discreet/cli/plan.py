@@ -13,15 +13,16 @@ from discreet.cli.options import (
     CellCount,
     DomainFile,
     DomainSize,
+    For,
     Nulls,
     Other,
+    chosen,
     client_in,
     needed_domain,
     value_in,
 )
 from discreet.cli.plan_agreement import agreed_sampler, plan_under
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
-from discreet.cli.serving import For, chosen
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import Outlook, clients_for, epsilon_for_accuracy, outlook
 from discreet.estimation.planning import LEAST_EPSILON, MOST_CLIENTS

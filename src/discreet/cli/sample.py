@@ -2,6 +2,9 @@
 
 import re
 import resource
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,23 +19,27 @@ from discreet.cli.options import (
     Count,
     DomainFile,
     DomainSize,
+    For,
+    Named,
     Nulls,
     Other,
     Value,
     Weight,
+    chosen,
     given_domain,
     needed_domain,
     refuse_large,
 )
 from discreet.cli.population_ledger import ledger_of
 from discreet.cli.printing import write_json
-from discreet.cli.sample_told import progress_bars, tell, tell_misfits
-from discreet.cli.serving import For, Named, chosen
 from discreet.engines.local import sample_file
+from discreet.engines.misfits import misfits
 from discreet.engines.request import Request
-from discreet.errors import DiscreetError
+from discreet.engines.telling import Summary
+from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
 from discreet.tables.formats import STANDARD
+from discreet.tables.inputs import opened
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -190,7 +197,7 @@ def sample(
     refuse_large(request.epsilon, allowed=allow_large_epsilon)
     refuse_large(budget, allowed=allow_large_epsilon)
     if dry_run:
-        tell_misfits(source, request, scratch, json=json)
+        _tell_misfits(source, request, scratch, json=json)
         return
     if output is None:
         raise DiscreetError("where to? give --output OUT (-o), or --dry-run")
@@ -199,7 +206,7 @@ def sample(
     match engine:
         case "local":
             books = None if (ledger, budget) == (None, None) else ledger_of(ledger, budget, held, quiet=quiet)
-            with progress_bars(quiet=quiet) as progress:
+            with _progress(quiet=quiet) as progress:
                 summary = sample_file(
                     source,
                     output,
@@ -246,7 +253,8 @@ def sample(
     if json:
         write_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
-        tell(summary, request, output, ledger, taken)
+        told = (*_told(summary, request, output, ledger), *([] if taken is None else [taken]))
+        typer.echo("\n".join(map(visible, told)), err=True)
 
 
 def _bytes(size: str | None) -> int | None:
@@ -262,3 +270,65 @@ def _only_local(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise DiscreetError(f"--{name} is for the local engine; Spark has settings of its own for that")
+
+
+def _progress(*, quiet: bool) -> Any:
+    """What makes a progress bar for a source, on a terminal; nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from discreet.cli.progress import progress_bars  # loaded for a terminal alone
+
+    return progress_bars()
+
+
+def _told(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
+    """The guarantee, and what was read, left out and written."""
+    agreement = summary.agreement
+    total = agreement.rounds * agreement.epsilon
+    yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.promise} each"
+    if agreement.rounds > 1:
+        yield f"round {request.round} of {agreement.rounds}: {total:g} together"
+    yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
+    if summary.nulls:
+        left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
+        yield f"{summary.nulls:,} null values " + (left_out if request.nulls == "drop" else "taken as other")
+    if summary.not_numbers:
+        yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
+    if summary.outside:
+        yield f"{summary.outside:,} values outside the domain taken as {request.coding.other}"
+    if summary.over_budget:
+        yield f"{summary.over_budget:,} clients left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
+    if summary.without_records:
+        yield f"{summary.without_records:,} listed clients without records drew from the reference"
+    if summary.spilled_bytes:
+        yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
+    yield f"agreement {agreement.id}"
+    if ledger is not None:
+        yield f"{summary.known:,} samples were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
+        yield "asking for this round again gives the same samples, whatever the data, and spends nothing more"
+    elif request.secret is None:
+        yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
+    else:
+        yield "with the same secret and data, this round gives the same samples again and spends nothing more; new data are a new round"
+
+
+def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
+    """Every value outside the domain with how many rows hold it, on standard output; and that this is private, beside it."""
+    with opened(source, scratch) as records:
+        found = misfits(records, request)
+    typer.echo(
+        "PRIVATE: what is listed are clients' own values. Keep it out of logs, and do not make a domain of it.",
+        err=True,
+    )
+    if json:
+        outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
+        write_json({"rows": found.rows, "nulls": found.nulls, "not_numbers": found.not_numbers, "outside": outside})
+        return
+    for value, rows in found.outside.items():
+        typer.echo(f"{rows}\t{visible(str(value))}")
+    many = sum(found.outside.values())
+    typer.echo(
+        f"dry run, nothing is released: {found.rows:,} rows, {many:,} of them with {len(found.outside):,} different values outside the domain"
+        f", {found.nulls:,} without a value, {found.not_numbers:,} NaN",
+        err=True,
+    )

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from discreet.agreement import Agreement
-from discreet.cli import serving
+from discreet.cli import options
 
 Run = Callable[..., Any]
 
@@ -50,10 +50,10 @@ def sampled(run: Run, *more: str) -> tuple[str, str]:
 def test_elsewhere_the_population_is_meant_and_said(folder: Path, run: Run) -> None:
     mechanism, told = sampled(run)
     assert mechanism == "linear"
-    assert serving.TAKEN in told
+    assert options.TAKEN in told
     assert sampled(run, "--quiet") == ("linear", "")
     made = run("agree", "a.json", "--epsilon", "1", "--outcomes", "3")
-    assert serving.TAKEN in " ".join(made.stdout.split())
+    assert options.TAKEN in " ".join(made.stdout.split())
     assert Agreement.read("a.json").mechanism == "linear"
 
 
@@ -105,9 +105,9 @@ def test_on_a_terminal_it_is_asked(monkeypatch: pytest.MonkeyPatch, answer: str,
     monkeypatch.setattr(typer, "prompt", prompt)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert serving.chosen(None, None) == (mechanism, None)
+    assert options.chosen(None, None) == (mechanism, None)
     assert asked == ["Estimate a population, or serve each client? (population or clients)"]
-    assert serving.chosen("clients", None) == ("optimal", None)
-    assert serving.chosen(None, "linear") == ("linear", None)
-    assert serving.chosen(None, None, may_ask=False) == ("linear", serving.TAKEN)
+    assert options.chosen("clients", None) == ("optimal", None)
+    assert options.chosen(None, "linear") == ("linear", None)
+    assert options.chosen(None, None, may_ask=False) == ("linear", options.TAKEN)
     assert len(asked) == 1
