@@ -21,7 +21,7 @@ from discreet.estimation import population
 from discreet.estimation.tallies import agreed_outcomes, tally
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
-from discreet.tables.inputs import file_source
+from discreet.tables.sources import file_source
 
 OUTCOMES = 1000
 TIMES = 5

@@ -21,8 +21,7 @@ from discreet.engines.request import Request
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
 from discreet.ledger.rounds import forget_held
-from discreet.tables.inputs import source_of
-from discreet.tables.sources import METADATA
+from discreet.tables.sources import METADATA, source_of
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")

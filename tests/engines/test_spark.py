@@ -19,7 +19,7 @@ import discreet as dc
 from discreet.engines import read_secret, sample
 from discreet.errors import DiscreetError
 from discreet.ledger.rounds import forget_held
-from discreet.tables.inputs import file_source
+from discreet.tables.sources import file_source
 from tests.engines.small_tables import SECRET, by_client, rows
 
 pytestmark = [

@@ -15,7 +15,7 @@ from discreet.estimation.synthesis import unreached
 from discreet.estimation.synthetic import write_rows, write_weighted
 from discreet.estimation.tallies import agreed_outcomes, average_law, client_laws, tally
 from discreet.tables.coding import Coding
-from discreet.tables.inputs import file_source, source_of
+from discreet.tables.sources import file_source, source_of
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})

@@ -26,7 +26,8 @@ from discreet import engines
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.estimation.tallies import agreed_outcomes, tally
-from discreet.tables.inputs import client_list, file_source
+from discreet.tables.clients import client_list
+from discreet.tables.sources import file_source
 
 CANARY = "canary-" + "0123456789abcdef" * 2
 LEAST_MEMORY, MOST_RESIDENT = 10**6, 2 << 20  # bytes to hold, kB to take

@@ -17,7 +17,8 @@ from discreet.engines import Kernel, Request, sample, sample_file
 from discreet.errors import DiscreetError
 from discreet.tables import _ipc as ipc
 from discreet.tables.arrow import checked, pieces, schema_of
-from discreet.tables.inputs import client_list, file_source
+from discreet.tables.clients import client_list
+from discreet.tables.sources import file_source
 from tests.engines.small_tables import SECRET
 from tests.engines.test_kernel import job
 

@@ -18,9 +18,9 @@ from pyarrow import csv
 
 from discreet.engines import Request, sample_file
 from discreet.errors import DiscreetError
-from discreet.tables.inputs import client_list, file_source, standard_input
+from discreet.tables.clients import client_list
 from discreet.tables.outputs import format_of, writer_to
-from discreet.tables.sources import METADATA
+from discreet.tables.sources import METADATA, file_source, standard_input
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -262,8 +262,8 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
         import sys, time
         from pathlib import Path
         from discreet.engines import Request, local, parts
-        from discreet.tables import inputs
-        inputs._BATCH = 5000
+        from discreet.tables import sources
+        sources._BATCH = 5000
         local._LEAST_MEMORY = 1
         spill = parts.Parts._spill
         def slow(self):

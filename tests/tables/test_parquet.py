@@ -16,7 +16,7 @@ import pytest
 from discreet.engines import sample
 from discreet.errors import DiscreetError
 from discreet.tables._parquet import File
-from discreet.tables.inputs import file_source
+from discreet.tables.sources import file_source
 from tests.engines.small_tables import SECRET, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}

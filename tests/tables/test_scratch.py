@@ -1,5 +1,6 @@
 """Records that lie on disk for a while: unnamed, read back as they were, and nobody else's folders touched."""
 
+import io
 import os
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables.scratch import Scratch, nameless_file, path_of, sweep
+from discreet.tables.scratch import Scratch, spooled, sweep
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
@@ -28,10 +29,8 @@ def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_name_can_be_opened_by_this_process(tmp_path: Path) -> None:
-    with nameless_file(tmp_path) as file:
-        file.write(b"records")
-        file.flush()
-        assert Path(path_of(file)).read_bytes() == b"records"
+    with spooled(io.BytesIO(b"records"), tmp_path) as path:
+        assert Path(path).read_bytes() == b"records"
         assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from discreet.engines import sample
 from discreet.errors import DiscreetError
 from discreet.ledger.rounds import forget_held
-from discreet.tables.inputs import client_list, file_source
+from discreet.tables.clients import client_list
+from discreet.tables.sources import file_source
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 TERMS: dict[str, Any] = {

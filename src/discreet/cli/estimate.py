@@ -20,8 +20,8 @@ from discreet.plots.formats import check_picture
 from discreet.plots.labels import short
 from discreet.tables.coding import Coding
 from discreet.tables.formats import STANDARD
-from discreet.tables.inputs import file_source, opened, reads
 from discreet.tables.outputs import format_of
+from discreet.tables.sources import file_source, opened, reads
 
 
 def estimate(

@@ -15,7 +15,7 @@ from discreet.estimation.tallies import agreed_outcomes, tally
 from discreet.families import Simplex
 from discreet.files import check_apart as check_files_apart
 from discreet.mechanisms.sampler import Sampler
-from discreet.tables.inputs import file_source
+from discreet.tables.sources import file_source
 
 LISTED = 10  # outcomes of the mean that are shown
 

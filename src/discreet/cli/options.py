@@ -14,7 +14,7 @@ import typer
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms import SERVED, mechanism_for
-from discreet.tables.lines import read_labels
+from discreet.tables.coding import read_labels
 from discreet.tradeoff import LARGE_EPSILON, large_epsilon
 
 AllowLarge = Annotated[

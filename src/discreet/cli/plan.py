@@ -185,7 +185,7 @@ def _example(
         client_laws,  # these load polars, which a plan without examples has no use for
     )
     from discreet.tables.coding import Coding
-    from discreet.tables.inputs import file_source
+    from discreet.tables.sources import file_source
 
     return client_laws(file_source(example), Coding(family.domain, other), value=value, client=client, nulls=nulls)
 

@@ -39,7 +39,7 @@ from discreet.engines.telling import Summary
 from discreet.errors import DiscreetError, visible
 from discreet.release.keyed import read_secret
 from discreet.tables.formats import STANDARD
-from discreet.tables.inputs import opened
+from discreet.tables.sources import opened
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from discreet.agreement import weights_beside
@@ -22,13 +21,13 @@ from discreet.ledger import PopulationLedger
 from discreet.ledger.population import check_over_budget
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import InputDigest
-from discreet.tables.arrow import as_array, as_column, checked, is_text, plain
+from discreet.tables.arrow import as_array, as_column
+from discreet.tables.clients import client_array, client_list
 from discreet.tables.formats import STANDARD
-from discreet.tables.inputs import client_list, opened, reads, source_of
 from discreet.tables.marks import LISTED
 from discreet.tables.outputs import EXISTS, format_of, writer_to
 from discreet.tables.records import Reader
-from discreet.tables.sources import METADATA, Source
+from discreet.tables.sources import METADATA, Source, opened, reads, source_of
 
 if TYPE_CHECKING:
     from discreet.engines.kernel import Drawn
@@ -87,7 +86,7 @@ class Release:
         reading = self.job.reading
         if isinstance(clients, Path):
             clients = client_list(clients, reading.columns.client, integers=reading.integer_clients)
-        self._clients: pa.Array | None = None if clients is None else _client_array(clients)
+        self._clients: pa.Array | None = None if clients is None else client_array(clients)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = Reader(reading)
@@ -360,35 +359,6 @@ def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
     if request.secret not in (None, ledger.secret):
         raise DiscreetError("secret is not the one that the ledger was created with; leave it out")
     return request.under(ledger.secret)
-
-
-def _client_array(clients: Any) -> pa.Array:
-    """All clients as 64-bit integers or as texts; what comes as Arrow is checked in full before it is read."""
-    if isinstance(clients, (str, bytes, Mapping)):  # each letter would be a client
-        raise DiscreetError(
-            f"clients is a {type(clients).__name__}; pass a list of texts or of integers, or the Path of a file that lists them"
-        )
-    try:
-        column = clients.to_arrow() if isinstance(clients, pl.Series) else clients
-        if not isinstance(column, (pa.Array, pa.ChunkedArray)):
-            column = pa.array(column)
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        batches = [pa.RecordBatch.from_arrays([chunk], names=["client"]) for chunk in chunks]
-        found = [plain(checked(batch, "clients").column(0)) for batch in batches] or [pa.array([], column.type)]
-        kinds = {pa.int64(): pa.types.is_integer, pa.large_string(): is_text}
-        kind = next((kind for kind, fits in kinds.items() if fits(found[0].type)), found[0].type)
-        whole = pa.concat_arrays([part.cast(kind) for part in found])
-    except DiscreetError:
-        raise
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
-        raise DiscreetError(
-            "clients is not a list of texts or of integers of 64 bits; list every client once"
-        ) from None
-    if whole.null_count:
-        raise DiscreetError(f"clients holds {whole.null_count} nulls; nobody is called null, leave them out")
-    if kind not in kinds and kind != pa.null():
-        raise DiscreetError(f"the list holds {kind} values; clients are texts or integers")
-    return whole
 
 
 def _share_of_memory() -> int:

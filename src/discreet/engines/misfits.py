@@ -10,9 +10,8 @@ from typing import Any, Unpack
 import polars as pl
 
 from discreet.engines.request import Request, RequestTerms
-from discreet.tables.inputs import source_of
 from discreet.tables.marks import MISSING, NOT_A_NUMBER
-from discreet.tables.sources import Source
+from discreet.tables.sources import Source, source_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,8 +39,8 @@ from discreet.errors import DiscreetError, need_extra
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import DIGEST_WORDS, InputDigest
 from discreet.tables.arrow import checked, client_arrays
+from discreet.tables.clients import client_list
 from discreet.tables.formats import AGREEMENT_FILE, TEXTS
-from discreet.tables.inputs import client_list
 from discreet.tables.marks import LISTED
 from discreet.tables.outputs import format_of
 from discreet.tables.records import Reader

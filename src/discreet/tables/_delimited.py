@@ -13,17 +13,16 @@ from pathlib import Path
 import polars as pl
 
 from discreet.errors import DiscreetError
-from discreet.tables.arrow import arrow_errors, refuse_repeated
+from discreet.tables.arrow import arrow_errors, reader_errors, refuse_repeated
 from discreet.tables.formats import AGREEMENT_FILE
-from discreet.tables.sources import Scanned, reader_errors
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _HEADER = 1 << 16  # bytes that a header may take
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
-def delimited(name: str, files: Sequence[str], separator: str | None = None) -> Scanned:
-    """A source from text tables that are separated alike. `separator`: what their names say it is."""
+def delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
+    """The rows of text tables that are separated alike. `separator`: what their names say it is."""
     separators = {_separator(file, name) if separator is None else separator for file in files}
     if len(separators) > 1:
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
@@ -34,13 +33,16 @@ def delimited(name: str, files: Sequence[str], separator: str | None = None) -> 
             titles = header.collect()
         refuse_repeated([title or "" for title in (titles.row(0) if titles.height else ())], name)
     with reader_errors(name):
-        frame = pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
-        source = Scanned(name, frame, untyped=True)
+        return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
+
+
+def agreement_beside(name: str) -> str | None:
+    """The agreement that lies in a folder of samples whose files cannot carry it."""
     beside = Path(name) / AGREEMENT_FILE
-    if os.path.isdir(name) and beside.is_file():
-        with arrow_errors(str(beside), "cannot be read"):
-            source.agreement = beside.read_text(encoding="utf-8")
-    return source
+    if not (os.path.isdir(name) and beside.is_file()):
+        return None
+    with arrow_errors(str(beside), "cannot be read"):
+        return beside.read_text(encoding="utf-8")
 
 
 def _separator(file: str, name: str) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from discreet.errors import DiscreetError
-from discreet.tables.sources import ROOM, Prepare, distinct, reader_errors
+from discreet.tables.arrow import reader_errors
 
-_FIRST = 1000  # lines whose names are the columns
+_FIRST, _HEAD = 1000, 1 << 26  # lines whose names are the columns, and bytes that they may take in memory
 _LINES = 1 << 16  # at a time
 _LONGEST = 1 << 24  # bytes of a line
 _TRUTHS = {True: "true", False: "false"}
@@ -28,39 +28,24 @@ Chunk = list[tuple[int, dict[str, Any]]]  # lines by their numbers
 class JsonLines:
     """Files of JSON lines, one after the other. The columns are the names in the first lines of each."""
 
-    untyped = True
-    rows: int | None = None
-    agreement: str | None = None
-
     def __init__(self, name: str, files: Sequence[str]) -> None:
         self.name, self._files = name, files
         names: dict[str, None] = {}
         for file in files:
-            for number, line in next(self._chunks(file, ROOM, _FIRST), []):
+            for number, line in next(self._chunks(file, _HEAD, _FIRST), []):
                 self._check_whole(line, file, number)
                 names.update(dict.fromkeys(line))
         if not names:
             raise DiscreetError(f"{name} holds no JSON object; write one on each line")
         self.schema = pl.Schema(dict.fromkeys(names, pl.String()))
-        self._last = pl.DataFrame(schema=self.schema)
 
-    def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
-    ) -> Iterator[pl.DataFrame]:
-        """The rows after `prepare`, some lines at a time."""
+    def frames(self, columns: Sequence[str] | None, room: int) -> Iterator[pl.DataFrame]:
+        """The rows, some lines at a time."""
         wanted = list(self.schema) if columns is None else list(columns)
         for file in self._files:
             for chunk in self._chunks(file, room, _LINES):
                 texts = {name: self._texts(chunk, file, name) for name in wanted}
-                self._last = pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
-                with reader_errors(self.name):
-                    prepared = prepare(self._last)
-                yield prepared
-
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        """A few distinct values of a column among the last rows that were read."""
-        with reader_errors(self.name):
-            return distinct(prepare(self._last), column, number)
+                yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
 
     def _chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
         """The objects of a file, at most so many at a time and no more than fit in the room."""
@@ -135,3 +120,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str, parse_constant=str)
+
+
+def begins_with_an_object(head: bytes) -> bool:
+    """Whether the first line of a file is an object, as in no other format."""
+    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+    if not line.startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):  # ValueError: no JSON, or no UTF-8
+        return False

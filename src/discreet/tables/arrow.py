@@ -1,5 +1,7 @@
 """Arrow columns: those from outside checked in full before anything reads what they point to, and their memory as numpy arrays.
 
+What Arrow and polars, who read them, find wrong becomes one of our errors, which show no value of a record.
+
 An Arrow buffer is a claim by whoever wrote it: its offsets, lengths and indices may point anywhere in this process. A column that
 has passed `checked` points inside its own buffers alone, and its texts are UTF-8. No check looks at what a value is, so no message
 shows one. (Arrays are shared without pyarrow's own conversions, which import pandas wherever it is installed: that takes longer than
@@ -31,6 +33,16 @@ _NUMBERS = {
     pa.float32(): pl.Float32(),
     pa.float64(): pl.Float64(),
 }  # fmt: skip
+
+_TOLD = {  # what polars says, and what we do
+    "found more fields": "a row has more fields than the header; correct it",
+    "invalid utf-8": "it holds text that is not UTF-8; write it in UTF-8",
+    "could not parse": "a quote is not closed, or stands where none may; correct it",
+    "csv malformed": "its quotes do not pair up; correct them",
+    "exploded columns": "lists of values and of their counts differ in length; correct them",
+    "unable to find column": "a column is of a kind that is not read: numbers, texts and lists of these are",
+    "more than once": "two of its columns have one name; rename one of them",
+}
 
 
 def checked(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
@@ -87,6 +99,28 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
             continue
         columns = [plain(column) for column in piece.columns]
         yield pl.DataFrame(pa.Table.from_arrays(columns, names=piece.schema.names))
+
+
+def batches_of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The batches of a table in memory. They are not checked yet."""
+    try:
+        table.validate()  # its columns are of one length, or cutting it into batches would read past them
+    except pa.ArrowException:
+        raise DiscreetError(
+            "the table is damaged: its columns are not of one length, or point outside; make it again"
+        ) from None
+    yield from table.to_batches()
+
+
+def batches_of_stream(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream in memory, as they come. They are not checked yet."""
+    while True:
+        with arrow_errors("the stream", "ends early or is damaged"):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+        yield batch
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -178,6 +212,23 @@ def arrow_errors(name: str, what: str) -> Iterator[None]:
         raise DiscreetError(f"{name} {what}: {why}") from None
     except (pa.ArrowException, UnicodeDecodeError, ValueError, KeyError, MemoryError, OverflowError) as error:
         raise DiscreetError(f"{name} {what}: {_first_line(error)}") from None
+
+
+@contextmanager
+def reader_errors(name: str) -> Iterator[None]:
+    """What polars says about the user's data, as one of our errors: in our words, since its own may show values."""
+    try:
+        yield
+    except pl.exceptions.PanicException:
+        raise DiscreetError(f"{name}: it is damaged, or holds what its reader does not know; write it again") from None
+    except pl.exceptions.PolarsError as error:
+        text = str(error).lower()
+        told = next((ours for theirs, ours in _TOLD.items() if theirs in text), None)
+        raise DiscreetError(
+            f"{name}: {told or f'it is damaged, or not what it seems to be ({type(error).__name__})'}"
+        ) from None
+    except OSError as error:
+        raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

@@ -1,4 +1,5 @@
-"""A domain on a column: its values as outcome numbers, in expressions of polars, and outcome numbers as the samples that are published.
+"""A domain on a column: its values as outcome numbers, in expressions of polars, and outcome numbers as the samples that are published;
+and the text file that a domain's labels are written in.
 
 A value that is not in the domain becomes a mark (`discreet.tables.marks`); `other` says what happens to those. It is how a column is
 read and no part of what the outcomes are: it names one of them, and never adds any. The cell of a number is computed as
@@ -6,7 +7,9 @@ read and no part of what the outcomes are: it names one of them, and never adds 
 """
 
 import math
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from discreet.errors import DiscreetError, check_count
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.showing import shortly
 from discreet.tables.arrow import as_column, column_of
-from discreet.tables.lines import is_whole
+from discreet.tables.formats import READ
 from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
 
 LARGEST_DOMAIN = int(FIRST_MARK)
@@ -245,3 +248,32 @@ def _whole(label: str, column: str) -> int:
     if not is_whole(label):
         raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
     return int(label)
+
+
+def read_labels(path: str | Path) -> tuple[str, ...]:
+    """The labels in a text file, one on each line. A table is refused: it would publish what it holds as labels."""
+    if Path(path).suffix.lower() in READ:
+        raise DiscreetError(
+            f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
+        )
+    return tuple(read_lines(path, "domain", each="a label"))
+
+
+def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
+    """The lines of a UTF-8 text file, none of them empty."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DiscreetError(f"{what} file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DiscreetError(f"{what} file {path} is not UTF-8 text") from None
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            raise DiscreetError(f"{path}, line {number} is empty; each line is {each}")
+    return lines
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is an integer of 64 bits, written the usual way (so that no two texts mean the same one)."""
+    return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63

@@ -81,18 +81,20 @@ class Scratch:
 
 
 @contextmanager
-def nameless_file(folder: Path | None) -> Iterator[IO[bytes]]:
-    """A file without a name, for reading and writing."""
+def spooled(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
+    """All of standard input, put into a file without a name: the path under which this process can open it."""
     found = _folder(folder)
     sweep(found)
     with _nameless(found) as file:
-        yield file
-
-
-def path_of(file: IO[bytes]) -> str:
-    """A path under which this process can open a file without a name."""
-    own = f"/proc/self/fd/{file.fileno()}"
-    return own if os.path.exists(own) else f"/dev/fd/{file.fileno()}"
+        try:
+            shutil.copyfileobj(stream, file, 1 << 20)
+            file.flush()
+        except OSError as error:
+            raise DiscreetError(
+                f"standard input could not be put on disk: {error.strerror}; say where (--scratch)"
+            ) from None
+        own = f"/proc/self/fd/{file.fileno()}"
+        yield own if os.path.exists(own) else f"/dev/fd/{file.fileno()}"
 
 
 def sweep(folder: Path) -> None:

@@ -9,8 +9,7 @@ from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.mechanisms.sampler import AnyFamily
-from discreet.tables.coding import Coding
-from discreet.tables.lines import is_whole
+from discreet.tables.coding import Coding, is_whole
 
 
 def agreed(name: str, given: Any, agreement: Agreement) -> Any:
