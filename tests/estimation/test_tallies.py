@@ -1,5 +1,6 @@
 """Counting released samples: every format, one pass, and records that do not belong are named."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -209,11 +210,12 @@ def test_raw_records_with_nulls_and_others_and_lists() -> None:
     """As a release reads them: nulls left out or taken as other, values outside sent where they are to go, lists taken apart."""
     coding = Coding(dc.Labels(["a", "b", "rest"]), "rest")
     records = pl.DataFrame({"who": ["x", "x", "x", "y"], "what": ["a", "zebra", None, "b"]})
-    dropped = client_laws(source_of(records), coding, value="what", client="who", nulls="drop")
+    dropping, taking = (dataclasses.replace(coding, nulls=nulls) for nulls in ("drop", "other"))
+    dropped = client_laws(source_of(records), dropping, value="what", client="who")
     assert dropped.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
-    taken = client_laws(source_of(records), coding, value="what", client="who", nulls="other")
+    taken = client_laws(source_of(records), taking, value="what", client="who")
     assert taken == pytest.approx(np.array([[1 / 3, 0.0, 2 / 3], [0.0, 1.0, 0.0]]))
-    assert average_law(source_of(records), coding, value="what", nulls="other").tolist() == [0.25, 0.25, 0.5]
+    assert average_law(source_of(records), taking, value="what").tolist() == [0.25, 0.25, 0.5]
     lists = pl.DataFrame({"who": ["x", "y"], "what": [["a", "zebra"], ["b"]]})
     assert client_laws(source_of(lists), coding, value="what", client="who").tolist() == dropped.tolist()
     cells = Coding(dc.Interval(0.0, 1.0, cells=2), "nearest")
@@ -226,13 +228,13 @@ def test_raw_records_with_nulls_and_others_and_lists() -> None:
         ("maybe", coding, "nulls = 'maybe'"),
     ):
         with pytest.raises(dc.DiscreetError, match=says):
-            average_law(source_of(records), bare, value="what", nulls=nulls)
+            average_law(source_of(records), dataclasses.replace(bare, nulls=nulls), value="what")
 
 
 def test_texts_for_numbers_are_never_dropped_as_nulls(tmp_path: Path) -> None:
     (tmp_path / "raw.csv").write_text("who,what\nx,1\nx,one\n")
     with pytest.raises(dc.DiscreetError, match="texts that are no numbers"):
-        average_law(file_source(str(tmp_path / "raw.csv")), Coding(dc.Numbers(3)), value="what", nulls="drop")
+        average_law(file_source(str(tmp_path / "raw.csv")), Coding(dc.Numbers(3), nulls="drop"), value="what")
 
 
 def test_clients_are_told_apart_under_any_name_that_a_release_gives_them() -> None:

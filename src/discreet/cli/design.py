@@ -41,7 +41,7 @@ from discreet.mechanisms import MECHANISMS
 from discreet.plots.formats import check_picture
 from discreet.tables.coding import Coding
 from discreet.tables.public import example_counts
-from discreet.tables.records import Columns, Reading, check_nulls
+from discreet.tables.records import Columns, Reading
 from discreet.tables.sources import file_source
 
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
@@ -137,8 +137,7 @@ def design(
     if plot is not None:
         check_picture(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
-    coding = Coding(needed_domain(domain, domain_size, bounds, cells), other)
-    check_nulls(nulls, coding)
+    coding = Coding(needed_domain(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
     with _progress(quiet=quiet) as told:
         told("reading the examples")
@@ -149,7 +148,6 @@ def design(
             examples.schema,
             untyped=examples.untyped,
             where=examples.name,
-            nulls=nulls,
             show_values=True,
         )
         counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)

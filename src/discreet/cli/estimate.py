@@ -83,11 +83,11 @@ def estimate(
         agreed = agreed_by(records, agreement)
         coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
         tallied = tally(records, agreed, coding, sample=sample)
-    raw = Coding(tallied.coding.domain, other)
-    public = _public(examples, raw, value, client, nulls)
+    raw = Coding(tallied.coding.domain, other, nulls)
+    public = _public(examples, raw, value, client)
     found = population(sampler, counts=tallied.counts, examples=public, confidence=confidence)
     statistics = [found.statistic(name) for name in statistic or ()]
-    known = _truth(truth, raw, value, client, nulls)
+    known = _truth(truth, raw, value, client)
     doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *found.doubts]
     record = estimated.record(found, agreed, statistics, known, doubts) if json else {}
     blocks: list[Any] = (
@@ -177,20 +177,20 @@ def _check_written(
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
-def _truth(truth: str | None, coding: Coding, value: str | None, client: str | None, nulls: str) -> Any:
+def _truth(truth: str | None, coding: Coding, value: str | None, client: str | None) -> Any:
     if truth is None:
         return None
     assert value is not None
-    return average_law(file_source(truth), coding, value=value, client=client, nulls=nulls)
+    return average_law(file_source(truth), coding, value=value, client=client)
 
 
-def _public(examples: str | None, coding: Coding, value: str | None, client: str | None, nulls: str) -> Any:
+def _public(examples: str | None, coding: Coding, value: str | None, client: str | None) -> Any:
     """The laws of the public examples."""
     if examples is None:
         return None
     assert value is not None
     assert client is not None
-    return client_laws(file_source(examples), coding, value=value, client=client, nulls=nulls)
+    return client_laws(file_source(examples), coding, value=value, client=client)
 
 
 def _write_synthetic(

@@ -187,7 +187,7 @@ def _example(
     from discreet.tables.coding import Coding
     from discreet.tables.sources import file_source
 
-    return client_laws(file_source(example), Coding(family.domain, other), value=value, client=client, nulls=nulls)
+    return client_laws(file_source(example), Coding(family.domain, other, nulls), value=value, client=client)
 
 
 def _rehearsals(

@@ -291,7 +291,7 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
     yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
     if summary.nulls:
         left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
-        yield f"{summary.nulls:,} null values " + (left_out if request.nulls == "drop" else "taken as other")
+        yield f"{summary.nulls:,} null values " + (left_out if request.coding.nulls == "drop" else "taken as other")
     if summary.not_numbers:
         yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
     if summary.outside:

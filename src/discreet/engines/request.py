@@ -4,13 +4,14 @@
 """
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack
 
 import polars as pl
 
 from discreet.agreement import Agreement
+from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.families import Simplex
 from discreet.mechanisms import mechanism_for, sampler_named
@@ -19,7 +20,7 @@ from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.privacy import Pure
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables.coding import Coding
-from discreet.tables.records import Columns, Reading, check_nulls
+from discreet.tables.records import Columns, Reading
 from discreet.tables.terms import agreed, agreed_clients, agreed_coding
 from discreet.tradeoff import large_epsilon
 
@@ -82,7 +83,6 @@ class Request:
 
     columns: Columns
     coding: Coding
-    nulls: str
     epsilon: float
     mechanism: str
     rounds: int
@@ -96,14 +96,12 @@ class Request:
         _check_words(terms)
         agreement = _agreed_on(terms)
         coding = _coding(terms, agreement)
-        check_nulls(nulls := terms.get("nulls", "error"), coding)
         mechanism = _mechanism(terms, agreement)
         self.__dict__.update(  # whoever holds it cannot change it
             columns=Columns(
                 client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
             ),
             coding=coding,
-            nulls=nulls,
             epsilon=_term("epsilon", terms, agreement),
             mechanism=mechanism,
             rounds=_term("rounds", terms, agreement),
@@ -124,7 +122,7 @@ class Request:
         """How a table with these columns is read. `untyped`: they are all texts (CSV) and get their types from the request."""
         return Reading.of(
             self.columns, self.coding, schema,
-            untyped=untyped, where=where, agreed=self.agreement is not None, nulls=self.nulls, show_values=self.show_values,
+            untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
         )  # fmt: skip
 
     def _clients(self, coding: Coding) -> tuple[AnyFamily, How | None]:
@@ -212,13 +210,14 @@ def _agreed_on(terms: RequestTerms) -> Agreement | None:
 
 
 def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
-    domain, other = terms.get("domain"), terms.get("other")
+    domain, other, nulls = terms.get("domain"), terms.get("other"), terms.get("nulls", "error")
     if agreement is not None:
-        return agreed_coding(agreement, domain, other)
+        coding = agreed_coding(agreement, domain, other)
+        return coding if nulls == coding.nulls else replace(coding, nulls=nulls)
     for name in ("domain", "epsilon"):
         if terms.get(name) is None:
             raise DiscreetError(f"{name} is not given; say {name}= (--{name}), or agreement= (--agreement)")
-    return Coding.of(domain, other)
+    return Coding(as_domain(domain), other, nulls)
 
 
 def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:

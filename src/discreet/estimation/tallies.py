@@ -20,7 +20,7 @@ from discreet.families import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
 from discreet.tables.coding import Coding
 from discreet.tables.marks import FIRST_MARK
-from discreet.tables.records import Columns, Reading, check_nulls
+from discreet.tables.records import Columns, Reading
 from discreet.tables.sources import FEW, Source, few
 from discreet.tables.terms import agreed_coding, agreed_family
 
@@ -156,20 +156,16 @@ class _Clients:
             )
 
 
-def average_law(
-    source: Source, coding: Coding, *, value: str, client: str | None = None, nulls: str = "error"
-) -> NDArray[np.float64]:
+def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
     """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
-    held, size = _records(source, coding, value, client, nulls)
+    held, size = _records(source, coding, value, client)
     share = held.select(pl.col("len") / pl.col("len").sum().over("client")).to_series().to_numpy()
     return np.bincount(held["outcome"].to_numpy(), weights=share, minlength=size) / held["client"].n_unique()
 
 
-def client_laws(
-    source: Source, coding: Coding, *, value: str, client: str, nulls: str = "error"
-) -> NDArray[np.float64]:
+def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
     """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
-    held, size = _records(source, coding, value, client, nulls)
+    held, size = _records(source, coding, value, client)
     rows = held["client"].rank("dense").to_numpy().astype(np.int64) - 1
     if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
         raise DiscreetError(f"{rows.max() + 1:,} clients on {size:,} outcomes are too many for an example; give fewer")
@@ -178,12 +174,11 @@ def client_laws(
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _records(source: Source, coding: Coding, value: str, client: str | None, nulls: str) -> tuple[pl.DataFrame, int]:
+def _records(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
     """(client, outcome number, how often) of raw records, and how many outcomes there are; without a client all rows are one's."""
-    check_nulls(nulls, coding)
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
-    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True, nulls=nulls)
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
 
     def counted(frame: Any) -> Any:
         whole = frame.with_columns(pl.lit(0).alias(_EVERYBODY)) if client is None else frame
@@ -199,7 +194,7 @@ def _records(source: Source, coding: Coding, value: str, client: str | None, nul
     where = f"column {value!r} of {source.name} holds"
     if found.unreadable:
         raise DiscreetError(f"{where} texts that are no numbers; correct them")
-    if nulls == "error" and (found.nulls or found.not_numbers):
+    if coding.nulls == "error" and (found.nulls or found.not_numbers):
         raise DiscreetError(f"{where} nulls or NaN; filter them out, or say nulls='drop' or 'other' (--nulls)")
     if found.outside and coding.other is None:
         raise DiscreetError(

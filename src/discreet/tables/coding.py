@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
+from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError, check_count
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.showing import shortly
@@ -27,22 +27,25 @@ from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBE
 
 LARGEST_DOMAIN = int(FIRST_MARK)
 NEAREST = "nearest"
+NULLS = ("error", "drop", "other")
 
 
 @dataclass(frozen=True)
 class Coding:
-    """How a column is read: the public domain, and the outcome that every value outside of it becomes.
+    """How a column is read: the public domain, and what values outside of it and nulls become.
 
     Args:
         domain: `Labels` (all texts or all integers), `Numbers`, or an `Interval`.
         other: one of the labels or numbers; with an interval "nearest", the cell at the end that a value is past. None: an error.
+        nulls: "error", "drop" (they are left out) or "other" (they become that outcome).
 
     Raises:
-        DiscreetError: for a domain that no column can be read with, or an `other` that is not in it.
+        DiscreetError: for a domain that no column can be read with, an `other` that is not in it, or nulls that have nowhere to go.
     """
 
     domain: Domain
     other: Any = None
+    nulls: str = "error"
 
     def __post_init__(self) -> None:
         if self.domain.size > LARGEST_DOMAIN:
@@ -56,11 +59,13 @@ class Coding:
                 raise DiscreetError(f"no column is read with {shortly(self.domain)}; use Labels, Numbers or Interval")
         if self.other is not None:
             object.__setattr__(self, "other", self._checked_other())
-
-    @classmethod
-    def of(cls, domain: Any, other: Any = None) -> "Coding":
-        """The coding that a user means: a number of outcomes, a list of labels, or a domain; and `other`."""
-        return cls(as_domain(domain), other)
+        if self.nulls not in NULLS:
+            raise DiscreetError(f"nulls = {self.nulls!r} is not one of {', '.join(NULLS)}")
+        if self.nulls == "other" and (self.other is None or self.has_cells):
+            raise DiscreetError(
+                "nulls = 'other' needs an outcome for them: "
+                + ("an interval has none, use 'drop'" if self.has_cells else "give other=")
+            )
 
     def _checked_other(self) -> Any:
         """`other` as the outcome it names. A text that is a whole number names that one."""
@@ -181,13 +186,13 @@ class Coding:
         inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
         return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
-    def resolved(self, outcomes: NDArray[np.uint32], *, nulls: str) -> tuple[NDArray[np.uint32], Tally]:
-        """Outcomes with what their marks are to become (MISSING: left out), and how many there were; `nulls`: "other", or left out."""
+    def resolved(self, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
+        """Outcomes with what their marks are to become (MISSING: left out), and how many there were."""
         if not outcomes.size or outcomes.max() < FIRST_MARK:
             return outcomes, Tally()
         left_out = int(MISSING)
         outside_to = left_out if self.other_outcome is None else self.other_outcome
-        missing_to = outside_to if nulls == "other" else left_out
+        missing_to = outside_to if self.nulls == "other" else left_out
         becomes = {
             MISSING: missing_to,
             NOT_A_NUMBER: missing_to,

@@ -19,7 +19,6 @@ from discreet.tables.coding import Coding
 from discreet.tables.marks import FIRST_MARK, OUTSIDE, UNREADABLE, Tally
 from discreet.tables.sources import FEW, Source, few
 
-NULLS = ("error", "drop", "other")
 _UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header can hold them
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 
@@ -69,24 +68,12 @@ class Rows(NamedTuple):
     counts: NDArray[np.int64] | NDArray[np.float64] | None
 
 
-def check_nulls(nulls: str, coding: Coding) -> None:
-    """Refuse what is no way to treat nulls, or one that the domain has no outcome for."""
-    if nulls not in NULLS:
-        raise DiscreetError(f"nulls = {nulls!r} is not one of {', '.join(NULLS)}")
-    if nulls == "other" and (coding.other is None or coding.has_cells):
-        raise DiscreetError(
-            "nulls = 'other' needs an outcome for them: "
-            + ("an interval has none, use 'drop'" if coding.has_cells else "give other=")
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How the columns of one table are read: what they hold, and what nulls and values outside the domain become."""
+    """How the columns of one table are read: what they hold, and as what."""
 
     columns: Columns
     coding: Coding
-    nulls: str
     integer_clients: bool
     listed: bool
     read_as: pl.DataType | None = None  # what texts or truth values stand for, if it is something else
@@ -103,7 +90,6 @@ class Reading:
         untyped: bool = False,
         where: str = "the table",
         agreed: bool = False,
-        nulls: str = "error",
         show_values: bool = False,
     ) -> "Reading":
         """The reading of a table with these columns, which messages call `where`.
@@ -130,7 +116,6 @@ class Reading:
         return cls(
             columns=columns,
             coding=coding.fitted(columns.value, read_as, agreed=agreed),
-            nulls=nulls,
             integer_clients=kinds["client"].is_integer(),
             listed=listed,
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
@@ -157,7 +142,7 @@ class Reading:
 
     def resolved(self, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
         """Outcomes with what their marks are to become, and how many marks there were."""
-        return self.coding.resolved(outcomes, nulls=self.nulls)
+        return self.coding.resolved(outcomes)
 
     def refuse(self, tally: Tally, rows: int, examples: Examples) -> None:
         """Raise if values among the rows so far were missing or outside (`tally`) that may not be; `examples` finds a few."""
@@ -172,7 +157,7 @@ class Reading:
             (tally.nulls, "nulls or empty lists" if self.listed else "nulls"),
             (tally.not_numbers, "NaN"),
         ):
-            if number and self.nulls == "error":
+            if number and self.coding.nulls == "error":
                 raise DiscreetError(
                     f"column {column!r} holds {what} ({number:,} {where}); filter them out, or say nulls='drop' or 'other' (--nulls)"
                 )
