@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.engines import grouping, plain_grouping
+from discreet.tables.arrow import frozen
 from discreet.tables.marks import LISTED, MISSING, OUTSIDE
 
 SEEDS = st.integers(0, 2**64 - 1).map(np.uint64)
@@ -15,12 +16,24 @@ INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 
     lambda each: np.array(each, dtype=np.int64)
 )
 TEXTS = st.lists(st.one_of(st.sampled_from(["", "a", "ab", "b"]), st.text(max_size=25)), max_size=40)
+AMOUNTS = [lambda rows: np.empty(0), np.arange, lambda rows: np.arange(rows) * 0.5]  # none, counts, weights
 MARKS = [int(MISSING), int(OUTSIDE), int(LISTED), 0, 1, 7]
 
 
 def laid_out(texts: list[str]) -> tuple[Any, Any]:
     encoded = [each.encode("utf-8", "surrogatepass") for each in texts]
     return np.cumsum([0, *map(len, encoded)]), np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+
+
+def who(clients: Any) -> tuple[Any, Any, Any]:
+    """(integers, ends of texts, texts) of a batch: those that do not apply are empty."""
+    if isinstance(clients, np.ndarray):
+        return clients, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    return np.empty(0, dtype=np.int64), *laid_out(clients)
+
+
+def several(each: st.SearchStrategy[int], number: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(each, min_size=number, max_size=number)
 
 
 def same(one: Any, other: Any) -> None:
@@ -44,8 +57,6 @@ def test_integers(clients: Any, seed: Any) -> None:
     same(grouping.numbered_integers(clients, seed, 4), plain_grouping.numbered_integers(clients, seed, 4))
     same(grouping.integers_increase(clients), plain_grouping.integers_increase(clients))
     same(grouping.integers_increase(np.unique(clients)), plain_grouping.integers_increase(np.unique(clients)))
-    for bits in (1, 7):
-        same(grouping.parts_of_integers(clients, bits, seed), plain_grouping.parts_of_integers(clients, bits, seed))
 
 
 @pytest.mark.slow
@@ -56,50 +67,38 @@ def test_texts(texts: list[str], seed: Any) -> None:
         ends, text = laid_out(each)
         same(grouping.numbered_texts(ends, text, seed, 4), plain_grouping.numbered_texts(ends, text, seed, 4))
         same(grouping.texts_increase(ends, text), plain_grouping.texts_increase(ends, text))
-        same(grouping.parts_of_texts(ends, text, 7, seed), plain_grouping.parts_of_texts(ends, text, 7, seed))
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(TEXTS, st.data())
-def test_rows_in_order_of_part(texts: list[str], data: st.DataObject) -> None:
-    ends, text = laid_out(texts)
-    number = len(texts)
-    parts = data.draw(st.lists(st.integers(0, 3), min_size=number, max_size=number))
-    outcomes = data.draw(st.lists(st.sampled_from(MARKS), min_size=number, max_size=number))
-    missing_to, outside_to = (np.uint32(data.draw(st.sampled_from([int(MISSING), 5]))) for _ in range(2))
-    found = []
-    for code in (grouping, plain_grouping):
-        own_parts, own_outcomes = np.array(parts, dtype=np.uint16), np.array(outcomes, dtype=np.uint32)
-        tally = np.array([3, 4])
-        starts = code.part_starts(own_parts, 4, own_outcomes, missing_to, outside_to, tally)
-        found.append(
-            (
-                starts, own_parts, own_outcomes, tally,
-                code.in_order(own_parts, starts, own_outcomes),
-                code.in_order(own_parts, starts, np.arange(number) * 0.5),
-                *code.texts_in_order(own_parts, starts, ends, text),
-            )
-        )  # fmt: skip
-    same(*found)
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(TEXTS, INTEGERS), SEEDS, st.sampled_from([1, 2, 7]), st.sampled_from(AMOUNTS), st.data())
+def test_rows_in_order_of_part(clients: Any, seed: Any, bits: int, amounts: Any, data: st.DataObject) -> None:
+    """Records that are left out and whole parts that are empty among them; what was given is not changed."""
+    outcomes = np.array(data.draw(several(st.sampled_from(MARKS), len(clients))), dtype=np.uint32)
+    arrays = (*who(clients), outcomes, amounts(len(clients)))
+    before = [array.copy() for array in arrays]
+    compiled, plain = (code.in_parts(*map(frozen, arrays), bits, seed) for code in (grouping, plain_grouping))
+    same(compiled, plain)
+    same(tuple(before), arrays)
+    kept = int((outcomes < OUTSIDE).sum())
+    assert compiled[0].size == 2**bits + 2
+    assert (compiled[0][-2], compiled[0][-1], compiled[4].size) == (kept, len(clients), kept)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(st.data(), st.booleans(), st.sampled_from(["records", "counts", "weights"]))
-def test_lists(data: st.DataObject, uneven: bool, kind: str) -> None:
-    numbers = np.array(data.draw(st.lists(st.integers(0, 5), max_size=30)), dtype=np.uint32)
-    lengths = np.array([1 + number % 3 for number in numbers] if uneven else [], dtype=np.int64)
-    size = int(lengths.sum()) if uneven and len(numbers) else len(numbers)
-    values = np.array(data.draw(st.lists(st.sampled_from(MARKS), min_size=size, max_size=size)), dtype=np.uint32)
-    same(grouping.lists(numbers, 6, values, lengths), plain_grouping.lists(numbers, 6, values, lengths))
-    ends, gathered = grouping.lists(numbers, 6, values, lengths)
-    counts = np.arange(size if kind == "counts" else 0)
-    weights = np.arange(size if kind == "weights" else 0) * 0.5
-    same(
-        grouping.without_marks(ends, gathered, counts, weights),
-        plain_grouping.without_marks(ends, gathered, counts, weights),
-    )
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(TEXTS, INTEGERS), SEEDS, st.booleans(), st.sampled_from(AMOUNTS), st.data())
+def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amounts: Any, data: st.DataObject) -> None:
+    rows = len(clients)
+    lengths = np.array(data.draw(several(st.integers(0, 3), rows)) if uneven else [], dtype=np.int64)
+    size = int(lengths.sum()) if lengths.size else rows
+    outcomes = np.array(data.draw(several(st.sampled_from(MARKS), size)), dtype=np.uint32)
+    arrays = (*who(clients), outcomes, amounts(size))
+    compiled, plain = (code.by_client(*map(frozen, arrays), lengths, seed, 4) for code in (grouping, plain_grouping))
+    same(compiled, plain)
+    _, ends, gathered, counts = compiled
+    held = (ends, gathered, *(counts if counts.dtype == kind else np.empty(0, kind) for kind in (np.int64, np.float64)))
+    same(grouping.without_marks(*held), plain_grouping.without_marks(*held))
 
 
 @pytest.mark.slow

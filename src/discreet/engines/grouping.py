@@ -11,9 +11,39 @@ from typing import Any
 import numpy as np
 
 from discreet.kernels import kernel
-from discreet.tables.marks import LISTED, MISSING, OUTSIDE
+from discreet.tables.marks import LISTED, OUTSIDE
 
 _ONE = np.uint64(1)
+
+
+def in_parts(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any) -> Any:
+    """(where each of 2^bits parts starts, and the same five arrays in order of part); those that are MISSING or OUTSIDE are left out."""
+    parts = parts_of_texts(text_ends, text, bits, seed) if text_ends.size else parts_of_integers(integers, bits, seed)
+    starts = part_starts(parts, 1 << bits, outcomes)
+    if text_ends.size:
+        text_ends, text = texts_in_order(parts, starts, text_ends, text)
+    else:
+        integers = in_order(parts, starts, integers)
+    if counts.size:
+        counts = in_order(parts, starts, counts)
+    return starts, integers, text_ends, text, in_order(parts, starts, outcomes), counts
+
+
+def by_client(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
+) -> Any:
+    """(clients: the integers, or the first row of each text; ends, outcomes and counts of the lists of what each of them holds).
+
+    Clients are in order of first appearance. `lengths`, unless empty: how many outcomes each row has. `hint`: roughly how many clients.
+    """
+    if text_ends.size:
+        clients, numbers = numbered_texts(text_ends, text, seed, hint)
+    else:
+        clients, numbers = numbered_integers(integers, seed, hint)
+    ends, gathered = lists(numbers, clients.size, outcomes, lengths)
+    if counts.size:
+        _, counts = lists(numbers, clients.size, counts, lengths)
+    return clients, ends, gathered, counts
 
 
 @kernel()
@@ -37,18 +67,12 @@ def spread_text(text: Any, start: int, stop: int, seed: Any) -> Any:
 
 
 @kernel(nogil=True)
-def part_starts(parts: Any, number: int, outcomes: Any, missing_to: Any, outside_to: Any, tally: Any) -> Any:
-    """Where each of `number` parts starts once rows are put in order of part; rows that are left out get part `number`.
-
-    Also replaces the marks MISSING and OUTSIDE by what they are to become (MISSING: leave the row out), and counts both.
-    """
+def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
+    """Where each of `number` parts starts once rows are put in order of part; rows that are left out get part `number`."""
     starts = np.zeros(number + 2, dtype=np.int64)
     for row in range(parts.size):
         if outcomes[row] >= OUTSIDE:
-            tally[0 if outcomes[row] == MISSING else 1] += 1
-            outcomes[row] = missing_to if outcomes[row] == MISSING else outside_to
-            if outcomes[row] == MISSING:
-                parts[row] = number
+            parts[row] = number
         starts[np.int64(parts[row]) + 1] += 1
     _add_up(starts)
     return starts

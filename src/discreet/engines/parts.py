@@ -22,7 +22,6 @@ from discreet.errors import DiscreetError
 from discreet.kernels import compiled_for
 from discreet.release.clients import Clients
 from discreet.tables.arrow import as_column, client_arrays, frozen
-from discreet.tables.marks import MISSING
 from discreet.tables.scratch import Block, Scratch
 
 SECONDS_A_ROW = 2e-7  # to bring together or to draw, roughly, without compiled code
@@ -165,25 +164,10 @@ class Parts:
         counts: NDArray[np.int64] | NDArray[np.float64] | None = None,
     ) -> None:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
-        integers, text_ends, text = map(frozen, client_arrays(clients))
-        code = grouping_for(len(clients))
-        if text_ends.size:
-            parts = code.parts_of_texts(text_ends, text, _BITS, self._seed)
-        else:
-            parts = code.parts_of_integers(integers, _BITS, self._seed)
-        outcomes = outcomes.copy()  # compiled code may write to it
-        starts = code.part_starts(parts, 1 << _BITS, outcomes, MISSING, MISSING, np.zeros(2, dtype=np.int64))
-        if text_ends.size:
-            text_ends, text = code.texts_in_order(parts, starts, text_ends, text)
-        else:
-            integers = code.in_order(parts, starts, integers)
-        records = Records(
-            integers,
-            text_ends,
-            text,
-            code.in_order(parts, starts, frozen(outcomes)),
-            np.empty(0) if counts is None else code.in_order(parts, starts, frozen(counts)),
-        )
+        amounts = np.empty(0) if counts is None else counts
+        arrays = map(frozen, (*client_arrays(clients), outcomes, amounts))
+        starts, *ordered = grouping_for(len(clients)).in_parts(*arrays, _BITS, self._seed)
+        records = Records(*ordered)
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
         self._held += records.nbytes
@@ -284,19 +268,10 @@ def _records(frame: pl.DataFrame) -> Records:
 
 def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS) -> Group:
     """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
-    integers, text_ends, text, outcomes, counts = map(frozen, records)
-    names: Any
-    code = grouping_for(outcomes.size)
-    if text_ends.size:
-        first_rows, numbers = code.numbered_texts(text_ends, text, seed, hint)
-        names = records.names.take(as_column(first_rows))
-    else:
-        known, numbers = code.numbered_integers(integers, seed, hint)
-        names = as_column(known)
-    ends, gathered = code.lists(numbers, len(names), outcomes, lengths)
-    if counts.size:
-        _, counts = code.lists(numbers, len(names), counts, lengths)
-    return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, gathered, *counts_and_weights(counts)))))
+    code = grouping_for(records.outcomes.size)
+    clients, ends, outcomes, counts = code.by_client(*map(frozen, records), lengths, seed, hint)
+    names = records.names.take(as_column(clients)) if records.text_ends.size else as_column(clients)
+    return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts)))))
 
 
 def _no_clients() -> Clients:

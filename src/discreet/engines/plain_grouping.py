@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.tables.arrow import as_array, as_column
-from discreet.tables.marks import LISTED, MISSING, OUTSIDE
+from discreet.tables.marks import LISTED, OUTSIDE
 
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -57,69 +57,72 @@ def _numbered(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     return np.unique(numbers, return_index=True)[1].astype(np.int64), numbers
 
 
-def part_starts(parts: Any, number: int, outcomes: Any, missing_to: Any, outside_to: Any, tally: Any) -> Integers:
-    """As `tables.part_starts`."""
-    missing, outside = outcomes == MISSING, outcomes == OUTSIDE
-    tally += (missing.sum(), outside.sum())
-    outcomes[missing], outcomes[outside] = missing_to, outside_to
-    parts[(missing | outside) & (outcomes == MISSING)] = number
-    return np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
+def in_parts(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any
+) -> tuple[Any, ...]:
+    """As `grouping.in_parts`."""
+    number = 1 << bits
+    parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of(integers, bits, seed)
+    parts[outcomes >= OUTSIDE] = number
+    starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
+    order = np.argsort(parts, kind="stable")[: starts[-2]]
+    if text_ends.size:
+        text_ends, text = _ends_and_bytes(_texts(text_ends, text).take(as_column(order)))
+    else:
+        integers = integers[order]
+    return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
 
 
-def parts_of_integers(clients: Any, bits: int, seed: Any) -> NDArray[np.uint16]:
-    """As `tables.parts_of_integers`."""
+def by_client(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
+) -> tuple[Any, ...]:
+    """As `grouping.by_client`."""
+    if text_ends.size:
+        clients, numbers = numbered_texts(text_ends, text, seed, hint)
+    else:
+        clients, numbers = numbered_integers(integers, seed, hint)
+    owners = np.repeat(numbers, lengths) if lengths.size else numbers
+    ends = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=clients.size)))).astype(np.int64)
+    order = np.argsort(owners, kind="stable")
+    return clients, ends, outcomes[order], counts[order] if counts.size else counts
+
+
+def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
+    """The part, one of 2^bits, that each client belongs to."""
     return (_spread(clients.astype(np.uint64), np.uint64(seed)) >> np.uint64(64 - bits)).astype(np.uint16)
 
 
-def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> NDArray[np.uint16]:
-    """As `tables.parts_of_texts`."""
+def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _texts(ends, text)
     first_rows, numbers = _numbered(texts)
     hashed = _spread_texts(*_ends_and_bytes(texts.take(as_column(first_rows))), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
-def in_order(parts: Any, starts: Any, values: Any) -> Any:
-    """As `tables.in_order`."""
-    return values[np.argsort(parts, kind="stable")[: starts[-2]]]
-
-
-def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> tuple[Integers, Bytes]:
-    """As `tables.texts_in_order`."""
-    return _ends_and_bytes(_texts(ends, text).take(as_column(np.argsort(parts, kind="stable")[: starts[-2]])))
-
-
 def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
-    """As `tables.numbered_integers`."""
+    """As `grouping.numbered_integers`."""
     first_rows, numbers = _numbered(as_column(clients))
     return clients[first_rows], numbers
 
 
 def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
-    """As `tables.numbered_texts`."""
+    """As `grouping.numbered_texts`."""
     return _numbered(_texts(ends, text))
 
 
 def integers_increase(clients: Any) -> bool:
-    """As `tables.integers_increase`."""
+    """As `grouping.integers_increase`."""
     return bool((clients[1:] > clients[:-1]).all())
 
 
 def texts_increase(ends: Any, text: Any) -> bool:
-    """As `tables.texts_increase`."""
+    """As `grouping.texts_increase`."""
     texts = _texts(ends, text)
     return bool(pc.all(pc.less(texts[:-1], texts[1:]), min_count=0).as_py())
 
 
-def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> tuple[Integers, Any]:
-    """As `tables.lists`."""
-    owners = np.repeat(numbers, lengths) if lengths.size else numbers
-    ends = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=clients)))).astype(np.int64)
-    return ends, values[np.argsort(owners, kind="stable")]
-
-
 def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
-    """As `tables.without_marks`."""
+    """As `grouping.without_marks`."""
     kept = outcomes != LISTED
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
