@@ -20,3 +20,4 @@ def test_a_record_passes_the_modules_on_the_page_and_no_others() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## The walk of a record")[1].split("\n## ")[0]
     listed = set(re.findall(r"`((?:cli|tables|engines)\.\w+)`", page)) - {"engines.grouping"}  # compiled, for more rows
     assert passed == listed
+    assert told.stdout.splitlines()[-1] in page
