@@ -24,6 +24,7 @@ from discreet.families.kinds import check_family
 from discreet.families.worst_members import WorstMembers
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.approximate import DELTA, DELTA_IS
+from discreet.privacy.normal import LEAST
 from discreet.projection import Affine, Box
 from discreet.tradeoff import (
     Constants,
@@ -144,14 +145,22 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
         The budget, as a float that keeps the promise; 0.0 when publishing a draw of the reference is good enough.
 
     Raises:
-        ImpossibleError: where no nu reaches the risk.
+        ImpossibleError: where no nu reaches the risk, or only one with outcomes rarer than 1e-60, for which it is not decided.
         DiscreetError: for something that is no family, or a risk that is none.
     """
     family, pure, lower, upper = _box_reaching(family, divergence, risk)
     if pure == 0.0:
         return 0.0
-    normal = NormalDist()
-    return _kept(Gaussian, normal.inv_cdf(upper) - normal.inv_cdf(lower), family, divergence, risk)
+    if lower < LEAST:
+        raise ImpossibleError(
+            f"risk = {risk:g} asks for outcomes rarer than {float(LEAST):g}, where nu-Gaussian privacy is not decided any more; "
+            "take a larger risk"
+        )
+    normal, alpha = NormalDist(), family.bounds.alpha
+    rest = (
+        lower * (1.0 - alpha) / alpha if alpha <= 0.5 else 1.0 - upper
+    )  # 1 - m B, which B alone would lose in rounding
+    return _kept(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
 
 
 def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) -> tuple[Family, float, float, float]:

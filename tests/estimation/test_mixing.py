@@ -98,3 +98,10 @@ def test_what_leaving_one_out_does_is_what_freedom_says() -> None:
         less[x] -= 1.0
         fall = np.log(found.law[x]) - np.log(solved(less).law[x])
         assert freedom[x] == pytest.approx(fall * counts.sum(), rel=2e-3)
+
+
+def test_freedom_of_laws_that_hardly_hold_an_outcome() -> None:
+    """The square of 1e-200 is no float, and is not needed."""
+    laws, shares = np.array([[1.0 - 1e-200, 1e-200], [1.0, 2e-200]]), np.array([0.5, 0.5])
+    *_, found = mixtures(laws, shares, [1.0, 0.1])
+    assert np.isfinite(found.freedom(laws, shares)).all()

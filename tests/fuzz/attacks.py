@@ -27,6 +27,7 @@ from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
 from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
+from tests.fuzz.notions import around, notions, transports
 from tests.fuzz.tables import kernels, population_ledgers, table_files, tables
 
 SECONDS = 120
@@ -222,6 +223,9 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "plans": plans,
     "populations": populations,
     "table files": table_files,
+    "notions": notions,
+    "classes around a law": around,
+    "transports": transports,
 }
 SLOW = (
     "accounting",
@@ -233,6 +237,8 @@ SLOW = (
     "population ledgers",
     "table files",
     "tables",
+    "notions",
+    "transports",
 )
 
 

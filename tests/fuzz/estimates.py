@@ -38,13 +38,22 @@ def _edges(c: Chooser, size: int) -> Any:
     return np.linspace(-1.0, 2.0, size + 1) * c.among([1.0, 1e-310, 1e99, 1e300]) if kind == 1 else None
 
 
+def _examples(c: Chooser, size: int) -> Any:
+    kind = c.below(6)
+    if kind == 0:
+        return c.law(min(size, 100))
+    return np.eye(min(size, 8)) if kind == 1 else None
+
+
 def populations(c: Chooser) -> Any:
     """Everything that is told of a population."""
     sampler = c.sampler()
     size = sampler.family.size
     labels = [c.among([0, 1, "label 0", None, math.nan, 0.5]) for _ in range(c.below(5))]
     given = {"samples": labels} if c.below(4) == 0 else {"counts": _counts(c, min(size, 100))}
-    found = estimation.population(sampler, **given, edges=_edges(c, min(size, 100)), confidence=_confidence(c))
+    found = estimation.population(
+        sampler, **given, edges=_edges(c, min(size, 100)), confidence=_confidence(c), examples=_examples(c, size)
+    )
     assert all(doubt.strip() for doubt in found.doubts)
     assert (found.law.low <= found.law.high).all()
     assert (found.law.all_low <= found.law.all_high).all()

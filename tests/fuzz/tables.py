@@ -88,6 +88,10 @@ def tables(c: Chooser) -> Any:
     listed = c.among([None, None, [1, 2], ["a", "b", "c"], [None], c.number()])
     form = c.below(4)
     given = [table, table.to_reader(), table, c.number()][form] if form != 2 else pl.DataFrame(table)
+    if c.below(4) == 0:
+        told = engines.dry_run(given, **terms)
+        assert sum(told.outside.values()) + told.nulls + told.not_numbers <= told.rows
+        return told
     found = engines.sample(given, **terms, clients=listed, drop_client=bool(c.below(2)))
     samples = found.column("sample")
     assert samples.null_count == 0

@@ -162,6 +162,11 @@ def test_budgets_at_the_ends() -> None:
     assert dc.epsilon_for(near, divergence="tv", risk=0.2, delta=0.4) == 0.0
     with pytest.raises(dc.ImpossibleError):
         dc.nu_for(dc.Simplex(3), divergence="tv", risk=0.0)
+    with pytest.raises(dc.ImpossibleError, match="rarer than 1e-60"):
+        dc.nu_for(dc.Simplex(6), divergence="kl", risk=1e-300)
+    tiny = dc.nu_for(dc.Simplex(2), divergence="tv", risk=1e-15)  # 1 - m B is below what a float next to 1 shows
+    assert float(dc.minimax_risk(dc.Simplex(2), privacy=dc.Gaussian(tiny), divergence="tv")) <= 1e-15
+    assert float(dc.minimax_risk(dc.Simplex(2), privacy=dc.Gaussian(tiny * (1 - 1e-9)), divergence="tv")) > 1e-15
     with pytest.raises(dc.DiscreetError, match=r"delta = 1 is not in \[0, 1\)"):
         dc.epsilon_for(near, divergence="tv", risk=0.1, delta=1.0)
 

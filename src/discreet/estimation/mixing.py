@@ -52,16 +52,16 @@ class Mixture:
     def freedom(self, laws: Floats, shares: Floats) -> Floats:
         """By how much log y_x falls, times the number of counts, when one count of x is left out (k,); 0 where there is none.
 
-        To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy = (I + A diag(f/y^2))^-1 A (df/y), A = sum_i (w_i/s_i) q_i q_i^T.
+        To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy/y = (I + A diag(f))^-1 A df, A = sum_i (w_i/s_i) (q_i/y) (q_i/y)^T.
         The mean over the counts is what the likelihood of the counts themselves promises too much of each further one.
         """
         seen = shares > 0.0
-        f, y, q = shares[seen], self.law[seen], laws[:, seen]
+        f, q = shares[seen], laws[:, seen] / self.law[seen]
         slack = self.pull / len(laws) / self.weights  # as the path has it: w s = tau/N
         spread = (q * (self.weights / slack)[:, None]).T @ q
-        response = np.linalg.solve(np.eye(len(f)) + spread * (f / np.square(y)), spread / y)
+        response = np.linalg.solve(np.eye(len(f)) + spread * f, spread)
         found = np.zeros_like(shares)
-        found[seen] = (np.diag(response) - response @ f) / y
+        found[seen] = np.diag(response) - response @ f
         return found
 
 

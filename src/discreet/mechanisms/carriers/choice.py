@@ -25,7 +25,8 @@ def default_how(family: FiniteFamily | ContinuousFamily) -> How | None:
 
 def chosen_how(family: FiniteFamily | ContinuousFamily, how: How | None) -> How | None:
     """How clients are released, in numbers: the default where nothing is said, or nothing of how many cells."""
-    if how is None or (how == Cells() and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
+    unsaid = isinstance(how, Cells) and how == Cells()
+    if how is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
         return default_how(family)
     return how
 
