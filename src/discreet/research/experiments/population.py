@@ -32,7 +32,7 @@ from discreet.estimation import inversion_of, nearest_law
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler
 from discreet.mechanisms.sampler import Sampler
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 from discreet.research.experiments.costs import DIVERGENCES, Summary
 from discreet.research.experiments.frequency_oracles import (
     FrequencyOracle,
@@ -123,9 +123,7 @@ class PopulationComparison:
 
     @property
     def units(self) -> Sequence[str]:
-        missing = missing_sets()
-        present = [one.name for one in self.sets if one not in missing]
-        return [f"{name}/{epsilon:g}" for name in present for epsilon in self.epsilons]
+        return [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
 
     def results(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
         held: tuple[str, Clients] | None = None

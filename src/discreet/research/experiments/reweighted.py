@@ -24,7 +24,7 @@ from discreet.design import design
 from discreet.estimation import nearest_law
 from discreet.estimation.reweighting import reweighted
 from discreet.families import Simplex
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, missing_sets
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 from discreet.research.experiments.frequency_oracles import LocalHashing, SubsetSelection, UnaryEncoding
 from discreet.research.experiments.population import Mean, distances, raw_draws
 
@@ -80,9 +80,12 @@ class ReweightedComparison:
 
     @property
     def units(self) -> Sequence[str]:
-        missing = missing_sets()
-        present = [one.name for one in self.sets if one not in missing]
-        return [f"{name}/{epsilon:g}/{drawn}" for name in present for epsilon in self.epsilons for drawn in SKEWS]
+        return [
+            f"{name}/{epsilon:g}/{drawn}"
+            for name in names_present(self.sets)
+            for epsilon in self.epsilons
+            for drawn in SKEWS
+        ]
 
     def results(self, units: Sequence[str]) -> Iterator[list[ReweightedSet]]:
         held: tuple[ClientSet, Floats] | None = None
