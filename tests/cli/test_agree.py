@@ -37,9 +37,21 @@ def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) 
         "0.5",
         "--upper",
         "2",
+        "--for",
+        "clients",
         "--json",
     )
     assert json.loads(banded.stdout)["agreement"]["family"]["lower"] == 0.5
+
+
+def test_what_is_written_with_a_band_can_be_released_under(run: Run, tmp_path: Path) -> None:
+    path, records = str(tmp_path / "a.json"), tmp_path / "in.csv"
+    terms = ("--epsilon", "1", "--outcomes", "3", "--lower", "0.5", "--for", "clients")
+    assert run("agree", path, *terms).exit_code == 0
+    records.write_text("who,what\na,0\nb,2\nb,1\n")
+    output = str(tmp_path / "out.csv")
+    made = run("sample", str(records), "--client", "who", "--value", "what", "--agreement", path, "-o", output)
+    assert made.exit_code == 0, made.output
 
 
 @pytest.mark.parametrize(
@@ -51,6 +63,8 @@ def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) 
         (("--epsilon", "1", "--outcomes", "3", "--mechanism", "best"), "'best'"),
         (("--epsilon", "1", "--outcomes", "3", "--rounds", "0"), "rounds = 0"),
         (("--epsilon", "1", "--domain", "nowhere.txt"), "nowhere.txt"),
+        (("--epsilon", "1", "--outcomes", "3", "--lower", "0.5"), "say --for clients"),
+        (("--epsilon", "1", "--outcomes", "3", "--upper", "2", "--mechanism", "linear"), "say --for clients"),
         (("--check",), "new.json"),
     ],
 )

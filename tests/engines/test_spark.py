@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet.engines import read_secret, sample
 from discreet.errors import DiscreetError
+from discreet.families import Tabulated
 from discreet.ledger.rounds import forget_held
 from discreet.tables.sources import file_source
 from tests.engines.small_tables import SECRET, by_client, rows
@@ -193,6 +194,36 @@ def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
     assert sorted(row["sample"] for row in dropped.collect()) == sorted(local_order)
 
 
+def check_cells_of_a_line_are_what_one_machine_gives(spark: Any, tmp_path: Path) -> None:
+    """Continuous families: the same cell and the same point of it, to the last bit, and the agreement travels along."""
+    from discreet.engines import spark as engine
+
+    rng = np.random.default_rng(5)
+    values = rng.normal(0.3, 1.0, 2000).clip(-3.9, 3.9)
+    whole = pl.DataFrame({"client": rng.integers(0, 90, 2000), "value": values, "n": rng.integers(1, 4, 2000)})
+    data = spark.createDataFrame(whole.rows(), whole.columns).repartition(3)
+    listed = list(range(100))
+    list_frame = spark.createDataFrame([(number,) for number in listed], ["client"])
+    table = Tabulated(np.linspace(-4.0, 4.0, 33), 1.0 + np.arange(32.0) % 5)
+    samplers: list[dc.Sampler[Any]] = [
+        dc.OptimalSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=2.0, how=dc.Cells(30)),
+        dc.OptimalSampler(dc.LaplaceMixtures(1), epsilon=1.0),
+        dc.MollifierSampler(dc.DensityBand(table, lower=0.0, upper=3.0), epsilon=3.0, how=dc.Cells(20)),
+    ]
+    for sampler in samplers:
+        terms: dict[str, Any] = {"client": "client", "value": "value", "count": "n", "secret": SECRET}
+        agreement = dc.Agreement.from_json(dc.Agreement.of(sampler).text)
+        local = sample(whole, **terms, agreement=agreement, clients=listed)
+        far = engine.sample(data, **terms, agreement=agreement, clients=list_frame)
+        assert collected(far) == by_client(local)
+        assert len(collected(far)) == 100
+    path = str(tmp_path / "samples.parquet")
+    far.write.parquet(path)
+    carried = file_source(path).agreement
+    assert carried is not None
+    assert dc.Agreement.from_json(carried).sampler() == samplers[-1]
+
+
 def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that straddle what is combined or drawn at a time are still one client."""
     from discreet.engines import spark as engine
@@ -331,6 +362,8 @@ def test_spark(spark: Any, tmp_path: Path) -> None:
     forget_held()  # each check stands for a process of its own
     check_a_fresh_draw_each_time_would_be_noticed(spark)
     check_every_option_gives_what_one_machine_gives(spark)
+    forget_held()
+    check_cells_of_a_line_are_what_one_machine_gives(spark, made(tmp_path / "cells"))
     forget_held()
     check_sums_over_other_partitions_are_the_same_law(spark)
     forget_held()

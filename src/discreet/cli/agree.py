@@ -22,7 +22,7 @@ from discreet.cli.options import (
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
-from discreet.mechanisms import sampler_named
+from discreet.mechanisms import LinearSampler, sampler_named
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.tradeoff import large_epsilon
 
@@ -74,7 +74,13 @@ def agree(
         promise = _promise(epsilon, delta, nu)
         name, taken = chosen(serve, mechanism, may_ask=not json)
         whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
-        sampler = sampler_named(name, _banded(whole, lower, upper), privacy=promise)
+        family = _banded(whole, lower, upper)
+        if name == LinearSampler.name and isinstance(family, Band):
+            raise DiscreetError(
+                "--lower and --upper with the mechanism linear, which is for members of the band alone: no table is released under that, "
+                "since it may hold others; say --for clients, which serves everybody, or leave both out to estimate a population"
+            )
+        sampler = sampler_named(name, family, privacy=promise)
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
         found.write(file)
@@ -99,10 +105,6 @@ def agree(
         lines.append(f"written to {plain(file)}; it names the outcomes, which must be public")
         if taken is not None:
             lines.append(taken)
-        if found.mechanism == "linear" and (lower is not None or upper is not None):
-            lines.append(
-                "(linear serves members of a band alone, so tables are not released under this; --for clients serves everybody)"
-            )
     say("\n".join(lines))
 
 
