@@ -25,7 +25,7 @@ from discreet import (
     agreement,
     family_terms,
 )
-from discreet.agreement import Agreement, FamilyTerms
+from discreet.agreement import VERSION, Agreement, FamilyTerms
 from discreet.domain import Digested, Interval, Labels
 from discreet.mechanisms.sampler import Sampler
 from tests.strategies import bands, epsilons, sizes
@@ -40,33 +40,83 @@ MADE: dict[str, tuple[Sampler[Any], dict[str, Any]]] = {
     "cells": (OptimalSampler(Simplex(Interval(-0.5, 1e300, cells=100)), epsilon=2), {}),
 }
 IDS = {
-    "simplex": "7c77cdbb4964b03bae6f945dce5346438e02310b6e1f4a3ffcbb49639ed5a586",
-    "labels": "b17624d608cf3d0b69805bd37cf309d1cdce437cdf3129f97df392203584a560",
-    "band": "90689372195f26b4f6a7c666b353df4124fee1174af18eff6e69a88428aff1e2",
-    "cells": "12630e208518561b6feeda7c88249b5481b9cb644cd3041877b0a575f4f6c587",
+    1: {
+        "simplex": "7c77cdbb4964b03bae6f945dce5346438e02310b6e1f4a3ffcbb49639ed5a586",
+        "labels": "b17624d608cf3d0b69805bd37cf309d1cdce437cdf3129f97df392203584a560",
+        "band": "90689372195f26b4f6a7c666b353df4124fee1174af18eff6e69a88428aff1e2",
+        "cells": "12630e208518561b6feeda7c88249b5481b9cb644cd3041877b0a575f4f6c587",
+    },
+    2: {
+        "simplex": "ce9453d8ad967336f02dcc9346a35a8398d6707ba2c90f076e3588a6f164cc6a",
+        "labels": "bf5f6481f19c50c2f3e5ae4a332633dc8c01a95dd55938cd4a2e49c16455428c",
+        "band": "625403bfbebd47c080adf403f9a30f53740ddd498d1131013d8cdc4df66558e2",
+        "cells": "e73f9bee630c9db6a947a715311e3e0eb676e1b0a3b8391192f4587b260cdddf",
+    },
 }
+VERSIONS = sorted(IDS)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", sorted(MADE))
-def test_agreements_made_before_read_the_same_for_ever(name: str) -> None:
+def test_agreements_made_before_read_the_same_for_ever(name: str, version: int) -> None:
     """The files are records of what was once agreed: never regenerate them."""
     sampler, options = MADE[name]
-    read, made = Agreement.read(GOLDEN / f"{name}.json"), Agreement.of(sampler, **options)
+    path, known = GOLDEN / str(version) / f"{name}.json", IDS[version][name]
+    read, made = Agreement.read(path), Agreement.of(sampler, **options, version=version)
     assert read == made
-    assert read.id == made.id == IDS[name]
-    text = (GOLDEN / f"{name}.json").read_bytes()
+    assert read.id == made.id == known
+    text = path.read_bytes()
     assert text == made.canonical.encode() + b"\n"
-    assert hashlib.sha256(text[:-1]).hexdigest() == IDS[name]  # anybody can compute it
+    assert hashlib.sha256(text[:-1]).hexdigest() == known  # anybody can compute it
     assert made.sampler(sampler.family) == sampler
+    read.check_sampler(sampler)
 
 
-def test_a_file_with_labels_made_before_reads_the_same_for_ever() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_with_labels_made_before_reads_the_same_for_ever(version: int) -> None:
     """As `labels.json`, but with the labels themselves: the same agreement."""
     sampler, options = MADE["labels"]
-    read = Agreement.read(GOLDEN / "listed.json")
-    assert read.id == IDS["labels"]
+    path = GOLDEN / str(version) / "listed.json"
+    read = Agreement.read(path)
+    assert read.id == IDS[version]["labels"]
     assert read.sampler() == sampler
-    assert (GOLDEN / "listed.json").read_text(encoding="utf-8") == Agreement.of(sampler, **options).text + "\n"
+    assert path.read_text(encoding="utf-8") == Agreement.of(sampler, **options, version=version).text + "\n"
+
+
+def test_one_agreement_in_two_versions_is_two_agreements() -> None:
+    sampler, _ = MADE["simplex"]
+    assert {Agreement.of(sampler, version=version) for version in VERSIONS} == {
+        Agreement.read(GOLDEN / str(version) / "simplex.json") for version in VERSIONS
+    }
+    assert Agreement.of(sampler).version == VERSION == max(VERSIONS)
+    for version in (0, 3, True, 2.0, "2", None):
+        with pytest.raises(DiscreetError, match="is not one of the versions 1, 2; upgrade discreet"):
+            Agreement.of(sampler, version=version)  # type: ignore[arg-type]
+
+
+def test_labels_that_are_numbers_keep_the_digest_of_their_version() -> None:
+    """Version 1 wrote 1.0 and 1e-05 and whole numbers of any size; version 2 writes 1 and 0.00001, and no number that readers mistake."""
+    sampler = OptimalSampler(Simplex([1.0, 1e-5, -0.0, 2.5]), epsilon=1.0)
+    for version, listed in ((1, "[1.0,1e-05,-0.0,2.5]"), (2, "[1,0.00001,0,2.5]")):
+        made = Agreement.of(sampler, version=version)
+        assert f'"labels":{listed}' in made.text
+        assert made.document["family"]["labels"] == "sha256:" + hashlib.sha256(listed.encode()).hexdigest()
+        again = Agreement.from_json(made.text)
+        assert (again.version, again.id, again.sampler()) == (version, made.id, sampler)
+        assert Agreement.from_json(made.canonical).sampler(sampler.family) == sampler
+    wide = Agreement.of(OptimalSampler(Simplex([2.482001538383807e16, 0]), epsilon=1.0), rounds=10**18 - 128)
+    assert ("24820015383838070" in wide.text, Agreement.from_json(wide.text)) == (
+        True,
+        wide,
+    )  # digits that are not the number's own
+    large = OptimalSampler(Simplex([2**53 + 1, 0]), epsilon=1.0)
+    old = Agreement.of(large, version=1)
+    assert Agreement.from_json(old.text).sampler() == large
+    with pytest.raises(DiscreetError, match=r"9007199254740993 is no 64-bit float.* write it as a text"):
+        _ = Agreement.of(large).id
+    beyond = old.text.replace('"discreet":1', '"discreet":2').replace("9007199254740993", "1" + "0" * 400)
+    with pytest.raises(DiscreetError, match="a whole number that no 64-bit float"):
+        Agreement.from_json(beyond)
 
 
 @pytest.mark.slow
@@ -136,14 +186,15 @@ def test_a_family_that_was_not_agreed_on_is_refused_by_field() -> None:
         Agreement.of(OptimalSampler(SKEWED, epsilon=1.0)).sampler(Band([1, 2, 3, 4], lower=0.25, upper=1.75))
 
 
-VALID: dict[str, Any] = json.loads((GOLDEN / "band.json").read_text())
+VALID: dict[str, Any] = json.loads((GOLDEN / "1" / "band.json").read_text())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        ("discreet", 2, "discreet = 2 is not version 1"),
+        ("discreet", 3, "discreet = 3 is not one of the versions 1, 2"),
+        ("discreet", True, "discreet = True is not one of the versions 1, 2"),
         ("bits", 53, "bits = 53"),
         ("mechanism", "best", "mechanism = 'best'"),
         ("mechanism", [], "mechanism = []"),

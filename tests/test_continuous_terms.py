@@ -78,11 +78,20 @@ def test_everything_that_matters_is_in_the_id() -> None:
     )
 
 
-def test_an_agreement_made_before_reads_the_same_for_ever() -> None:
-    """The file is a record of what was once agreed: never regenerate it."""
-    read, made = dc.Agreement.read(GOLDEN / "mixtures.json"), dc.Agreement.of(MADE["interval"])
-    assert read.id == made.id == "7abed3f45c41baeecbbbbee9fe8fc39c671d4a79d70706395d5dc048f14b7cbc"
-    assert (GOLDEN / "mixtures.json").read_text(encoding="utf-8") == made.canonical + "\n"
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [
+        (1, "7abed3f45c41baeecbbbbee9fe8fc39c671d4a79d70706395d5dc048f14b7cbc"),
+        (2, "02aba0410811cfd1d777bedd133e986d5d71d754a14816581c9c7aedf9045702"),
+    ],
+)
+def test_an_agreement_made_before_reads_the_same_for_ever(version: int, known: str) -> None:
+    """The files are records of what was once agreed: never regenerate them."""
+    path = GOLDEN / str(version) / "mixtures.json"
+    read, made = dc.Agreement.read(path), dc.Agreement.of(MADE["interval"], version=version)
+    assert read == made
+    assert read.id == made.id == known
+    assert path.read_text(encoding="utf-8") == made.canonical + "\n"
     assert read.sampler() == MADE["interval"]
 
 

@@ -2,8 +2,9 @@
 
 "The client and curator agree a private sampling mechanism" [paper, Section 1]: which laws (family), which mechanism, which
 epsilon, how many rounds, drawn with integers of how many bits, and for what purpose. The id is the SHA-256 of the canonical
-form: UTF-8 JSON with sorted keys and no spaces, where every number is the shortest that reads back as itself and lists as
-long as the domain stand as digests. A field at its default is not written, so fields can be added later without changing
+form: UTF-8 JSON with sorted keys and no spaces, numbers as RFC 8785 writes them so that any language can compute it, and lists as
+long as the domain as digests. The field `discreet` is the version of that form (`discreet.domain.canonical`): documents of version 1
+are still read, and keep their id. A field at its default is not written, so fields can be added later without changing
 the id of any agreement made before. A file may list the labels in place of their digest, and the weights of a reference
 beside theirs (or in a file of its own, FILE.weights, where they are many): the id is the same.
 """
@@ -20,7 +21,7 @@ from typing import Any, TypeVar, overload
 from discreet import continuous_terms as continuous
 from discreet.continuous_terms import ContinuousTerms
 from discreet.domain import Domain
-from discreet.domain.canonical import canonical
+from discreet.domain.canonical import VERSION, canonical, check_version, whole
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily
 from discreet.family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, family_terms
@@ -35,7 +36,6 @@ from discreet.showing import shown_shortly
 
 __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms"]
 
-VERSION = 1
 F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
@@ -85,12 +85,13 @@ class Agreement:
         *,
         rounds: int = 1,
         purpose: str = "",
+        version: int = VERSION,
     ) -> "Agreement":
-        """The agreement to release by this sampler."""
+        """The agreement to release by this sampler; `version` is that of the document, an older one for what was agreed on before."""
         if type(sampler) not in MECHANISMS.values() or getattr(sampler, "_own_reference", None) is not None:
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)} as it comes")
         return cls(
-            family=_terms_of(sampler),
+            family=_terms_of(sampler, check_version(version)),
             mechanism=sampler.name,
             epsilon=sampler.epsilon,
             rounds=rounds,
@@ -114,10 +115,15 @@ class Agreement:
         return self.family
 
     @property
+    def version(self) -> int:
+        """Of the document: in which canonical form it has its id."""
+        return self.family.version
+
+    @property
     def document(self) -> dict[str, Any]:
         """The agreement as JSON values: the fields that are not at their defaults."""
         terms: dict[str, Any] = {
-            "discreet": VERSION,
+            "discreet": self.version,
             "family": self.family.document,
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
@@ -139,12 +145,12 @@ class Agreement:
     @cached_property
     def canonical(self) -> str:
         """The one JSON text that the id is taken of."""
-        return canonical(self.document)
+        return canonical(self.document, self.version)
 
     @property
     def text(self) -> str:
         """What a file holds: the canonical form, but with labels and weights themselves where they are known and not too many."""
-        return canonical({**self.document, "family": self.family.listed})
+        return canonical({**self.document, "family": self.family.listed}, self.version)
 
     @cached_property
     def id(self) -> str:
@@ -184,7 +190,7 @@ class Agreement:
             raise DiscreetError(
                 f"epsilon = {self.epsilon!r} is not the pure budget of {self.promise}, which is {found.epsilon!r} here"
             )
-        here, agreed = _terms_of(found).document, self.family.document
+        here, agreed = _terms_of(found, self.version).document, self.family.document
         for name in (name for name in {**agreed, **here} if here.get(name) != agreed.get(name)):
             raise DiscreetError(
                 f"family.{name} = {here.get(name)!r} is not the {agreed.get(name)!r} that was agreed on{_HINTS.get(name, '')}"
@@ -193,7 +199,7 @@ class Agreement:
 
     def check_sampler(self, sampler: Sampler[AnyFamily]) -> None:
         """Refuse a sampler that is not the one agreed on, and name both agreements."""
-        own = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose)
+        own = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=self.version)
         if own.id != self.id:
             raise DiscreetError(
                 f"{sampler!r} belongs to agreement {own.id}, not to {self.id}; use agreement.sampler(family)"
@@ -249,19 +255,18 @@ class Agreement:
         """The agreement that a JSON document states; an error names the first field that is wrong."""
         try:
             document = json.loads(text, object_pairs_hook=_once)
+            if isinstance(document, dict) and document.get("discreet") != 1:
+                document = json.loads(text, parse_int=whole)
         except DiscreetError:
             raise
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
             raise DiscreetError(f"the agreement is not JSON: {error}") from None
         terms = _object("the agreement", document, _FIELDS, {"discreet", "family", "mechanism", "epsilon", "bits"})
-        if terms["discreet"] != VERSION:
-            raise DiscreetError(
-                f"discreet = {terms['discreet']!r} is not version {VERSION}; upgrade discreet to read it"
-            )
+        version = check_version(terms["discreet"])
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
         return cls(
-            family=_read_terms(terms["family"]),
+            family=_read_terms(terms["family"], version),
             mechanism=terms["mechanism"],
             epsilon=terms["epsilon"],
             rounds=terms.get("rounds", 1),
@@ -270,18 +275,22 @@ class Agreement:
         )
 
 
-def _terms_of(sampler: Sampler[AnyFamily]) -> FamilyTerms | ContinuousTerms:
+def _terms_of(sampler: Sampler[AnyFamily], version: int) -> FamilyTerms | ContinuousTerms:
     family = sampler.family
-    return ContinuousTerms.of(sampler, family) if isinstance(family, ContinuousFamily) else FamilyTerms.of(family)
+    if isinstance(family, ContinuousFamily):
+        return ContinuousTerms.of(sampler, family, version)
+    return FamilyTerms.of(family, version)
 
 
-def _read_terms(fields: Any) -> FamilyTerms | ContinuousTerms:
+def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms:
     """The terms of a family, which its kind says how to read."""
     if isinstance(fields, dict) and fields.get("kind") not in (None, *KINDS, *continuous.KINDS):
         raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of {', '.join((*KINDS, *continuous.KINDS))}")
     if isinstance(fields, dict) and fields.get("kind") in continuous.KINDS:
-        return continuous.continuous_terms(_object("family", fields, continuous.READ_FIELDS, continuous.NEEDED))
-    return family_terms(_object("family", fields, READ_FIELDS, {"kind", "size"}))
+        return continuous.continuous_terms(
+            _object("family", fields, continuous.READ_FIELDS, continuous.NEEDED), version
+        )
+    return family_terms(_object("family", fields, READ_FIELDS, {"kind", "size"}), version)
 
 
 def weights_beside(path: str | Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.domain.canonical import canonical
+from discreet.domain.canonical import VERSION, canonical
 from discreet.domain.digested import is_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, LaplaceMixtures, Tabulated
@@ -46,7 +46,7 @@ class ContinuousTerms:
     """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
 
     `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` that table where it is
-    known: two families are the same where their documents are.
+    known: two families are the same where their documents are. `version` is that of the document.
     """
 
     kind: str
@@ -59,15 +59,16 @@ class ContinuousTerms:
     upper: float | None = None
     density: str | None = None
     table: Tabulated | None = field(default=None, repr=False)
+    version: int = VERSION
 
     @classmethod
-    def of(cls, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> ContinuousTerms:
+    def of(cls, sampler: Sampler[AnyFamily], family: ContinuousFamily, version: int = VERSION) -> ContinuousTerms:
         """The terms of a sampler's family, and of the atoms it releases by."""
         atoms = _atoms(sampler)
         match family:
             case GaussianMixtures() | LaplaceMixtures():
                 kind = next(name for name, one in MIXTURES.items() if type(family) is one)
-                return cls(kind, family.dim, atoms, family.radius, family.scale, _ends(family.box))
+                return cls(kind, family.dim, atoms, family.radius, family.scale, _ends(family.box), version=version)
             case DensityBand():
                 given, lower, upper = family.given_as
                 if not isinstance(given, Tabulated):
@@ -76,7 +77,7 @@ class ContinuousTerms:
                         "DensityBand(Tabulated(axes, values), ...)"
                     )
                 terms = (float(lower), float(upper), given.digest, given)
-                return cls(DENSITY_BAND, family.dim, atoms, None, None, _ends(family.box), *terms)
+                return cls(DENSITY_BAND, family.dim, atoms, None, None, _ends(family.box), *terms, version)
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
         )
@@ -119,10 +120,10 @@ class ContinuousTerms:
         return self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ContinuousTerms) and self.document == other.document
+        return isinstance(other, ContinuousTerms) and (self.version, self.document) == (other.version, other.document)
 
     def __hash__(self) -> int:
-        return hash(canonical(self.document))
+        return hash(canonical(self.document, self.version))
 
     def family(self) -> ContinuousFamily:
         """The family itself, where the terms hold all of it."""
@@ -162,8 +163,8 @@ def _atoms(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
     return atoms if isinstance(how, Cells) else {**atoms, "seed": how.seed}
 
 
-def continuous_terms(fields: dict[str, Any]) -> ContinuousTerms:
-    """The terms that a document states; an error names the first field that is wrong."""
+def continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
+    """The terms that a document of that version states; an error names the first field that is wrong."""
     kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
     atoms, box = _read_atoms(fields["atoms"]), _read_box(fields.get("box"), dim)
     if kind in MIXTURES:
@@ -172,7 +173,7 @@ def continuous_terms(fields: dict[str, Any]) -> ContinuousTerms:
                 raise DiscreetError(f"family.{name} has no meaning for {kind}; leave it out")
         radius = POSITIVE.check("family.radius", fields.get("radius"))
         scale = POSITIVE.check("family.scale", fields.get("scale"))
-        return ContinuousTerms(kind, dim, atoms, radius, scale, box)
+        return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version)
     for name in ("radius", "scale"):
         if fields.get(name) is not None:
             raise DiscreetError(f"family.{name} has no meaning for a {kind}; leave it out")
@@ -184,7 +185,7 @@ def continuous_terms(fields: dict[str, Any]) -> ContinuousTerms:
     table = _read_table(fields.get("table"))
     if table is not None and table.digest != stated:
         raise DiscreetError(f"the table listed is not the one whose digest is {stated}; get the file anew")
-    return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, table)
+    return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, table, version)
 
 
 def _read_atoms(atoms: Any) -> dict[str, Any]:

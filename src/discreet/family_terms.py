@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.domain import Digested, Domain
-from discreet.domain.canonical import canonical, digest
+from discreet.domain.canonical import VERSION, canonical, digest
 from discreet.domain.digested import is_digest
 from discreet.domain.terms import FIELDS as DOMAIN_FIELDS
 from discreet.domain.terms import from_terms
@@ -35,7 +35,7 @@ class FamilyTerms:
 
     `everybody` is set where a band claims nothing about clients: a designed one.
     `reference` holds the weights of a reference that is not uniform, relative to the largest. Digests stand for it and for labels: two
-    families are the same where their documents are.
+    families are the same where their documents are. `version` is that of the document, on which digests of labels depend.
     """
 
     kind: str
@@ -45,13 +45,14 @@ class FamilyTerms:
     weights: str | None = None
     everybody: bool | None = None
     reference: NDArray[np.float64] | None = field(default=None, repr=False)
+    version: int = VERSION
 
     @classmethod
-    def of(cls, family: FiniteFamily) -> "FamilyTerms":
+    def of(cls, family: FiniteFamily, version: int = VERSION) -> "FamilyTerms":
         """The terms of a finite family."""
         match family:
             case Simplex():
-                return cls("simplex", family.domain)
+                return cls("simplex", family.domain, version=version)
             case Band():
                 bounds = family.bounds
                 return cls(
@@ -62,6 +63,7 @@ class FamilyTerms:
                     _weights_digest(family),
                     True if family.everybody else None,
                     None if isinstance(family.reference, float) else family.weights,
+                    version,
                 )
         raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
 
@@ -83,7 +85,7 @@ class FamilyTerms:
     @property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values, without those that are not set."""
-        return self._with(self.domain.terms)
+        return self._with(self.domain.terms_in(self.version))
 
     def _with(self, domain: dict[str, Any]) -> dict[str, Any]:
         terms = {
@@ -97,10 +99,10 @@ class FamilyTerms:
         return {name: value for name, value in terms.items() if value is not None}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FamilyTerms) and self.document == other.document
+        return isinstance(other, FamilyTerms) and (self.version, self.document) == (other.version, other.document)
 
     def __hash__(self) -> int:
-        return hash(canonical(self.document))
+        return hash(canonical(self.document, self.version))
 
     def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
         """(field, here, in the other) of the first term that differs; None where none does."""
@@ -197,9 +199,9 @@ def _checked_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.flo
     return weights
 
 
-def family_terms(fields: dict[str, Any]) -> FamilyTerms:
-    """The terms that a document states, of one of the kinds there are; an error names the first field that is wrong."""
-    domain = from_terms(fields, "family")
+def family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
+    """The terms that a document of that version states, of one of the kinds there are; an error names the first field that is wrong."""
+    domain = from_terms(fields, "family", version)
     weights = fields.get("weights")
     if weights is not None and not is_digest(weights):
         raise DiscreetError(f"family.weights = {weights!r} is not 'sha256:' and 64 hexadecimal digits")
@@ -227,6 +229,7 @@ def family_terms(fields: dict[str, Any]) -> FamilyTerms:
         weights,
         fields.get("everybody"),
         _reference(fields.get("reference"), domain.size),
+        version,
     )._with_true_weights()
 
 

@@ -48,12 +48,14 @@ def test_digests_tell_apart_what_differs(one: dc.Domain, other: dc.Domain) -> No
 
 def test_digests_tell_apart_kinds_types_and_orders() -> None:
     told: list[dc.Domain] = [
-        dc.Numbers(2), dc.Numbers(3), dc.Labels([0, 1]), dc.Labels(["0", "1"]), dc.Labels([1, 0]), dc.Labels([0.0, 1.0]),
+        dc.Numbers(2), dc.Numbers(3), dc.Labels([0, 1]), dc.Labels(["0", "1"]), dc.Labels([1, 0]), dc.Labels([0.5, 1.0]),
         dc.Labels([False, True]), dc.Labels(["0,1"]), dc.Labels(["é", "x"]), dc.Labels(["e\u0301", "x"]),
         dc.Interval(0, 1, cells=2), dc.Interval(0, 1, cells=3), dc.Interval(0, 2, cells=2), dc.Interval(-1, 1, cells=2),
         dc.Interval(0, math.nextafter(1.0, 2.0), cells=2),
     ]  # fmt: skip
     assert len({domain.digest for domain in told}) == len(told)
+    assert dc.Labels([0, 1]) == dc.Labels([-0.0, 1.0])
+    assert dc.Labels([0, 1]).digest == dc.Labels([-0.0, 1.0]).digest
 
 
 @pytest.mark.slow

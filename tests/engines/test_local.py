@@ -551,6 +551,15 @@ def test_an_agreement_stands_for_its_terms() -> None:
         sample(table, epsilon=1.0, **columns)
 
 
+def test_a_table_is_released_under_an_agreement_of_an_older_version() -> None:
+    """Its samples name it, and are those that its id gives under a secret."""
+    table = pa.table({"c": [1, 1, 2, 3], "v": [1, 2**53 + 1, 1, 1]})
+    agreed = dc.Agreement.of(dc.OptimalSampler(dc.Simplex([1, 2**53 + 1]), epsilon=1.0), version=1)
+    found = sample(table, client="c", value="v", agreement=agreed)
+    assert set(found.column("agreement").to_pylist()) == {agreed.id}
+    assert dc.Agreement.from_json(found.schema.metadata[METADATA].decode()).id == agreed.id
+
+
 def test_a_request_that_does_not_fit_its_agreement_is_refused_with_both_ids() -> None:
     agreed, other = (dc.Agreement.of(dc.OptimalSampler(dc.Simplex(4), epsilon=e)) for e in (1.0, 2.0))
     request = Request(client="c", value="v", agreement=agreed)

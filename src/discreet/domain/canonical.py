@@ -1,24 +1,136 @@
-"""One JSON text for each value, and its digest: UTF-8, sorted keys, no spaces, every number the shortest that reads back as itself."""
+"""One JSON text for each value, and its digest, in the form that the version of a document says.
 
+Version 2 is RFC 8785, the JSON Canonicalization Scheme: UTF-8, no spaces, keys sorted by their UTF-16 code units, and every number the
+64-bit float it stands for, written as ECMAScript writes it. So any language can compute a digest: in a browser `JSON.stringify` writes the
+numbers and texts. A whole number that no such float holds would read back as another there, and is refused.
+
+Version 1 wrote numbers as Python shows them ("1.0", "1e-05") and whole numbers of any size. Documents of that version are still read, and
+keep their digest.
+"""
+
+import decimal
 import hashlib
 import json
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from discreet.errors import DiscreetError
 
+VERSION = 2  # what new documents are written in
+_PLAIN_FROM, _PLAIN_TO = -6, 21  # decimal exponents between which ECMAScript writes a number without one
 
-def canonical(value: Any) -> str:
+
+def canonical(value: Any, version: int = VERSION) -> str:
     """The one JSON text of a value."""
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = _FORMS[version](value)
         text.encode()
     except UnicodeEncodeError:
         raise DiscreetError("an agreement holds texts that can be written in UTF-8 only") from None
+    except DiscreetError:
+        raise
     except ValueError:
         raise DiscreetError("an agreement holds finite numbers only") from None
     return text
 
 
+def check_version(version: Any) -> int:
+    """The version of a document, if it is one that can be read."""
+    if isinstance(version, bool) or not isinstance(version, int) or version not in _FORMS:
+        raise DiscreetError(
+            f"discreet = {version!r} is not one of the versions {', '.join(map(str, _FORMS))}; upgrade discreet to read it"
+        )
+    return version
+
+
+def whole(digits: str) -> int:
+    """A whole number as a document of version 2 has it: the 64-bit float that every reader makes of its digits."""
+    held = float(digits)
+    if math.isinf(held):
+        raise DiscreetError("the agreement holds a whole number that no 64-bit float does")
+    return int(held)
+
+
 def digest(content: bytes) -> str:
     """'sha256:' and the 64 hexadecimal digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def _as_python_shows(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _as_ecmascript_shows(value: Any) -> str:
+    return "".join(_parts(value))
+
+
+def _parts(value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            before = "{"
+            for name in sorted(value, key=_in_utf16):
+                yield before + _text(name) + ":"
+                yield from _parts(value[name])
+                before = ","
+            yield "}" if value else "{}"
+        case list() | tuple():
+            before = "["
+            for each in value:
+                yield before
+                yield from _parts(each)
+                before = ","
+            yield "]" if value else "[]"
+        case str():
+            yield _text(value)
+        case bool() | None:
+            yield json.dumps(value)
+        case _:
+            yield _number(value)
+
+
+def _in_utf16(name: str) -> bytes:
+    return name.encode("utf-16-be")
+
+
+def _text(text: str) -> str:
+    """RFC 8785 and `json` agree: quotes, backslashes and controls are escaped, nothing else is."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _number(number: float) -> str:
+    """Number::toString of ECMAScript: the shortest digits that read back, plain from 1e-6 to below 1e21."""
+    try:
+        held = float(number)
+    except OverflowError:
+        held = float("nan")
+    if held != number:
+        if isinstance(number, int):
+            raise DiscreetError(
+                f"{number if abs(number) < 10**30 else 'a number of many digits'} is no 64-bit float, so not every reader of an "
+                "agreement could tell it from its neighbours; write it as a text"
+            )
+        raise ValueError
+    sign, digits, exponent = decimal.Decimal(repr(held)).normalize(_DIGITS).as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError  # an infinity
+    shown = "".join(map(str, digits))
+    if shown == "0":
+        return "0"
+    return ("-" if sign else "") + _placed(shown, len(shown) + exponent)
+
+
+def _placed(digits: str, point: int) -> str:
+    """0.digits times 10^point."""
+    if len(digits) <= point <= _PLAIN_TO:
+        return digits + "0" * (point - len(digits))
+    if 0 < point <= _PLAIN_TO:
+        return f"{digits[:point]}.{digits[point:]}"
+    if _PLAIN_FROM < point <= 0:
+        return "0." + "0" * -point + digits
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{digits[0]}{fraction}e{point - 1:+d}"
+
+
+_DIGITS = decimal.Context(prec=40, traps=[])  # knows nothing of what the caller set for itself
+_FORMS: dict[int, Callable[[Any], str]] = {1: _as_python_shows, 2: _as_ecmascript_shows}

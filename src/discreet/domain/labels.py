@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain.canonical import canonical, digest
+from discreet.domain.canonical import VERSION, canonical, digest
 from discreet.domain.records import few, listed
 from discreet.domain.role import Domain
 from discreet.errors import DiscreetError
@@ -86,7 +86,11 @@ class Labels(Domain):
     @property
     def terms(self) -> dict[str, Any]:
         """How many labels there are, and their digest."""
-        return {"size": self.size, "labels": self._digest}
+        return self.terms_in(VERSION)
+
+    def terms_in(self, version: int) -> dict[str, Any]:
+        """The same, with the digest as that version of a document takes it."""
+        return {"size": self.size, "labels": self._digest if version == VERSION else self._digest_in(version)}
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -96,7 +100,10 @@ class Labels(Domain):
     @cached_property
     def _digest(self) -> str:
         """Of the labels (texts, numbers) in order; 1 and "1" differ."""
-        return digest(canonical(list(_storable(self.labels))).encode())
+        return self._digest_in(VERSION)
+
+    def _digest_in(self, version: int) -> str:
+        return digest(canonical(list(_storable(self.labels)), version).encode())
 
     @cached_property
     def _array(self) -> NDArray[Any]:

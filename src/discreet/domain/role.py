@@ -84,6 +84,10 @@ class Domain(ABC):
     def terms(self) -> dict[str, Any]:
         """The domain as an agreement states it: JSON values, with lists as long as the domain as digests."""
 
+    def terms_in(self, version: int) -> dict[str, Any]:
+        """The terms with digests as that version of a document takes them."""
+        return self.terms
+
     @property
     def listed(self) -> dict[str, Any]:
         """The terms as a file may list them: with the labels themselves."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.domain.canonical import VERSION
 from discreet.domain.digested import Digested, is_digest
 from discreet.domain.interval import Interval
 from discreet.domain.labels import Labels
@@ -15,8 +16,8 @@ FIELDS = ("size", "labels", "interval")
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
-def from_terms(fields: Mapping[str, Any], where: str) -> Domain:
-    """The domain that a document states; errors name the field of `where`."""
+def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) -> Domain:
+    """The domain that a document of that version states; errors name the field of `where`."""
     size = check_count(f"{where}.size", fields["size"])
     labels, interval = fields.get("labels"), fields.get("interval")
     if labels is not None and interval is not None:
@@ -31,7 +32,7 @@ def from_terms(fields: Mapping[str, Any], where: str) -> Domain:
     if labels is None:
         return Numbers(size)
     if isinstance(labels, list):
-        return _labels(labels, size, where)
+        return _labels(labels, size, where, version)
     if not is_digest(labels):
         raise DiscreetError(f"{where}.labels = {labels!r} is not 'sha256:' and 64 hexadecimal digits")
     return Digested(size, labels)
@@ -47,7 +48,7 @@ def _bounds(interval: Any, where: str) -> tuple[float, float]:
     return low, high
 
 
-def _labels(labels: list[Any], size: int, where: str) -> Labels:
+def _labels(labels: list[Any], size: int, where: str, version: int) -> Labels:
     """The labels that a file lists."""
     for place, label in enumerate(labels):
         if not isinstance(label, (str, int, float)) or label != label:
@@ -62,5 +63,5 @@ def _labels(labels: list[Any], size: int, where: str) -> Labels:
             raise DiscreetError(f"{where}.labels lists {label!r} twice; list each outcome once")
         seen.add(label)
     found = Labels(tuple(labels))
-    _ = found.canonical  # now, so that what no agreement can hold is refused as it is read
+    found.terms_in(version)  # now, so that what no agreement can hold is refused as it is read
     return found

@@ -10,7 +10,7 @@ from typing import Any, Required, TypedDict, Unpack
 
 import polars as pl
 
-from discreet.agreement import Agreement
+from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.families import Simplex
@@ -145,7 +145,8 @@ class Request:
             )
         if (doubt := large_epsilon(self.epsilon)) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
-        agreement = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose)
+        version = VERSION if self.agreement is None else self.agreement.version
+        agreement = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=version)
         if self.agreement is not None and agreement.id != self.agreement.id:
             raise DiscreetError(
                 f"the release would be made under agreement {agreement.id}, not under {self.agreement.id}; take its terms from "

@@ -1,0 +1,75 @@
+"""RFC 8785: its own table of numbers, sorted keys, and a text that reads back as what was written."""
+
+import json
+import math
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import DiscreetError
+from discreet.domain.canonical import canonical, whole
+
+# Appendix B of RFC 8785: the bits of a float, and its text
+TABLE = [
+    ("0000000000000000", "0"), ("8000000000000000", "0"), ("0000000000000001", "5e-324"), ("8000000000000001", "-5e-324"),
+    ("7fefffffffffffff", "1.7976931348623157e+308"), ("ffefffffffffffff", "-1.7976931348623157e+308"),
+    ("4340000000000000", "9007199254740992"), ("c340000000000000", "-9007199254740992"),
+    ("4430000000000000", "295147905179352830000"), ("44b52d02c7e14af5", "9.999999999999997e+22"),
+    ("44b52d02c7e14af6", "1e+23"), ("44b52d02c7e14af7", "1.0000000000000001e+23"), ("444b1ae4d6e2ef4e", "999999999999999700000"),
+    ("444b1ae4d6e2ef4f", "999999999999999900000"), ("444b1ae4d6e2ef50", "1e+21"), ("3eb0c6f7a0b5ed8c", "9.999999999999997e-7"),
+    ("3eb0c6f7a0b5ed8d", "0.000001"), ("41b3de4355555553", "333333333.3333332"), ("41b3de4355555554", "333333333.33333325"),
+    ("41b3de4355555555", "333333333.3333333"), ("41b3de4355555556", "333333333.3333334"), ("41b3de4355555557", "333333333.33333343"),
+    ("becbf647612f3696", "-0.0000033333333333333333"), ("43143ff3c1cb0959", "1424953923781206.2"),
+]  # fmt: skip
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.integers(-(2**53), 2**53),
+        st.text(st.characters(codec="utf-8")),
+    ),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
+)
+
+
+@pytest.mark.parametrize(("bits", "text"), TABLE)
+def test_numbers_are_written_as_the_standard_says(bits: str, text: str) -> None:
+    assert canonical(struct.unpack(">d", bytes.fromhex(bits))[0]) == text
+
+
+def test_keys_are_sorted_by_code_units() -> None:
+    """The example of RFC 8785, section 3.2.3."""
+    names = ["\u20ac", "\r", "\ufb33", "1", "\U0001f600", "\u0080", "\u00f6"]
+    found = json.loads(canonical(dict.fromkeys(names, 0)), object_pairs_hook=lambda pairs: [name for name, _ in pairs])
+    assert found == ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\U0001f600", "\ufb33"]
+
+
+@given(VALUES)
+def test_a_text_reads_back_as_what_was_written(value: Any) -> None:
+    text = canonical(value)
+    assert json.loads(text, parse_int=whole) == value
+    assert canonical(json.loads(text, parse_int=whole)) == text
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [1.0, math.nan]])
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_is_no_number_is_refused(value: Any, version: int) -> None:
+    with pytest.raises(DiscreetError, match="finite numbers only"):
+        canonical(value, version)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_half_a_character_is_refused(version: int) -> None:
+    with pytest.raises(DiscreetError, match="UTF-8 only"):
+        canonical({"a": "\ud800"}, version)
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 10**400, 10**23])
+def test_a_whole_number_that_no_float_holds_is_refused(number: int) -> None:
+    with pytest.raises(DiscreetError, match="is no 64-bit float"):
+        canonical(number)
+    assert canonical(number, 1) == str(number)
