@@ -1,13 +1,14 @@
 """Directed rounding against arbitrary precision."""
 
+import math
 from fractions import Fraction
 
 import mpmath
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from discreet.numerics import exp_lower, exp_upper, floor_product
+from discreet.numerics import exp_lower, exp_nearest, exp_upper, expm1_nearest, floor_product
 from discreet.release.lattice import representable
 
 
@@ -42,3 +43,17 @@ def test_representable_rounds_down_to_a_float(values: list[int]) -> None:
     for value, rounded in zip(values, representable(np.array(values)).tolist(), strict=True):
         assert int(float(rounded)) == rounded <= value
         assert value - rounded <= value >> 51
+
+
+@given(st.one_of(st.floats(-745.0, 709.0), st.floats(-1.0, 1.0), st.floats(-1e-17, 1e-17)))
+@example(-745.13)
+@example(1e-18)
+@example(-1e-18)
+@example(-(2.0**-53))
+def test_exponentials_are_the_nearest_floats(exponent: float) -> None:
+    """No other float is nearer, on any machine: whatever its own library returns."""
+    with mpmath.workprec(4000):
+        exact = mpmath.exp(mpmath.mpf(exponent))
+        for found, value in ((exp_nearest(exponent), exact), (expm1_nearest(exponent), exact - 1)):
+            others = (math.nextafter(found, -math.inf), math.nextafter(found, math.inf))
+            assert all(abs(found - value) <= abs(mpmath.mpf(other) - value) for other in others)

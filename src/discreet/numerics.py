@@ -4,6 +4,9 @@ Privacy is `weight <= e^epsilon * weight'` between integers, so the only real nu
 e^epsilon. `exp_lower` gives one as a `Fraction`; `floor_product` multiplies a whole array of 63-bit integers by it,
 rounding down. Rounding down can cost utility (by about 2^-62), never privacy.
 
+A box itself is made of floats, and which integers it becomes depends on their last bits. `exp_nearest` and `expm1_nearest` are
+the floats nearest to the true values, which a machine's own library need not return: so every machine, and a browser, has the same box.
+
 What is spent is rounded up: `product_up` and `sum_up` are the least floats that are not below the exact product or sum. A hundred
 times 0.1 is more than 10, because the float 0.1 is more than a tenth.
 """
@@ -11,6 +14,7 @@ times 0.1 is more than 10, because the float 0.1 is more than a tenth.
 import decimal
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +22,9 @@ from numpy.typing import NDArray
 __all__ = [
     "LARGEST_EXPONENT",
     "exp_lower",
+    "exp_nearest",
     "exp_upper",
+    "expm1_nearest",
     "float_up",
     "floor_product",
     "log_bracket",
@@ -29,6 +35,9 @@ __all__ = [
 
 # Traps nothing and knows nothing of what the caller set for itself.
 _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
+_LINEAR = (
+    1e-18  # closer to 0 than this the nearest float to e^x - 1 is x, and further away 60 digits of e^x leave 42 of it
+)
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
@@ -56,6 +65,22 @@ def exp_upper(epsilon: float) -> Fraction:
     """A rational at least e^epsilon, within 1e-58 of it relatively (epsilon up to 10^5)."""
     with decimal.localcontext(_CONTEXT):
         return Fraction(decimal.Decimal(epsilon).exp().next_plus())
+
+
+@lru_cache(maxsize=4096)
+def exp_nearest(exponent: float) -> float:
+    """The float nearest to e^exponent; infinity past the largest."""
+    with decimal.localcontext(_CONTEXT):
+        return float(decimal.Decimal(exponent).exp())
+
+
+@lru_cache(maxsize=4096)
+def expm1_nearest(exponent: float) -> float:
+    """The float nearest to e^exponent - 1."""
+    if abs(exponent) < _LINEAR:
+        return exponent
+    with decimal.localcontext(_CONTEXT):
+        return float(decimal.Decimal(exponent).exp() - 1)
 
 
 def floor_product(values: NDArray[np.int64], factor: Fraction, cap: int) -> NDArray[np.int64]:

@@ -40,7 +40,7 @@ from discreet.errors import DiscreetError, LargeEpsilonWarning, asked_from_outsi
 from discreet.families.band import Bounds
 from discreet.families.finite import Band, Simplex
 from discreet.families.kinds import check_family
-from discreet.numerics import float_up, log_bracket
+from discreet.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
 from discreet.privacy import Privacy, Pure, promised
 from discreet.privacy.pure import check_epsilon
 
@@ -145,19 +145,19 @@ def warn_of_little(privacy: Privacy) -> None:
 
 def is_identity(bounds: Bounds, epsilon: float) -> bool:
     """Whether publishing a raw draw is already eps-LDP: c2 <= c1 e^eps [paper, Section 3.2]."""
-    return bounds.upper * math.exp(-epsilon) <= bounds.lower
+    return bounds.upper * exp_nearest(-epsilon) <= bounds.lower
 
 
 def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
     """b, B, r1, r2, gamma of the optimal box. For an identity class, the box from c1 that contains the whole band."""
     epsilon = check_epsilon(epsilon)
-    alpha, shrink = bounds.alpha, math.exp(-epsilon)
+    alpha, shrink = bounds.alpha, exp_nearest(-epsilon)
     if is_identity(bounds, epsilon):
         top = bounds.lower / shrink if shrink else math.inf
         return Constants(alpha, bounds.lower, top, 1.0, 1.0, 1.0, 0.0, 0.0)
     upper = 1.0 / (alpha + (1.0 - alpha) * shrink)
-    gamma = -math.expm1(-epsilon) / (
-        -math.expm1(-epsilon) * (1.0 - bounds.lower) + (bounds.upper - bounds.lower) * shrink
+    gamma = -expm1_nearest(-epsilon) / (
+        -expm1_nearest(-epsilon) * (1.0 - bounds.lower) + (bounds.upper - bounds.lower) * shrink
     )
     r1 = bounds.lower / (upper * shrink) if bounds.lower else 0.0
     room = bounds.upper * shrink - bounds.lower  # not an identity: positive
@@ -210,11 +210,13 @@ def _pure_identity(privacy: Privacy, bounds: Bounds) -> bool:
 def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     """The constants of Husain's ball around the reference: b = e^(-eps/2), B = e^(eps/2)."""
     half = check_epsilon(epsilon) / 2.0
-    b, B = math.exp(-half), math.exp(half) if half < 700.0 else math.inf
+    b, B = exp_nearest(-half), exp_nearest(half) if half < 700.0 else math.inf
     # the largest lambda that fits from below and from above, and 1 - lambda: each is the small one at one end of epsilon.
     # (B - 1)/(c2 - 1) is written so that a large epsilon cannot overflow; a single outcome (c2 = 1) leaves no constraint
     room = (bounds.upper - 1.0) * b
-    gamma = min(1.0, -math.expm1(-half) / (1.0 - bounds.lower), -math.expm1(-half) / room if room > 0 else math.inf)
+    gamma = min(
+        1.0, -expm1_nearest(-half) / (1.0 - bounds.lower), -expm1_nearest(-half) / room if room > 0 else math.inf
+    )
     from_above = (bounds.upper - B) / (bounds.upper - 1.0) if bounds.upper > 1.0 else 0.0
     left = max(0.0, (b - bounds.lower) / (1.0 - bounds.lower), from_above)
     r1 = bounds.lower / (left + gamma * bounds.lower) if bounds.lower else 0.0

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.families.laws import as_laws, refuse_bad_law
 from discreet.kernels import compiled_for
+from discreet.numerics import exp_nearest
 from discreet.projection import breakpoints
 from discreet.showing import shown_shortly
 from discreet.tradeoff import Constants
@@ -135,5 +136,5 @@ class Box:
 
 
 def _exp_below(epsilon: float) -> float:
-    """A float at most e^epsilon: `math.exp` is within one unit in the last place."""
-    return math.nextafter(math.exp(epsilon), 0.0)
+    """A float below e^epsilon, by at most one unit in the last place and a half."""
+    return math.nextafter(exp_nearest(epsilon), 0.0)
