@@ -13,6 +13,7 @@ import math
 import numbers
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -158,3 +159,12 @@ def check_count(name: str, value: Any, least: int = 1, most: int = 10**18, fix: 
     if int(value) > most:
         raise DiscreetError(f"{name} is more than {most:,}{_fix(fix)}")
     return int(value)
+
+
+def check_columns(names: Sequence[str], where: str) -> None:
+    """Refuse a table with two columns of one name: which of them is meant cannot be told."""
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            raise DiscreetError(f"column {name!r} comes twice in {where}; rename one of them")
+        seen.add(name)

@@ -35,6 +35,40 @@ def reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
+@contextmanager
+def reading(name: str, what: str, *also: type[Exception]) -> Iterator[None]:
+    """What reading data from outside fails on (`also`: in the words of a library), as one of our errors: the first line of it."""
+    problems: tuple[type[Exception], ...] = (*also, ValueError, KeyError, MemoryError, OverflowError)
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except OSError as error:
+        raise DiscreetError(f"{name} {what}: {error.strerror or _first_line(error)}") from None
+    except problems as error:
+        raise DiscreetError(f"{name} {what}: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
+    """The lines of a UTF-8 text file, none of them empty."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DiscreetError(f"{what} file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DiscreetError(f"{what} file {path} is not UTF-8 text") from None
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            raise DiscreetError(f"{path}, line {number} is empty; each line is {each}")
+    return lines
+
+
 def check_target(
     path: str | Path, *, what: str = "output", replace: bool = False, fix: str = "name another file"
 ) -> None:

@@ -14,6 +14,7 @@ from discreet.engines import Request, sample, sample_file
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.release.keyed import Question, uniform, words
 from discreet.tables.coding import Coding
+from discreet.tables.records import outcomes_of, resolved
 from tests.engines.small_tables import SECRET
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -117,7 +118,7 @@ def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -
             sample(given, client="who", value="x", sampler=sampler)
     far = pl.DataFrame({"x": [-100.0, 100.0, -4.0, 4.0]})
     coding = Coding(line, "nearest")
-    found, tally = coding.resolved(far.select(coding.outcomes("x")).to_series().to_numpy())
+    found, tally = resolved(coding, far.select(outcomes_of(coding, "x")).to_series().to_numpy())
     assert found.tolist() == [*line.numbers([-4.0, 4.0]), *line.numbers([-4.0, 4.0])]
     assert tally.outside == 2
     sample(

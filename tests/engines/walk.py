@@ -1,7 +1,7 @@
 """Which modules a record passes on its way through `discreet sample`, and by how many doors each is entered: measured, by tracing a run.
 
 `python -m tests.engines.walk` prints, in the order of the walk, every module of the command line, the tables and the engines in which
-anything runs, with the functions that others call there (properties and operators aside).
+anything runs, from which others it is entered, and the functions that they call there (properties and operators aside).
 """
 
 import inspect
@@ -25,9 +25,9 @@ ROOT = str(Path(discreet.__file__).parent) + os.sep
 ROOMS = ("cli", "tables", "engines")
 
 
-def walked() -> dict[str, list[str]]:
-    """{module: the functions of it that other modules call}, in the order in which a release of a small file enters them."""
-    doors: dict[str, list[str]] = {}
+def walked() -> dict[str, dict[str, set[str]]]:
+    """{module: {function: the other modules that call it}}, in the order in which a release of a small file enters them."""
+    doors: dict[str, dict[str, set[str]]] = {}
 
     def noted(frame: FrameType, event: str, _: Any) -> None:
         if event != "call" or (module := _module(frame.f_code)) is None:
@@ -37,9 +37,9 @@ def walked() -> dict[str, list[str]]:
             caller = caller.f_back
         outside = None if caller is None else _module(caller.f_code)
         if outside != module and module.split(".")[0] in ROOMS and _is_door(module, frame.f_code):
-            found = doors.setdefault(module, [])
-            if frame.f_code.co_qualname not in found:
-                found.append(frame.f_code.co_qualname)
+            callers = doors.setdefault(module, {}).setdefault(frame.f_code.co_qualname, set())
+            if outside is not None:  # else it is where a thread starts, or the command
+                callers.add(outside)
 
     with _small_table() as command:
         CliRunner().invoke(app, [*command, "-o", "first.parquet"], catch_exceptions=False)  # imports run once
@@ -90,5 +90,6 @@ def _small_table() -> Iterator[list[str]]:
 if __name__ == "__main__":
     found = walked()
     for module, doors in found.items():
-        print(f"{module}: {len(doors)}: {', '.join(doors)}")  # noqa: T201
+        callers = ", ".join(sorted(set().union(*doors.values()))) or "outside"
+        print(f"{module} from {callers} by {len(doors)}: {', '.join(doors)}")  # noqa: T201
     print(f"{len(found)} modules, {sum(map(len, found.values()))} doors")  # noqa: T201

@@ -39,9 +39,9 @@ from discreet.families import Simplex
 from discreet.files import check_apart, check_target
 from discreet.mechanisms import MECHANISMS
 from discreet.plots.formats import check_picture
-from discreet.tables.coding import Coding
+from discreet.tables.coding import Coding, Columns
 from discreet.tables.public import example_counts
-from discreet.tables.records import Columns, Reading
+from discreet.tables.records import Reading
 from discreet.tables.sources import file_source
 
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)

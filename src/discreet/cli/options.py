@@ -13,8 +13,9 @@ import typer
 
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
+from discreet.files import read_lines
 from discreet.mechanisms import SERVED, mechanism_for
-from discreet.tables.coding import read_labels
+from discreet.tables.formats import READ
 from discreet.tradeoff import LARGE_EPSILON, large_epsilon
 
 AllowLarge = Annotated[
@@ -116,12 +117,21 @@ def given_domain(
     if (cells is None) != (bounds is None):
         raise DiscreetError("--bounds LO HI and --cells N go together")
     if file is not None:
-        return Labels(read_labels(file))
+        return Labels(_labels_in(file))
     if size is not None:
         return Numbers(size)
     if bounds is not None and cells is not None:
         return Interval(*bounds, cells=cells)
     return None
+
+
+def _labels_in(path: Path) -> tuple[str, ...]:
+    """The labels in a text file, one on each line. A table is refused: it would publish what it holds as labels."""
+    if path.suffix.lower() in READ:
+        raise DiscreetError(
+            f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
+        )
+    return tuple(read_lines(path, "domain", each="a label"))
 
 
 def asked(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:

@@ -14,25 +14,18 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engines.parts import SECONDS_A_ROW, counts_and_weights, grouping_for
+from discreet.engines.parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
 from discreet.engines.request import Job
 from discreet.errors import DiscreetError
-from discreet.kernels import compiled_for
+from discreet.kernels import compiled_for, frozen
 from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, plan_of
 from discreet.release.keyed import DIGEST_WORDS, InputDigest, RunKey
-from discreet.tables.arrow import (
-    as_array,
-    as_column,
-    checked,
-    client_arrays,
-    column_of,
-    frozen,
-    is_list,
-    names_of,
-)
+from discreet.tables.arrow import checked, is_list, names_of, plain_clients
+from discreet.tables.outputs import published
 
 _WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
@@ -92,15 +85,7 @@ class Kernel:
             )
         refuse_twice(clients)
         drawn = self.draw(clients, threads=os.cpu_count() or 1)
-        return self.batch(batch.column("client"), drawn)
-
-    def batch(self, clients: pa.Array, drawn: Drawn) -> pa.RecordBatch:
-        """Clients and what was drawn for them, as records that name the agreement."""
-        agreement = pa.DictionaryArray.from_arrays(
-            as_column(np.zeros(len(clients), dtype=np.int8)), column_of([self.agreement_id], pa.string())
-        )
-        samples = self.coding.samples(drawn.outcomes, drawn.within)
-        return pa.RecordBatch.from_arrays([clients, samples, agreement], names=["client", "sample", "agreement"])
+        return published(batch.column("client"), self.coding, drawn.outcomes, drawn.within, self.agreement_id)
 
     def draw(self, clients: Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
         """One outcome for each client. `ordered`: also the words to sort by."""
@@ -153,7 +138,7 @@ def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *
     for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
         if column is not None and column.null_count:
             raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
-    integers, text_ends, text = client_arrays(clients)
+    integers, text_ends, text = client_arrays(plain_clients(clients))
     ends, numbers = _lists(outcomes, pa.uint32(), "outcomes", "outcome numbers")
     amounts: NDArray[Any] = np.empty(0)
     if counts is not None:
@@ -200,8 +185,8 @@ def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[
         lists = column.cast(pa.large_list(inner))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise refusal from None
-    ends = as_array(lists.offsets)
+    ends = pl.Series(lists.offsets).to_numpy()
     values = lists.values.slice(ends[0], ends[-1] - ends[0])
     if values.null_count:
         raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
-    return ends - ends[0], as_array(values)
+    return ends - ends[0], pl.Series(values).to_numpy()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from discreet.agreement import weights_beside
@@ -21,11 +22,11 @@ from discreet.ledger import PopulationLedger
 from discreet.ledger.population import check_over_budget
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import InputDigest
-from discreet.tables.arrow import as_array, as_column
+from discreet.tables.arrow import plain_clients
 from discreet.tables.clients import client_array, client_list
 from discreet.tables.formats import STANDARD
 from discreet.tables.marks import LISTED
-from discreet.tables.outputs import EXISTS, format_of, writer_to
+from discreet.tables.outputs import EXISTS, format_of, published, writer_to
 from discreet.tables.records import Reader
 from discreet.tables.sources import METADATA, Source, opened, reads, source_of
 
@@ -76,7 +77,7 @@ class Release:
             request = _with_secret_of(request, ledger)
         elif request.secret is not None:
             Rounds(request.secret).check_without_ledger()
-        source = source_of(table)
+        self._source = source = source_of(table)
         self._request = request
         self._drop_client = drop_client
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
@@ -90,12 +91,9 @@ class Release:
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = Reader(reading)
-        self._records = self._reader.read(source, room=room)
+        self._frames = source.frames(reading.prepared, reading.columns.names, room=room)
         from discreet.engines.kernel import Kernel
-        from discreet.engines.parts import grouping_for
 
-        if source.rows is not None:
-            grouping_for(source.rows)
         self.kernel = Kernel(self.job)
         self._settling: Settling | None = None
         if ledger is not None:
@@ -150,7 +148,7 @@ class Release:
         from discreet.engines.parts import Parts
 
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
-        with Parts(seed=seed, budget=self._budget, folder=self._folder) as parts:
+        with Parts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
             self._list_clients(parts)
             self._read(parts)
             drawn = self._drawn_batches(parts) if self._settling is None else self._settled(parts)
@@ -173,13 +171,14 @@ class Release:
         marks = np.full(len(self._clients), LISTED)
         columns = reading.columns
         counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)
-        parts.add(self._clients, marks, counts)
+        parts.add(plain_clients(self._clients), marks, counts)
 
     def _read(self, parts: "Parts") -> None:
-        for rows in self._records:
-            parts.add(*rows)
-            if self._progress is not None:
-                self._progress.rows(len(rows.outcomes))
+        for frame in self._frames:
+            for rows in self._reader.records(frame, self._source.examples):
+                parts.add(*rows)
+                if self._progress is not None:
+                    self._progress.rows(len(rows.outcomes))
 
     def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         def drawn(group: "Group") -> tuple[pa.RecordBatch, InputDigest]:
@@ -199,9 +198,10 @@ class Release:
         """The records of a group: in order of client, or without clients and with words to sort them by."""
         import pyarrow.compute as pc
 
-        batch = self.kernel.batch(names, drawn)
+        job = self.job
+        batch = published(names, job.reading.coding, drawn.outcomes, drawn.within, job.agreement.id)
         if self._drop_client:
-            return batch.drop_columns("client").append_column("order", as_column(drawn.order))
+            return batch.drop_columns("client").append_column("order", pl.Series(drawn.order).to_arrow())
         return batch.take(pc.sort_indices(batch.column("client")))
 
     def _joined(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -223,8 +223,8 @@ class Release:
         held = list(batches)
         if held:
             table = pa.Table.from_batches(held)
-            order = np.argsort(as_array(table.column("order").combine_chunks()), kind="stable")
-            yield from table.drop_columns("order").take(as_column(order)).combine_chunks().to_batches()
+            order = np.argsort(pl.Series(table.column("order")).to_numpy(), kind="stable")
+            yield from table.drop_columns("order").take(pl.Series(order).to_arrow()).combine_chunks().to_batches()
 
     def _each(self, parts: "Parts", work: "Callable[[Group], Result]") -> "Iterator[list[Result]]":
         """What `work` makes of the groups of each part, by several threads."""

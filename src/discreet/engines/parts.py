@@ -4,33 +4,40 @@ All records of a client lie in one part. A part too large for the budget is spli
 are counted together before that, so that a client with many of them is not larger than its distinct values. In which order parts and
 clients come depends on the clients alone, not on how many records they have: on whether a part was split, nothing that is written
 depends.
+
+What `discreet.engines.grouping` does in compiled code stands here in numpy and Arrow, with the same results: for tables so small that
+loading it would take longer than they do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from discreet.engines.combining import combined
 from discreet.errors import DiscreetError
-from discreet.kernels import compiled_for
+from discreet.kernels import compiled_for, frozen
 from discreet.release.clients import Clients
-from discreet.tables.arrow import as_column, client_arrays, frozen
+from discreet.tables.marks import LISTED, OUTSIDE
 from discreet.tables.scratch import Block, Scratch
+
+Integers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 SECONDS_A_ROW = 2e-7  # to bring together or to draw, roughly, without compiled code
 _BITS = 7
 _DEEPEST = 4  # splits of splits: past that a single client is larger than memory
 _ONE_CLIENT = 1 << 28  # bytes that the values of one client may take, if the budget is smaller
-_EXACT = 2.0**53  # below this, whole numbers add up without rounding
-_HALF = 26  # bits
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
+_FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
 
 
 class Group(NamedTuple):
@@ -101,29 +108,15 @@ class Records(NamedTuple):
     def combined(self) -> "Records":
         """Equal records of a client counted together, without rounding: what they add up to stays the same to the last bit."""
         counts = self.counts if self.counts.size else _ones(self)
-        frame = pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes})
-        if (counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT:
-            return _records(frame.with_columns(count=counts).group_by("client", "outcome").agg(pl.col("count").sum()))
-        if counts.dtype != np.float64 or counts.size >= 1 << _HALF:
-            return self
-        # weights of one power of two add up as whole numbers of 53 bits, in two halves that leave room for all of them
-        digits, powers = np.frexp(counts)
-        whole = (digits * _EXACT).astype(np.int64)
-        halves = {"high": whole >> _HALF, "low": whole & ((1 << _HALF) - 1)}
-        sums = (
-            frame.with_columns(power=powers, **halves).group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
-        )
-        parts = []
-        for half, shift in (("high", _HALF - 53), ("low", -53)):
-            weights = np.ldexp(sums[half].to_numpy().astype(np.float64), sums["power"].to_numpy() + shift)
-            parts.append(sums.select("client", "outcome").with_columns(count=weights))
-        return _records(pl.concat(parts))
+        found = combined(pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts}))
+        names = client_arrays(found["client"].to_arrow())
+        return Records(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
 
     @property
     def names(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
-            return as_column(self.integers)
+            return _column(self.integers)
         size = self.text_ends.size - 1
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
 
@@ -131,7 +124,9 @@ class Records(NamedTuple):
 class Parts:
     """Takes records in any order; gives back groups of clients, each with all of its records."""
 
-    def __init__(self, *, seed: int, budget: int, folder: Path | None = None, depth: int = 0) -> None:
+    def __init__(
+        self, *, seed: int, budget: int, folder: Path | None = None, rows: int | None = None, depth: int = 0
+    ) -> None:
         self._seed = np.uint64((seed + depth * 0x9E3779B97F4A7C15) % (1 << 64))
         self._budget, self._depth = budget, depth
         self._share = budget if depth else budget // 4  # of a part: several are grouped at a time
@@ -144,6 +139,8 @@ class Parts:
         self._largest_group = 16
         self.records = 0
         self.spilled_bytes = 0
+        if rows is not None:
+            grouping_for(rows)  # compiled code is loaded while the first of them are read
 
     def __enter__(self) -> "Parts":
         return self
@@ -205,7 +202,7 @@ class Parts:
     def _group(self, part: int) -> Group:
         pieces = [*self._held_by(part), *self._from_disk(part)]
         if not pieces:
-            return Group(as_column(np.empty(0, dtype=np.int64)), _no_clients())
+            return Group(_column(np.empty(0, dtype=np.int64)), _no_clients())
         found = grouped(Records.joined(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
@@ -258,19 +255,11 @@ def _ones(records: Records) -> NDArray[np.int64]:
     return np.ones(records.outcomes.size, dtype=np.int64)
 
 
-def _records(frame: pl.DataFrame) -> Records:
-    """Rows of (client, outcome, count)."""
-    integers, ends, text = client_arrays(frame["client"].to_arrow())
-    if ends.size:
-        ends, text = ends - ends[0], text[ends[0] : ends[-1]]
-    return Records(integers, ends, text, frame["outcome"].to_numpy(), frame["count"].to_numpy())
-
-
 def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS) -> Group:
     """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
     code = grouping_for(records.outcomes.size)
     clients, ends, outcomes, counts = code.by_client(*map(frozen, records), lengths, seed, hint)
-    names = records.names.take(as_column(clients)) if records.text_ends.size else as_column(clients)
+    names = records.names.take(_column(clients)) if records.text_ends.size else _column(clients)
     return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts)))))
 
 
@@ -293,6 +282,149 @@ def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArra
     return np.empty(0, dtype=np.int64), amounts
 
 
-def grouping_for(rows: int) -> ModuleType:
-    """The functions that bring so many rows together: `grouping`, or `plain_grouping`, which do the same."""
-    return import_module("discreet.engines." + ("grouping" if compiled_for(SECONDS_A_ROW * rows) else "plain_grouping"))
+def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
+    """A column of clients as (integers, ends of texts, texts): those that do not apply are empty."""
+    none = np.empty(0, dtype=np.int64)
+    if pa.types.is_integer(clients.type):
+        return pl.Series(clients.cast(pa.int64())).to_numpy(), none, np.empty(0, dtype=np.uint8)
+    return none, *_ends_and_bytes(clients.cast(pa.large_string()))
+
+
+def _column(numbers: NDArray[Any]) -> pa.Array:
+    """Numbers as a column, by way of polars: pyarrow's own conversion imports pandas wherever it is installed, which takes longer than
+    a small release."""
+    return pl.Series(numbers).to_arrow()
+
+
+def grouping_for(rows: int) -> ModuleType | SimpleNamespace:
+    """The functions that bring so many rows together: those of `grouping`, or the plain ones, which do the same."""
+    return import_module("discreet.engines.grouping") if compiled_for(SECONDS_A_ROW * rows) else PLAIN
+
+
+def _spread(value: NDArray[np.uint64], seed: Any) -> NDArray[np.uint64]:
+    mixed = (value ^ seed) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _SECOND
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def _spread_texts(ends: Integers, text: Bytes, seed: Any) -> NDArray[np.uint64]:
+    """A 64-bit hash of each text, eight bytes at a time."""
+    lengths = np.diff(ends)
+    mixed = _spread(lengths.astype(np.uint64), np.uint64(seed))
+    for first in range(0, int(lengths.max(initial=0)), 8):
+        rows = np.flatnonzero(lengths > first)
+        word = np.zeros(rows.size, dtype=np.uint64)
+        for place in range(first, first + 8):
+            there = lengths[rows] > place
+            word[there] = (word[there] << np.uint64(8)) | text[ends[rows[there]] + place]
+        mixed[rows] = _spread(word, mixed[rows])
+    return mixed
+
+
+def _texts(ends: Integers, text: Bytes) -> pa.Array:
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), max(ends.size - 1, 0), [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(text)]
+    )
+
+
+def _ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
+    _, offsets, content = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if content is None or not len(texts):
+        return np.zeros(len(texts) + 1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    return ends - ends[0], np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
+
+
+def _numbered(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
+    """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
+    numbers = pl.Series(values.dictionary_encode().indices).to_numpy().astype(np.uint32)
+    return np.unique(numbers, return_index=True)[1].astype(np.int64), numbers
+
+
+def in_parts(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any
+) -> tuple[Any, ...]:
+    """As `grouping.in_parts`."""
+    number = 1 << bits
+    parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of(integers, bits, seed)
+    parts[outcomes >= OUTSIDE] = number
+    starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
+    order = np.argsort(parts, kind="stable")[: starts[-2]]
+    if text_ends.size:
+        text_ends, text = _ends_and_bytes(_texts(text_ends, text).take(_column(order)))
+    else:
+        integers = integers[order]
+    return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
+
+
+def by_client(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
+) -> tuple[Any, ...]:
+    """As `grouping.by_client`."""
+    if text_ends.size:
+        clients, numbers = numbered_texts(text_ends, text, seed, hint)
+    else:
+        clients, numbers = numbered_integers(integers, seed, hint)
+    owners = np.repeat(numbers, lengths) if lengths.size else numbers
+    ends = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=clients.size)))).astype(np.int64)
+    order = np.argsort(owners, kind="stable")
+    return clients, ends, outcomes[order], counts[order] if counts.size else counts
+
+
+def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
+    """The part, one of 2^bits, that each client belongs to."""
+    return (_spread(clients.astype(np.uint64), np.uint64(seed)) >> np.uint64(64 - bits)).astype(np.uint16)
+
+
+def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
+    texts = _texts(ends, text)
+    first_rows, numbers = _numbered(texts)
+    hashed = _spread_texts(*_ends_and_bytes(texts.take(_column(first_rows))), seed)
+    return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
+
+
+def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.numbered_integers`."""
+    first_rows, numbers = _numbered(_column(clients))
+    return clients[first_rows], numbers
+
+
+def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.numbered_texts`."""
+    return _numbered(_texts(ends, text))
+
+
+def integers_increase(clients: Any) -> bool:
+    """As `grouping.integers_increase`."""
+    return bool((clients[1:] > clients[:-1]).all())
+
+
+def texts_increase(ends: Any, text: Any) -> bool:
+    """As `grouping.texts_increase`."""
+    texts = _texts(ends, text)
+    return bool(pc.all(pc.less(texts[:-1], texts[1:]), min_count=0).as_py())
+
+
+def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
+    """As `grouping.without_marks`."""
+    kept = outcomes != LISTED
+    before = np.concatenate(([0], np.cumsum(kept)))
+    new_ends = before[ends].astype(np.int64)
+    listed = np.diff(ends) > np.diff(new_ends)
+    return (
+        new_ends,
+        outcomes[kept],
+        *(amounts[kept] if amounts.size else amounts for amounts in (counts, weights)),
+        listed,
+    )
+
+
+PLAIN = SimpleNamespace(
+    in_parts=in_parts,
+    by_client=by_client,
+    without_marks=without_marks,
+    numbered_integers=numbered_integers,
+    numbered_texts=numbered_texts,
+    integers_increase=integers_increase,
+    texts_increase=texts_increase,
+)

@@ -19,8 +19,8 @@ from discreet.mechanisms.carriers.choice import How
 from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.privacy import Pure
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
-from discreet.tables.coding import Coding
-from discreet.tables.records import Columns, Reading
+from discreet.tables.coding import Coding, Columns
+from discreet.tables.records import Reading
 from discreet.tables.terms import agreed, agreed_clients, agreed_coding
 from discreet.tradeoff import large_epsilon
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from discreet.domain import Interval
@@ -21,7 +22,6 @@ from discreet.ledger.segments import Names
 from discreet.mechanisms import OptimalSampler
 from discreet.release.clients import Clients
 from discreet.release.keyed import RunKey
-from discreet.tables.arrow import as_column
 from discreet.tables.coding import Coding
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _kept(group: Asked, found: Settled, here: slice) -> tuple[pa.Array, Drawn]:
         order=group.drawn.order[kept] if group.drawn.order.size else group.drawn.order,
         within=found.within[here][kept] if found.within.size else found.within,
     )
-    return group.clients.filter(as_column(kept)), drawn
+    return group.clients.filter(pl.Series(kept).to_arrow()), drawn
 
 
 def _nameless_kernel(job: Job, key: RunKey) -> Kernel:

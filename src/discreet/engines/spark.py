@@ -32,17 +32,17 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
 from discreet.engines.kernel import Kernel
-from discreet.engines.parts import Group, Parts, Records, grouped
+from discreet.engines.parts import Group, Parts, Records, client_arrays, grouped
 from discreet.engines.request import Job, Request, RequestTerms
 from discreet.engines.telling import Summary
 from discreet.errors import DiscreetError, need_extra
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import DIGEST_WORDS, InputDigest
-from discreet.tables.arrow import checked, client_arrays
+from discreet.tables.arrow import checked, plain_clients
 from discreet.tables.clients import client_list
 from discreet.tables.formats import AGREEMENT_FILE, TEXTS
 from discreet.tables.marks import LISTED
-from discreet.tables.outputs import format_of
+from discreet.tables.outputs import format_of, published
 from discreet.tables.records import Reader
 from discreet.tables.sources import METADATA, distinct
 
@@ -311,14 +311,14 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
     counts = np.empty(0)
     if "counts" in batch.schema.names:
         counts = _from_bytes(batch.column("counts"), job.reading.columns.amounts)[1]
-    records = Records(*client_arrays(batch.column("client")), outcomes, counts)
+    records = Records(*client_arrays(plain_clients(batch.column("client"))), outcomes, counts)
     group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group = group.without_marks()
         if tallies is not None:
             tallies[1].add(group.without_records)
     drawn = kernel.draw(group.clients, ordered=True)
-    found = kernel.batch(group.names, drawn)
+    found = published(group.names, kernel.coding, drawn.outcomes, drawn.within, kernel.agreement_id)
     yield pa.RecordBatch.from_arrays(
         [
             found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),

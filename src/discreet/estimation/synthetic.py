@@ -8,7 +8,8 @@ from discreet.errors import DiscreetError
 from discreet.estimation.population import Population
 from discreet.estimation.synthesis import outcome_weights, synthetic_counts
 from discreet.tables.coding import Coding
-from discreet.tables.outputs import format_of, writer_to
+from discreet.tables.outputs import format_of, samples_of, writer_to
+from discreet.tables.records import outcomes_of
 from discreet.tables.sources import Source
 
 _ROWS = 1 << 20
@@ -23,7 +24,7 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
         for frame in source.frames(
             lambda rows: rows.select(pl.col(sample).cast(coding.text_kind, strict=False).alias("sample")), [sample]
         ):
-            numbers = frame.select(coding.outcomes("sample")).to_series().to_numpy()
+            numbers = frame.select(outcomes_of(coding, "sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")
             columns = [frame["sample"].to_arrow().cast(coding.sample_type), pa.array(weights[numbers])]
@@ -42,6 +43,6 @@ def write_rows(found: Population, coding: Coding, output: str, rows: int) -> int
             taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
             left -= taken
             numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
-            column = coding.samples(numbers, rng.random(len(numbers)))
+            column = samples_of(coding, numbers, rng.random(len(numbers)))
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

@@ -18,9 +18,9 @@ from discreet.errors import DiscreetError
 from discreet.estimation.counting import LARGEST
 from discreet.families import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
-from discreet.tables.coding import Coding
+from discreet.tables.coding import Coding, Columns
 from discreet.tables.marks import FIRST_MARK
-from discreet.tables.records import Columns, Reading
+from discreet.tables.records import Reading, fitted, outcomes_of, resolved
 from discreet.tables.sources import FEW, Source, few
 from discreet.tables.terms import agreed_coding, agreed_family
 
@@ -64,14 +64,14 @@ def tally(
         raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    key, fitted = _typed(source, sample, coding)
+    key, typed = _typed(source, sample, coding)
     named = agreement_column in source.schema
     others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
     who = column_of_clients(source, sample, agreement_column) if client_column is None else client_column
     clients = _Clients(source, who) if who in source.schema else None
 
     def counted(frame: Any) -> Any:
-        keys = fitted.outcomes(_KEY) if fitted.has_cells else pl.col(_KEY)
+        keys = outcomes_of(typed, _KEY) if typed.has_cells else pl.col(_KEY)
         return (
             frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
             .with_columns(keys.alias(_KEY))
@@ -79,19 +79,19 @@ def tally(
             .agg(pl.len().alias("samples"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
         )
 
-    counts = np.zeros(fitted.size, dtype=np.int64)
+    counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
     needed = [sample, *([agreement_column] if named else []), *([who] if clients else [])]
     for frame in source.frames(counted, list(dict.fromkeys(needed))):
         if frame[_OTHERS].sum():
             _refuse_records(source, agreement, agreement_column)
-        outcomes = frame[_KEY] if fitted.has_cells else frame.select(fitted.outcomes(_KEY)).to_series()
+        outcomes = frame[_KEY] if typed.has_cells else frame.select(outcomes_of(typed, _KEY)).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
         unknown = numbers >= FIRST_MARK
         if unknown.any():
             strange += frame.filter(pl.Series(unknown))[_KEY].to_list()
-            if fitted.has_cells:
-                _refuse_points(source, fitted, key, sample)
+            if typed.has_cells:
+                _refuse_points(source, typed, key, sample)
             if len(strange) > FEW:
                 break
         else:
@@ -105,7 +105,7 @@ def tally(
         )
     if clients:
         clients.check()
-    return Tally(counts, fitted, named, clients is not None)
+    return Tally(counts, typed, named, clients is not None)
 
 
 def column_of_clients(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
@@ -190,7 +190,7 @@ def _records(source: Source, coding: Coding, value: str, client: str | None) -> 
         raise DiscreetError(f"{source.name} holds no records")
     if held["client"].null_count():
         raise DiscreetError(f"column {client!r} of {source.name} holds nulls; filter them out, or name who they are")
-    outcomes, found = reading.resolved(held["outcome"].to_numpy())
+    outcomes, found = resolved(reading.coding, held["outcome"].to_numpy())
     where = f"column {value!r} of {source.name} holds"
     if found.unreadable:
         raise DiscreetError(f"{where} texts that are no numbers; correct them")
@@ -209,9 +209,9 @@ def _records(source: Source, coding: Coding, value: str, client: str | None) -> 
 def _typed(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type its domain needs (one of CSV has none of its own), and how it is read."""
     if not source.untyped:
-        return pl.col(column), coding.fitted(column, source.schema[column], agreed=True)
+        return pl.col(column), fitted(coding, column, source.schema[column], agreed=True)
     kind = coding.text_kind
-    return pl.col(column).cast(kind, strict=False), coding.fitted(column, kind, agreed=True)
+    return pl.col(column).cast(kind, strict=False), fitted(coding, column, kind, agreed=True)
 
 
 def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:
@@ -229,7 +229,7 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
     edges = np.asarray(coding.domain.edges)
 
     def outside(frame: Any) -> Any:
-        return frame.select(key.alias(sample)).filter(coding.outcomes(sample) >= int(FIRST_MARK))
+        return frame.select(key.alias(sample)).filter(outcomes_of(coding, sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
         f"column {sample!r} holds samples that the agreement does not know: {few(source.examples(outside, sample, FEW + 1))}; "

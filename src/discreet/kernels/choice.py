@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
+from typing import Any
 
 PATIENCE = 1.0  # seconds
 
@@ -50,3 +51,10 @@ def only(code: Code) -> Iterator[None]:
         yield
     finally:
         _only = before
+
+
+def frozen(array: Any) -> Any:
+    """A read-only view: compiled code comes in one version, for arrays that it may not write to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-from discreet.errors import DiscreetError
-from discreet.tables.arrow import arrow_errors, reader_errors, refuse_repeated
+from discreet.errors import DiscreetError, check_columns
+from discreet.files import reading
 from discreet.tables.formats import AGREEMENT_FILE
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -28,12 +28,10 @@ def delimited(name: str, files: Sequence[str], separator: str | None = None) -> 
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
     (found,) = separators
     for file in files:
-        with reader_errors(name):
-            header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=found)
-            titles = header.collect()
-        refuse_repeated([title or "" for title in (titles.row(0) if titles.height else ())], name)
-    with reader_errors(name):
-        return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
+        header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=found)
+        titles = header.collect()
+        check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
+    return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
 
 
 def agreement_beside(name: str) -> str | None:
@@ -41,13 +39,13 @@ def agreement_beside(name: str) -> str | None:
     beside = Path(name) / AGREEMENT_FILE
     if not (os.path.isdir(name) and beside.is_file()):
         return None
-    with arrow_errors(str(beside), "cannot be read"):
+    with reading(str(beside), "cannot be read"):
         return beside.read_text(encoding="utf-8")
 
 
 def _separator(file: str, name: str) -> str:
     """The one character that separates the columns of a header; a comma if there is but one column."""
-    with reader_errors(name), open(file, "rb") as opened:
+    with open(file, "rb") as opened:
         head = opened.read(_HEADER)
     header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
     if b"," in header:

@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from discreet.errors import DiscreetError
-from discreet.tables.arrow import reader_errors
 
 _FIRST, _HEAD = 1000, 1 << 26  # lines whose names are the columns, and bytes that they may take in memory
 _LINES = 1 << 16  # at a time
@@ -64,7 +63,7 @@ class JsonLines:
             yield held
 
     def _lines(self, file: str) -> Iterator[bytes]:
-        with reader_errors(self.name), open(file, "rb") as opened:
+        with open(file, "rb") as opened:
             yield from iter(partial(opened.readline, _LONGEST + 1), b"")
 
     def _object(self, line: bytes, file: str, number: int) -> dict[str, Any]:

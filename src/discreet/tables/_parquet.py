@@ -17,8 +17,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from discreet.errors import DiscreetError
-from discreet.tables.arrow import arrow_errors, refuse_repeated
+from discreet.errors import DiscreetError, check_columns
+from discreet.files import reading
+from discreet.tables.arrow import arrow_errors
 
 _MARK = b"PAR1"
 _HEADER = 1 << 12  # bytes to look for a page's header in; statistics can make it longer
@@ -47,19 +48,19 @@ class File:
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
-        with arrow_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
+        with reading(name, "is no whole Parquet file"), open(path, "rb") as file:
             footer = self._footer(file)
         with self._damaged("its footer cannot be read"):
             self.columns = list(_roots(footer[2]))
             self._groups = footer.get(4, [])
             self.rows = max(0, footer.get(3, 0))
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
-        refuse_repeated(self.columns, name)
+        check_columns(self.columns, name)
 
     def chunks(self, columns: Sequence[str] | None) -> Iterator[list[Chunk]]:
         """For each row group its chunks of these columns (all, unless named)."""
         with (
-            arrow_errors(self.name, "is damaged"),
+            reading(self.name, "is damaged"),
             self._damaged("a page has no header"),
             open(self.path, "rb") as file,
         ):

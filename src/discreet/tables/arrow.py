@@ -1,24 +1,22 @@
-"""Arrow columns: those from outside checked in full before anything reads what they point to, and their memory as numpy arrays.
+"""Arrow columns from outside, checked in full before anything reads what they point to.
 
-What Arrow and polars, who read them, find wrong becomes one of our errors, which show no value of a record.
+What Arrow finds wrong becomes one of our errors, which show no value of a record.
 
 An Arrow buffer is a claim by whoever wrote it: its offsets, lengths and indices may point anywhere in this process. A column that
 has passed `checked` points inside its own buffers alone, and its texts are UTF-8. No check looks at what a value is, so no message
-shows one. (Arrays are shared without pyarrow's own conversions, which import pandas wherever it is installed: that takes longer than
-a small release.)
+shows one.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_columns
+from discreet.files import reading
 
 _ROWS = 1 << 19  # in a piece
 _BYTES = 1 << 26  # of text in a piece, once it is written out
@@ -33,16 +31,6 @@ _NUMBERS = {
     pa.float32(): pl.Float32(),
     pa.float64(): pl.Float64(),
 }  # fmt: skip
-
-_TOLD = {  # what polars says, and what we do
-    "found more fields": "a row has more fields than the header; correct it",
-    "invalid utf-8": "it holds text that is not UTF-8; write it in UTF-8",
-    "could not parse": "a quote is not closed, or stands where none may; correct it",
-    "csv malformed": "its quotes do not pair up; correct them",
-    "exploded columns": "lists of values and of their counts differ in length; correct them",
-    "unable to find column": "a column is of a kind that is not read: numbers, texts and lists of these are",
-    "more than once": "two of its columns have one name; rename one of them",
-}
 
 
 def checked(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
@@ -67,17 +55,8 @@ def names_of(schema: pa.Schema, where: str) -> list[str]:
         names = list(schema.names)
     except UnicodeDecodeError:
         raise _damaged(where, "the name of a column") from None
-    refuse_repeated(names, where)
+    check_columns(names, where)
     return names
-
-
-def refuse_repeated(names: Sequence[str], where: str) -> None:
-    """Refuse a table with two columns of one name: which of them is meant cannot be told."""
-    seen: set[str] = set()
-    for name in names:
-        if name and name in seen:
-            raise DiscreetError(f"column {name!r} comes twice in {where}; rename one of them")
-        seen.add(name)
 
 
 def schema_of(schema: pa.Schema, where: str) -> pl.Schema:
@@ -131,6 +110,22 @@ def plain(column: pa.Array) -> pa.Array:
     return column if wanted == column.type else column.cast(wanted)
 
 
+def plain_clients(clients: pa.Array) -> pa.Array:
+    """A checked column of clients as 64-bit integers or as texts."""
+    if pa.types.is_integer(clients.type):
+        try:
+            return clients.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
+    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
+        clients = plain(clients)
+        if clients.null_count:  # a word of the dictionary, which no index shows to be null
+            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
+    if not is_text(clients.type):
+        raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
+    return clients.cast(pa.large_string())
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are texts, however they are laid out."""
     view = bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
@@ -151,84 +146,9 @@ def is_readable(kind: pa.DataType) -> bool:
     return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind))
 
 
-def as_column(numbers: NDArray[Any]) -> pa.Array:
-    """An array of numbers or truth values as a column."""
-    if numbers.dtype == np.bool_:
-        return as_column(numbers.view(np.uint8)).cast(pa.bool_())
-    kind = pa.from_numpy_dtype(numbers.dtype)
-    return pa.Array.from_buffers(kind, numbers.size, [None, pa.py_buffer(np.ascontiguousarray(numbers))])
-
-
-def as_array(column: pa.Array) -> NDArray[Any]:
-    """A column of numbers without nulls as an array."""
-    kind = np.dtype(column.type.to_pandas_dtype())
-    _, content = column.buffers()
-    if content is None or not len(column):
-        return np.empty(0, dtype=kind)
-    return np.frombuffer(content, dtype=kind)[column.offset : column.offset + len(column)]
-
-
-def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """A list of texts or integers as a column."""
-    return pl.Series(values, strict=True).to_arrow().cast(kind)
-
-
-def client_arrays(clients: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    """(integers, ends of texts, texts): those that do not apply are empty."""
-    none = np.empty(0, dtype=np.int64)
-    if pa.types.is_integer(clients.type):
-        try:
-            return as_array(clients.cast(pa.int64())), none, np.empty(0, dtype=np.uint8)
-        except pa.ArrowInvalid:
-            raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
-    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
-        clients = plain(clients)
-        if clients.null_count:  # a word of the dictionary, which no index shows to be null
-            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
-    if not is_text(clients.type):
-        raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
-    texts = clients.cast(pa.large_string())
-    _, offsets, content = texts.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return none, ends, np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
-
-
-def frozen(array: Any) -> Any:
-    """A read-only view: compiled code comes in one version, for arrays that it may not write to."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
-
-
-@contextmanager
-def arrow_errors(name: str, what: str) -> Iterator[None]:
+def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
     """What Arrow finds wrong with data from outside, as one of our errors."""
-    try:
-        yield
-    except DiscreetError:
-        raise
-    except OSError as error:
-        why = error.strerror if error.strerror else _first_line(error)
-        raise DiscreetError(f"{name} {what}: {why}") from None
-    except (pa.ArrowException, UnicodeDecodeError, ValueError, KeyError, MemoryError, OverflowError) as error:
-        raise DiscreetError(f"{name} {what}: {_first_line(error)}") from None
-
-
-@contextmanager
-def reader_errors(name: str) -> Iterator[None]:
-    """What polars says about the user's data, as one of our errors: in our words, since its own may show values."""
-    try:
-        yield
-    except pl.exceptions.PanicException:
-        raise DiscreetError(f"{name}: it is damaged, or holds what its reader does not know; write it again") from None
-    except pl.exceptions.PolarsError as error:
-        text = str(error).lower()
-        told = next((ours for theirs, ours in _TOLD.items() if theirs in text), None)
-        raise DiscreetError(
-            f"{name}: {told or f'it is damaged, or not what it seems to be ({type(error).__name__})'}"
-        ) from None
-    except OSError as error:
-        raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
+    return reading(name, what, pa.ArrowException)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -266,8 +186,3 @@ def _damaged(where: str, what: str) -> DiscreetError:
     return DiscreetError(
         f"{where}: {what} is damaged: it points outside of what was sent, or holds text that is not UTF-8; write it again"
     )
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

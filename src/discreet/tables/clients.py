@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow as pa
 
 from discreet.errors import DiscreetError
+from discreet.files import read_lines
 from discreet.tables.arrow import checked, is_text, plain
-from discreet.tables.coding import is_whole, read_lines
+from discreet.tables.coding import is_whole
 from discreet.tables.formats import TEXTS
 from discreet.tables.sources import file_source, format_found
 

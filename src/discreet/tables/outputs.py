@@ -1,4 +1,8 @@
-"""Where samples go: Parquet, CSV or Arrow, in files that appear whole or not at all (`discreet.files`)."""
+"""Samples as they are published, and where they go: Parquet, CSV or Arrow, in files that appear whole or not at all (`discreet.files`).
+
+(Arrays become columns by way of polars: pyarrow's own conversions import pandas wherever it is installed, which takes longer than a
+small release.)
+"""
 
 import sys
 from collections.abc import Iterator
@@ -6,15 +10,45 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from discreet.domain import Interval, Labels
 from discreet.errors import DiscreetError
 from discreet.files import reason, written
+from discreet.mechanisms.carriers.line import LineCells
+from discreet.tables.coding import Coding
 from discreet.tables.formats import STANDARD, WRITTEN
 
 FORMATS = ("parquet", "csv", "arrow")
 EXISTS = "name another file, or replace it: replace=True (--force)"
 _ROW_GROUP = 1 << 20
+
+
+def published(
+    clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
+) -> pa.RecordBatch:
+    """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
+    agreement = pa.DictionaryArray.from_arrays(
+        pl.Series(np.zeros(len(clients), dtype=np.int8)).to_arrow(),
+        pl.Series([agreement_id]).to_arrow().cast(pa.string()),
+    )
+    columns = [clients, samples_of(coding, outcomes, within), agreement]
+    return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
+
+
+def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
+    """Outcome numbers as they are published: labels, the numbers, or the point `within` each cell."""
+    match coding.domain:
+        case Labels(labels):
+            known = pl.Series(labels, strict=True).to_arrow().cast(coding.sample_type)
+            return known.take(pl.Series(outcomes).to_arrow())
+        case Interval() | LineCells() as cells:
+            return pl.Series(cells.within(outcomes, within)).to_arrow()
+        case _:
+            return pl.Series(outcomes).to_arrow()
 
 
 class Writer(Protocol):

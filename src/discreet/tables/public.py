@@ -10,7 +10,7 @@ import polars as pl
 
 from discreet.errors import DiscreetError
 from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
-from discreet.tables.records import Reading
+from discreet.tables.records import Reading, resolved
 from discreet.tables.sources import Source
 
 
@@ -41,7 +41,7 @@ def example_counts(source: Source, reading: Reading) -> Any:
     marks = held["outcome"].to_numpy()
     reading.refuse(_told(marks, held["rows"].to_numpy()), int(held["rows"].sum()), source.examples)
     size = reading.coding.size
-    outcomes, _ = reading.resolved(marks)
+    outcomes, _ = resolved(reading.coding, marks)
     amounts = held["much"].to_numpy()
     if not np.isfinite(amounts).all():
         raise DiscreetError(

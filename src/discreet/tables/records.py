@@ -1,12 +1,15 @@
 """The rows of a table as records: who, which outcome of the public domain, and how often or how much.
 
-A `Reading` says how the columns of one table are read; a `Reader` reads them, checks every row on the way, counts what has no outcome
-of its own and refuses what may not be. Messages count rows; they show values, which are a client's own, only if that was asked for.
+A `Reading` says how the columns of one table are read, in expressions of polars; a `Reader` reads them, checks every row on the way,
+counts what has no outcome of its own and refuses what may not be. Messages count rows; they show values, which are a client's own,
+only if that was asked for. The cell of a number is computed as `discreet.domain.Interval` does,
+operation for operation, so that both find the same one.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,50 +17,17 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.domain import Interval, Labels, Numbers
 from discreet.errors import DiscreetError
-from discreet.tables.coding import Coding
-from discreet.tables.marks import FIRST_MARK, OUTSIDE, UNREADABLE, Tally
-from discreet.tables.sources import FEW, Source, few
+from discreet.mechanisms.carriers.line import LineCells
+from discreet.tables.coding import NEAREST, Coding, Columns, is_whole
+from discreet.tables.marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
+from discreet.tables.sources import FEW, few
 
 _UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header can hold them
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 
 Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """Names of the columns of a table: who, what, and optionally how often (`count`) or how much (`weight`)."""
-
-    client: str
-    value: str
-    count: str | None = None
-    weight: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.count is not None and self.weight is not None:
-            raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
-        names = self.names
-        for name in names:
-            if not isinstance(name, str) or not name:
-                raise DiscreetError(f"{name!r} is not the name of a column")
-        if len(set(names)) < len(names):
-            raise DiscreetError(f"columns {', '.join(names)} are not all different")
-
-    @property
-    def names(self) -> list[str]:
-        """Those that are read."""
-        return [self.client, self.value, *([] if self.counts is None else [self.counts])]
-
-    @property
-    def counts(self) -> str | None:
-        """The column that says how often or how much, if there is one."""
-        return self.count if self.weight is None else self.weight
-
-    @property
-    def amounts(self) -> Any:
-        """The numpy type of the numbers in that column: whole numbers if they count, floats if they weigh, whatever they came as."""
-        return np.int64 if self.weight is None else np.float64
 
 
 class Rows(NamedTuple):
@@ -115,7 +85,7 @@ class Reading:
             )
         return cls(
             columns=columns,
-            coding=coding.fitted(columns.value, read_as, agreed=agreed),
+            coding=fitted(coding, columns.value, read_as, agreed=agreed),
             integer_clients=kinds["client"].is_integer(),
             listed=listed,
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
@@ -139,10 +109,6 @@ class Reading:
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return self._with_types(self._one_value_each(frame)).select(prepared)
-
-    def resolved(self, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
-        """Outcomes with what their marks are to become, and how many marks there were."""
-        return self.coding.resolved(outcomes)
 
     def refuse(self, tally: Tally, rows: int, examples: Examples) -> None:
         """Raise if values among the rows so far were missing or outside (`tally`) that may not be; `examples` finds a few."""
@@ -175,7 +141,7 @@ class Reading:
     def outside(self, frame: Any) -> Any:
         """The rows of a frame whose value is outside the domain."""
         return self._with_types(self._one_value_each(frame)).filter(
-            self.coding.outcomes(self.columns.value) == int(OUTSIDE)
+            outcomes_of(self.coding, self.columns.value) == int(OUTSIDE)
         )
 
     def misfits(self, frame: Any) -> Any:
@@ -191,7 +157,7 @@ class Reading:
         return typed.select(found).group_by("mark", "value").len("rows")
 
     def _outcome(self) -> pl.Expr:
-        outcome = self.coding.outcomes(self.columns.value)
+        outcome = outcomes_of(self.coding, self.columns.value)
         if self.read_as is None:
             return outcome
         return pl.when(_UNREAD).then(pl.lit(int(UNREADABLE), pl.UInt32)).otherwise(outcome)
@@ -235,12 +201,6 @@ class Reader:
         self.rows = 0
         self.tally = Tally()
 
-    def read(self, source: Source, *, room: int) -> Iterator[Rows]:
-        """All rows of a source. Reading starts at once, `room` bytes at a time."""
-        return self._each(
-            source.frames(self._reading.prepared, self._reading.columns.names, room=room), source.examples
-        )
-
     def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[Rows]:
         """The records of a prepared frame, checked; with missing values and those outside going where they are to go."""
         columns, clients = self._reading.columns, frame["client"]
@@ -253,7 +213,7 @@ class Reader:
         if "count" in frame.columns:
             _check_counts(frame["count"], columns)
             counts = frame["count"].to_numpy()
-        outcomes, tally = self._reading.resolved(frame["outcome"].to_numpy())
+        outcomes, tally = resolved(self._reading.coding, frame["outcome"].to_numpy())
         self.rows += frame.height
         self.tally += tally
         self._reading.refuse(self.tally, self.rows, examples)
@@ -261,9 +221,117 @@ class Reader:
             names = clients.slice(first, last - first).to_arrow()
             yield Rows(names, outcomes[first:last], None if counts is None else counts[first:last])
 
-    def _each(self, frames: Iterable[pl.DataFrame], examples: Examples) -> Iterator[Rows]:
-        for frame in frames:
-            yield from self.records(frame, examples)
+
+def fitted(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+    """The coding of a column of that type: texts that are whole numbers become integers for an integer column.
+
+    Labels that are `agreed` stay texts, and the integers are read as texts.
+    """
+    match coding.domain:
+        case Labels(labels):
+            return _fitted_labels(coding, labels, column, kind, agreed=agreed)
+        case Numbers(size) if not kind.is_integer():
+            raise DiscreetError(
+                f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
+                "cast the column to integers, or give the labels"
+            )
+        case Interval() | LineCells() if not kind.is_numeric():
+            raise DiscreetError(f"column {column!r} holds {kind} values, but bounds need numbers; cast the column")
+    return coding
+
+
+def _fitted_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+    texts = isinstance(labels[0], str)
+    if not texts and kind.is_integer():
+        return coding
+    if texts:
+        if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
+            return coding
+        if kind.is_integer():
+            other = None if coding.other is None else _whole(coding.other, column)
+            return replace(coding, domain=Labels(tuple(_whole(label, column) for label in labels)), other=other)
+    what = "texts" if texts else "integers"
+    raise DiscreetError(f"column {column!r} holds {kind} values but the labels are {what}; cast the column")
+
+
+def outcomes_of(coding: Coding, column: str) -> pl.Expr:
+    """The values of a column as outcome numbers; those that have none as marks."""
+    value = pl.col(column)
+    match coding.domain:
+        case Labels(labels) if isinstance(labels[0], str):
+            code = value.cast(pl.String).cast(pl.Enum(list(labels)), strict=False).to_physical().cast(pl.UInt32)
+        case Labels(labels):
+            known = pl.Series(labels, dtype=pl.Int64)
+            code = value.cast(pl.Int64, strict=False).replace_strict(
+                known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
+            )
+        case Interval() as interval:
+            share = (value.cast(pl.Float64) - interval.low) * interval.per_length
+            cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
+            return _cell_of(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
+        case LineCells() as line:
+            low, high = float(line.edges[0]), float(line.edges[-1])
+            return _cell_of(coding, value.cast(pl.Float64), low, high, _cells_of(value.cast(pl.Float64), line))
+        case domain:
+            code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
+    return _marked(value, code)
+
+
+def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
+    """Values as the numbers of their cells; those past an end are marked with the end they are past, if they are to go there."""
+    below, above = (BELOW, ABOVE) if coding.other == NEAREST else (OUTSIDE, OUTSIDE)
+    past = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < low).then(_mark(below))
+    inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
+    return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+
+
+def _cells_of(value: pl.Expr, line: LineCells) -> pl.Expr:
+    """The numbers of values' cells, found as `LineCells` finds them."""
+
+    def found(values: pl.Series) -> pl.Series:
+        return pl.Series(values.name, line.cells_of(values.fill_null(math.nan).to_numpy()), dtype=pl.Int64)
+
+    return value.map_batches(found, return_dtype=pl.Int64, is_elementwise=True)
+
+
+def _marked(value: pl.Expr, code: pl.Expr) -> pl.Expr:
+    """Codes as they are; where there is none, the mark that says why."""
+    return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MISSING)).otherwise(_mark(OUTSIDE)))
+
+
+def _mark(mark: np.uint32) -> pl.Expr:
+    return pl.lit(int(mark), pl.UInt32)
+
+
+def _whole(label: str, column: str) -> int:
+    if not is_whole(label):
+        raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
+    return int(label)
+
+
+def resolved(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
+    """Outcomes with what their marks are to become (MISSING: left out), and how many there were."""
+    if not outcomes.size or outcomes.max() < FIRST_MARK:
+        return outcomes, Tally()
+    left_out = int(MISSING)
+    outside_to = left_out if coding.other_outcome is None else coding.other_outcome
+    missing_to = outside_to if coding.nulls == "other" else left_out
+    line = coding.domain if isinstance(coding.domain, LineCells) else None
+    becomes = {
+        MISSING: missing_to,
+        NOT_A_NUMBER: missing_to,
+        UNREADABLE: left_out,
+        OUTSIDE: outside_to,
+        BELOW: 0 if line is None else int(line.order[0]),
+        ABOVE: coding.size - 1 if line is None else int(line.order[-1]),
+    }
+    found, counts = outcomes.copy(), {}
+    for mark, outcome in becomes.items():
+        marked = outcomes == mark
+        counts[mark] = int(np.count_nonzero(marked))
+        found[marked] = outcome
+    outside = counts[OUTSIDE] + counts[BELOW] + counts[ABOVE]
+    return found, Tally(counts[MISSING], counts[NOT_A_NUMBER], counts[UNREADABLE], outside)
 
 
 def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:

@@ -29,7 +29,6 @@ from discreet.tables.arrow import (
     batches_of_table,
     checked,
     pieces,
-    reader_errors,
     schema_of,
 )
 from discreet.tables.formats import IN_FOLDERS, READ, STANDARD, TEXTS
@@ -43,6 +42,16 @@ _BATCH = 1 << 19  # rows
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
 _HEAD = 1 << 16  # bytes to look for a first line in
+
+_TOLD = {  # what polars says, and what we do
+    "found more fields": "a row has more fields than the header; correct it",
+    "invalid utf-8": "it holds text that is not UTF-8; write it in UTF-8",
+    "could not parse": "a quote is not closed, or stands where none may; correct it",
+    "csv malformed": "its quotes do not pair up; correct them",
+    "exploded columns": "lists of values and of their counts differ in length; correct them",
+    "unable to find column": "a column is of a kind that is not read: numbers, texts and lists of these are",
+    "more than once": "two of its columns have one name; rename one of them",
+}
 
 Prepare = Callable[[Any], Any]
 
@@ -90,27 +99,18 @@ class Scanned:
     ) -> None:
         self.name, self.untyped, self.rows, self.agreement = name, untyped, rows, agreement
         self._frame = frame
-        with reader_errors(name):
+        with _reader_errors(name):
             self.schema = frame.collect_schema()
 
     def frames(
         self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
     ) -> Iterator[pl.DataFrame]:
-        with reader_errors(self.name):
+        with _reader_errors(self.name):
             batches = prepare(self._frame).collect_batches(chunk_size=_BATCH, maintain_order=False)
-        return self._each(batches)
-
-    def _each(self, batches: Any) -> Iterator[pl.DataFrame]:
-        while True:
-            with reader_errors(self.name):
-                try:
-                    frame = next(batches)
-                except StopIteration:
-                    return
-            yield frame
+        return _each(self.name, batches)
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with reader_errors(self.name):
+        with _reader_errors(self.name):
             rows: pl.DataFrame = prepare(self._frame).select(column).unique(maintain_order=True).head(number).collect()
         return rows.to_series().to_list()
 
@@ -121,7 +121,7 @@ class Parquet(Scanned):
     def __init__(self, name: str, paths: Sequence[str]) -> None:
         self._files = [parquet.File(path, name if len(paths) == 1 else path) for path in paths]
         rows = sum(file.rows for file in self._files)
-        with reader_errors(name):
+        with _reader_errors(name):
             frame = pl.scan_parquet(list(paths), glob=False)
         super().__init__(name, frame, rows=rows, agreement=carried(name, (file.metadata for file in self._files)))
 
@@ -144,7 +144,7 @@ class Parquet(Scanned):
         for file in self._files:
             for batch in file.batches(columns):
                 for frame in _pieces(self.name, batch, columns):
-                    with reader_errors(self.name):
+                    with _reader_errors(self.name):
                         prepared = prepare(frame)
                     yield prepared
 
@@ -168,16 +168,43 @@ class Passing:
     def frames(
         self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
     ) -> Iterator[pl.DataFrame]:
-        for frame in self._given(columns, room):
+        for frame in _each(self.name, self._given(columns, room)):
             self._last = frame
-            with reader_errors(self.name):
+            with _reader_errors(self.name):
                 prepared = prepare(frame)
             yield prepared
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with reader_errors(self.name):
+        with _reader_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
         return distinct(found, column, number)
+
+
+def _each(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    while True:
+        with _reader_errors(name):
+            try:
+                frame = next(frames)
+            except StopIteration:
+                return
+        yield frame
+
+
+@contextmanager
+def _reader_errors(name: str) -> Iterator[None]:
+    """What polars says about the user's data, as one of our errors: in our words, since its own may show values."""
+    try:
+        yield
+    except pl.exceptions.PanicException:
+        raise DiscreetError(f"{name}: it is damaged, or holds what its reader does not know; write it again") from None
+    except pl.exceptions.PolarsError as error:
+        text = str(error).lower()
+        told = next((ours for theirs, ours in _TOLD.items() if theirs in text), None)
+        raise DiscreetError(
+            f"{name}: {told or f'it is damaged, or not what it seems to be ({type(error).__name__})'}"
+        ) from None
+    except OSError as error:
+        raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
 def few(items: Sequence[Any]) -> str:
@@ -192,7 +219,7 @@ def distinct(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
 
 def _pieces(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     found = checked(batch, name, columns)
-    with arrow_errors(name, "cannot be read"), reader_errors(name):
+    with arrow_errors(name, "cannot be read"), _reader_errors(name):
         yield from pieces(found)
 
 
@@ -243,7 +270,9 @@ def source_of(table: Any) -> Source:
     )
 
 
-def _texts(name: str, frame: pl.LazyFrame) -> Source:
+def _texts(name: str, files: Sequence[str], separator: str | None = None) -> Source:
+    with _reader_errors(name):
+        frame = delimited(name, files, separator)
     return Scanned(name, frame, untyped=True, agreement=agreement_beside(name))
 
 
@@ -288,11 +317,12 @@ def file_source(path: str, *, name: str | None = None) -> Source:
         case "parquet":
             return Parquet(called, files)
         case "csv":
-            return _texts(called, delimited(called, files))
+            return _texts(called, files)
         case "tsv":
-            return _texts(called, delimited(called, files, "\t"))
+            return _texts(called, files, "\t")
         case "json lines":
-            lines = JsonLines(called, files)
+            with _reader_errors(called):
+                lines = JsonLines(called, files)
             return Passing(called, lines.schema, lines.frames, untyped=True)
         case "arrow":
             return _arrow(called, [ipc.File(file, called if len(files) == 1 else file) for file in files])

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines import grouping, plain_grouping
-from discreet.tables.arrow import frozen
+from discreet.engines import grouping
+from discreet.engines.parts import PLAIN
+from discreet.kernels import frozen
 from discreet.tables.marks import LISTED, MISSING, OUTSIDE
 
 SEEDS = st.integers(0, 2**64 - 1).map(np.uint64)
@@ -54,9 +55,9 @@ def same(one: Any, other: Any) -> None:
 @settings(max_examples=150, deadline=None)
 @given(INTEGERS, SEEDS)
 def test_integers(clients: Any, seed: Any) -> None:
-    same(grouping.numbered_integers(clients, seed, 4), plain_grouping.numbered_integers(clients, seed, 4))
-    same(grouping.integers_increase(clients), plain_grouping.integers_increase(clients))
-    same(grouping.integers_increase(np.unique(clients)), plain_grouping.integers_increase(np.unique(clients)))
+    same(grouping.numbered_integers(clients, seed, 4), PLAIN.numbered_integers(clients, seed, 4))
+    same(grouping.integers_increase(clients), PLAIN.integers_increase(clients))
+    same(grouping.integers_increase(np.unique(clients)), PLAIN.integers_increase(np.unique(clients)))
 
 
 @pytest.mark.slow
@@ -65,8 +66,8 @@ def test_integers(clients: Any, seed: Any) -> None:
 def test_texts(texts: list[str], seed: Any) -> None:
     for each in (texts, sorted(texts), sorted(set(texts), key=lambda text: text.encode("utf-8", "surrogatepass"))):
         ends, text = laid_out(each)
-        same(grouping.numbered_texts(ends, text, seed, 4), plain_grouping.numbered_texts(ends, text, seed, 4))
-        same(grouping.texts_increase(ends, text), plain_grouping.texts_increase(ends, text))
+        same(grouping.numbered_texts(ends, text, seed, 4), PLAIN.numbered_texts(ends, text, seed, 4))
+        same(grouping.texts_increase(ends, text), PLAIN.texts_increase(ends, text))
 
 
 @pytest.mark.slow
@@ -77,7 +78,7 @@ def test_rows_in_order_of_part(clients: Any, seed: Any, bits: int, amounts: Any,
     outcomes = np.array(data.draw(several(st.sampled_from(MARKS), len(clients))), dtype=np.uint32)
     arrays = (*who(clients), outcomes, amounts(len(clients)))
     before = [array.copy() for array in arrays]
-    compiled, plain = (code.in_parts(*map(frozen, arrays), bits, seed) for code in (grouping, plain_grouping))
+    compiled, plain = (code.in_parts(*map(frozen, arrays), bits, seed) for code in (grouping, PLAIN))
     same(compiled, plain)
     same(tuple(before), arrays)
     kept = int((outcomes < OUTSIDE).sum())
@@ -94,18 +95,18 @@ def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amoun
     size = int(lengths.sum()) if lengths.size else rows
     outcomes = np.array(data.draw(several(st.sampled_from(MARKS), size)), dtype=np.uint32)
     arrays = (*who(clients), outcomes, amounts(size))
-    compiled, plain = (code.by_client(*map(frozen, arrays), lengths, seed, 4) for code in (grouping, plain_grouping))
+    compiled, plain = (code.by_client(*map(frozen, arrays), lengths, seed, 4) for code in (grouping, PLAIN))
     same(compiled, plain)
     _, ends, gathered, counts = compiled
     held = (ends, gathered, *(counts if counts.dtype == kind else np.empty(0, kind) for kind in (np.int64, np.float64)))
-    same(grouping.without_marks(*held), plain_grouping.without_marks(*held))
+    same(grouping.without_marks(*held), PLAIN.without_marks(*held))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_next_to_nothing(rows: int) -> None:
     ends, text = laid_out(["x"] * rows)
-    for code in (grouping, plain_grouping):
+    for code in (grouping, PLAIN):
         assert code.texts_increase(ends, text) == (rows < 2)
         assert code.integers_increase(np.arange(rows))
         assert code.texts_increase(np.empty(0, dtype=np.int64), text[:0])
