@@ -109,7 +109,7 @@ def test_edges_increase_and_middles_lie_between_them(interval: dc.Interval) -> N
     assert len(edges) == interval.size + 1 == len(interval.names) + 1
     assert (edges[1:] > edges[:-1]).all()
     assert ((interval.values > edges[:-1]) & (interval.values < edges[1:])).all()
-    assert interval.numbers(interval.named(np.arange(interval.size))).tolist() == list(range(interval.size))
+    assert interval.numbers(np.asarray(interval.named(np.arange(interval.size)))).tolist() == list(range(interval.size))
     assert interval.numbers(interval.values).tolist() == list(range(interval.size))
 
 
@@ -123,7 +123,7 @@ def test_what_a_domain_holds_cannot_be_changed() -> None:
 def test_bins_need_not_be_equally_wide() -> None:
     bins = Bins([0.0, 1.0, 2.0, 4.0, 8.0])
     assert bins.numbers([0.0, 0.5, 1.0, 3.0, 4.0, 8.0]).tolist() == [0, 0, 1, 2, 3, 3]
-    assert bins.numbers(bins.named(np.arange(4))).tolist() == [0, 1, 2, 3]
+    assert bins.numbers(np.asarray(bins.named(np.arange(4)))).tolist() == [0, 1, 2, 3]
     assert bins == Bins([0, 1, 2, 4, 8]) != Bins([0, 1, 2, 4, 9])
     assert len({bins, Bins([0, 1, 2, 4, 8])}) == 1
     with pytest.raises(dc.DiscreetError, match="bins stand in no agreement; agree on equal cells"):

@@ -57,7 +57,7 @@ def test_laws_from_what_clients_hold() -> None:
     [
         (lambda: Simplex(0), "outcomes = 0 is less than 1"),
         (lambda: Simplex(-3), "outcomes = -3"),
-        (lambda: Simplex(2.5), "outcomes = 2.5 is not a whole number"),  # type: ignore[arg-type]
+        (lambda: Simplex(2.5), "outcomes = 2.5 is not a whole number"),  # type: ignore[call-overload]
         (lambda: Simplex(True), "outcomes = True is not a whole number"),
         (lambda: Simplex([]), "outcomes is empty"),
         (lambda: Simplex("red"), "is a text"),

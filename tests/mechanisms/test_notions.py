@@ -114,7 +114,7 @@ def test_a_continuous_client() -> None:
         sampler = dc.OptimalSampler(family, privacy=notion)
         assert sampler.risk("kl").tight
         assert sampler.lattice.keeps(notion)
-        assert math.isfinite(sampler.release(scipy.stats.norm(scale=1.1)))
+        assert np.isfinite(np.asarray(sampler.release(scipy.stats.norm(scale=1.1)), dtype=float))
 
 
 def test_no_delta_is_pure_epsilon() -> None:

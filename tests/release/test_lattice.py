@@ -106,7 +106,7 @@ def test_a_law_that_changes_while_it_is_read_cannot_corrupt_memory() -> None:
     try:
         for _ in range(20):
             try:
-                drawn = sampler.release(laws)
+                drawn = np.asarray(sampler.release(laws))
             except DiscreetError:
                 continue
             assert drawn.min() >= 0

@@ -58,7 +58,9 @@ def test_points_that_are_published_lie_in_the_interval(interval: dc.Interval, da
     points = samples_of(Coding(interval), cells, within).to_numpy()
     assert ((points >= interval.low) & (points <= interval.high)).all()
     assert (np.abs(interval.numbers(points) - cells) <= 1).all()  # a point may round to the edge
-    assert samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist() == interval.named(cells).tolist()
+    assert (
+        samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist() == np.asarray(interval.named(cells)).tolist()
+    )
 
 
 def test_what_has_no_outcome_is_marked() -> None:

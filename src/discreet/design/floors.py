@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families import Band
-from discreet.families.finite import FiniteFamily
+from discreet.families.on_outcomes import FiniteFamily
 from discreet.numerics import exp_lower, exp_upper
 
 _INSIDE = 2.0**-40  # how far alpha stays from 0 and 1, where a box holds one law alone

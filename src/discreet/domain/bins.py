@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError
 from discreet.showing import shortly
 
 
-class Bins(Domain):
+class Bins(Domain[float]):
     """Cells between increasing edges; each holds its lower edge, and the last one both.
 
     They stand in no agreement and no column of a table is read with them: there it is the equal cells of an `Interval`.
@@ -74,7 +74,7 @@ class Bins(Domain):
             )
         return np.minimum(np.searchsorted(self.edges, found, side="right") - 1, self.size - 1)
 
-    def named(self, numbers: NDArray[np.int64]) -> Any:
+    def named(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
         return self.values[numbers] if numbers.ndim else float(self.values[int(numbers)])
 

@@ -29,7 +29,7 @@ _PUBLIC = "bounds are public: take them from what the quantity can be, not from 
 
 
 @dataclass(frozen=True)
-class Interval(Domain):
+class Interval(Domain[float]):
     """The numbers of [low, high], whose outcomes are equal cells: cell i reaches from low + i (high - low)/cells to the next.
 
     Args:
@@ -115,7 +115,7 @@ class Interval(Domain):
         places = np.floor((values - self.low) * self.per_length * self.cells)
         return np.clip(places, 0, self.cells - 1).astype(np.int64)
 
-    def named(self, numbers: NDArray[np.int64]) -> Any:
+    def named(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
         found = self.within(numbers, 0.5)
         return found if found.ndim else float(found)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.domain.canonical import VERSION, canonical, digest
 from discreet.domain.records import few, listed
-from discreet.domain.role import Domain
+from discreet.domain.role import Domain, Outcome
 from discreet.errors import DiscreetError
 from discreet.labelled import is_frame, unboxed
 from discreet.showing import shown_shortly
@@ -23,7 +23,7 @@ _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 @shown_shortly
 @dataclass(frozen=True, init=False)
-class Labels(Domain):
+class Labels(Domain[Outcome]):
     """Outcomes with labels: texts, numbers, or whatever else can be looked up.
 
     Args:
@@ -37,9 +37,9 @@ class Labels(Domain):
         [1, 0]
     """
 
-    labels: tuple[Any, ...]
+    labels: tuple[Outcome, ...]
 
-    def __init__(self, labels: Iterable[Any]) -> None:
+    def __init__(self, labels: Iterable[Outcome]) -> None:
         object.__setattr__(self, "labels", listed_labels(labels, "labels"))
         repeated = [label for label, count in _counted(self.labels).items() if count > 1]
         if repeated:
@@ -51,14 +51,15 @@ class Labels(Domain):
         return len(self.labels)
 
     @property
-    def names(self) -> tuple[Any, ...]:
+    def names(self) -> tuple[Outcome, ...]:
         """The labels."""
         return self.labels
 
     @cached_property
     def values(self) -> NDArray[np.float64] | None:
         """The labels as numbers, if all of them are of a reasonable size, or texts that are (a file holds texts)."""
-        return np.array([float(label) for label in self.labels]) if all(map(is_value, self.labels)) else None
+        labels: tuple[Any, ...] = self.labels
+        return np.array(list(map(float, labels))) if all(map(is_value, labels)) else None
 
     @cached_property
     def index(self) -> dict[Any, int]:
@@ -79,7 +80,7 @@ class Labels(Domain):
             )
         return np.asarray(found, dtype=np.int64)
 
-    def named(self, numbers: NDArray[np.int64]) -> Any:
+    def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as labels; one label for a 0-d array."""
         return self._array[numbers] if numbers.ndim else self.labels[int(numbers)]
 

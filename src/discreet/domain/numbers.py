@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, check_count
 
 
 @dataclass(frozen=True)
-class Numbers(Domain):
+class Numbers(Domain[int]):
     """The outcomes 0 to size - 1.
 
     Args:
@@ -55,7 +55,7 @@ class Numbers(Domain):
             )
         return np.asarray(given, dtype=np.int64)
 
-    def named(self, numbers: NDArray[np.int64]) -> Any:
+    def named(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
         """The numbers as they are; an int for a 0-d array."""
         return numbers if numbers.ndim else int(numbers)
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 from discreet.domain.canonical import canonical, digest
 from discreet.labelled import in_order
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class Domain(ABC):
+    Outcome = TypeVar("Outcome", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    Outcome = TypeVar("Outcome", covariant=True)  # Python 3.13 knows defaults
+
+
+class Domain(ABC, Generic[Outcome]):
     """The public outcomes 0 to size - 1, and what they stand for: `Labels`, `Numbers` or the cells of an `Interval`.
 
     Attributes:
@@ -29,7 +38,7 @@ class Domain(ABC):
         @property
         def size(self) -> int: ...
         @property
-        def labels(self) -> tuple[Any, ...] | None: ...
+        def labels(self) -> tuple[Outcome, ...] | None: ...
 
     @property
     @abstractmethod
@@ -61,7 +70,7 @@ class Domain(ABC):
         """
 
     @abstractmethod
-    def named(self, numbers: NDArray[np.int64]) -> Any:
+    def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as samples: labels, whole numbers, or the middles of cells.
 
         Args:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from discreet.design.examples import as_examples
 from discreet.errors import DiscreetError
 from discreet.estimation.mixing import Mixture, mixtures
-from discreet.families.finite import FiniteFamily
+from discreet.families.on_outcomes import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
 from discreet.showing import shown_shortly
 

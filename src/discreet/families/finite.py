@@ -3,162 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
+from discreet.domain import Domain, Numbers, as_domain
+from discreet.domain.role import Outcome
 from discreet.errors import DiscreetError, Range
 from discreet.families.band import Bounds, attained_bounds, normalised_bounds
 from discreet.families.decomposable import LARGEST_ENUMERATED, covers_evenly, divides_evenly
-from discreet.families.laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
+from discreet.families.laws import as_floats, check_laws
+from discreet.families.on_outcomes import OnOutcomes, spelled
 from discreet.families.outsiders import outside
 from discreet.families.worst_members import WorstMembers, uniform_vertex, vertices
 from discreet.labelled import LawLike, labelled
-from discreet.showing import shortly, table
-
-LARGEST_DOMAIN = 2**40  # outcomes, so that every one can have its share of 2^62
 
 
-class FiniteFamily(Protocol):
-    """What a mechanism needs to know of a family on finitely many outcomes."""
-
-    @property
-    def domain(self) -> Domain: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def labels(self) -> tuple[Any, ...] | None: ...
-    @property
-    def bounds(self) -> Bounds: ...
-    @property
-    def reference(self) -> float | NDArray[np.float64]:
-        """mu_x for every outcome; one number when mu is uniform."""
-
-    @property
-    def served(self) -> Bounds:
-        """Bounds of dP/dmu for those whom risks are stated for."""
-
-    @property
-    def decomposable(self) -> bool: ...
-    @property
-    def fills_band(self) -> bool: ...
-    def contains(self, p: LawLike) -> bool: ...
-    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any: ...
-    def named(self, numbers: NDArray[np.int64]) -> Any: ...
-    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
-    def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]: ...
-
-
-class _FiniteBase:
-    """The parts of a finite family that do not depend on which laws it holds."""
-
-    bounds: Bounds
-
-    def __init__(self, domain: Domain) -> None:
-        if domain.size > LARGEST_DOMAIN:
-            raise DiscreetError(f"the domain has more than {LARGEST_DOMAIN:,} outcomes; group them")
-        self._domain = domain
-
-    @property
-    def domain(self) -> Domain:
-        """The public outcomes: `Labels`, `Numbers` or the cells of an `Interval`."""
-        return self._domain
-
-    @property
-    def size(self) -> int:
-        """Number of outcomes k."""
-        return self.domain.size
-
-    @property
-    def labels(self) -> tuple[Any, ...] | None:
-        """Names of the outcomes, or None when they are the numbers 0..size-1 or cells."""
-        return self.domain.labels
-
-    @property
-    def served(self) -> Bounds:
-        """Bounds of dP/dmu for those whom risks are stated for: the members."""
-        return self.bounds
-
-    @property
-    def fills_band(self) -> bool:
-        """Whether the family holds every law of its band: it does."""
-        return True
-
-    def law(
-        self,
-        *,
-        records: Iterable[Any] | None = None,
-        counts: LawLike | None = None,
-        logits: LawLike | None = None,
-    ) -> NDArray[np.float64]:
-        """The distribution (law) that a client holds, from what it saw, how often, or a model's logits: exactly one of the three.
-
-        Counts and logits of many clients have one row each. A dict, a Series or a frame is read by its labels; labels that are left
-        out have a count of 0 or a logit of minus infinity.
-
-        Args:
-            records: what one client saw, as labels, outcome numbers or points of the interval; the law is their relative frequencies.
-            counts: how often each outcome was seen, (..., size), at least 0.
-            logits: logarithms of probabilities up to a constant, (..., size); minus infinity is a probability of 0.
-
-        Returns:
-            Probabilities (..., size) in the order of the outcomes, in float64.
-
-        Raises:
-            DiscreetError: for labels outside the domain, nothing at all, or entries that are no counts or logits.
-        """
-        given = [argument is not None for argument in (records, counts, logits)]
-        if sum(given) != 1:
-            raise DiscreetError(
-                "pass either records= (what the client saw) or counts= (how often) or logits= (of a model), not both and not neither"
-            )
-        if records is not None:
-            numbers = self.domain.numbers(records)
-            if not numbers.size:
-                raise DiscreetError(
-                    "records is empty: a client without records has no law; leave it out, or let it release from the reference"
-                )
-            return law_of_counts(np.bincount(numbers, minlength=self.size), self.size)
-        if counts is not None:
-            return law_of_counts(self.in_order(counts, "counts"), self.size)
-        return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
-
-    def _repr_html_(self) -> str:
-        bounds = self.bounds
-        rows = [
-            ("outcomes", f"{self.size:,}: {_told(self.domain)}"),
-            ("least dP/dmu", f"{bounds.lower:g}"),
-            ("most dP/dmu", f"{bounds.upper:g}"),
-        ]
-        return table(f"{type(self).__name__}: who the clients may be", rows)
-
-    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
-        """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
-        return self.domain.in_order(values, name, missing)
-
-    def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]:
-        """Laws as they come, as float64 (..., size) in the order of the outcomes: labelled ones by label, others by position.
-
-        Rows of float32 and float16 are normalised again where their own rounding explains what they miss. Otherwise nothing is
-        checked: whoever uses the rows does.
-        """
-        return as_laws(self.in_order(p, name), name, self.size)
-
-    def named(self, numbers: NDArray[np.int64]) -> Any:
-        """Outcome numbers as samples: labels where the family has labels, the middles of cells where it has cells."""
-        return self.domain.named(numbers)
-
-    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """Values (labels, outcome numbers, points of an interval) as checked outcome numbers."""
-        return self.domain.numbers(records)
-
-
-class Simplex(_FiniteBase):
+class Simplex(OnOutcomes[Outcome]):
     """Every law on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
 
     `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them; those of `Simplex(Interval(0, 60, cells=12))` are cells.
@@ -174,6 +39,10 @@ class Simplex(_FiniteBase):
         >>> p = colours.law(records=["red", "red", "blue"])
     """
 
+    @overload
+    def __init__(self: Simplex[int], outcomes: int) -> None: ...
+    @overload
+    def __init__(self, outcomes: Sequence[Outcome] | Domain[Outcome]) -> None: ...
     def __init__(self, outcomes: int | Sequence[Any] | Domain) -> None:
         super().__init__(as_domain(outcomes, "outcomes"))
         self.bounds = Bounds(0.0, float(self.size))
@@ -203,7 +72,7 @@ class Simplex(_FiniteBase):
         check_laws(self.as_rows(p))
         return True
 
-    def spread(self, outcomes: float) -> Band:
+    def spread(self, outcomes: float) -> Band[Outcome]:
         """For clients that hold about so many outcomes each, whichever: 0 <= dP/dmu <= k/outcomes around the uniform mu.
 
         Its Q* is the best of all samplers for clients that are uniform on so many outcomes, and serves everybody; 1 is Q* of the
@@ -227,7 +96,7 @@ class Simplex(_FiniteBase):
         return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, everybody=True)
 
     def __repr__(self) -> str:
-        return f"Simplex({_spelled(self.domain)})"
+        return f"Simplex({spelled(self.domain)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Simplex) and self.domain == other.domain
@@ -236,7 +105,7 @@ class Simplex(_FiniteBase):
         return hash((Simplex, self.domain))
 
 
-class Band(_FiniteBase):
+class Band(OnOutcomes[Outcome]):
     """The laws with lower mu <= P <= upper mu, where mu is `weights` normalised [paper, Def. C.1].
 
     `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no law attains is moved in to
@@ -257,6 +126,29 @@ class Band(_FiniteBase):
         DiscreetError: for weights that are not positive, or bounds that no law or only the reference satisfies.
     """
 
+    @overload
+    def __init__(
+        self, weights: LawLike, *, lower: float, upper: float, labels: Sequence[Outcome], everybody: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, weights: LawLike, *, lower: float, upper: float, domain: Domain[Outcome], everybody: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Band[int], weights: NDArray[Any] | Sequence[float], *, lower: float, upper: float, everybody: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        weights: LawLike,
+        *,
+        lower: float,
+        upper: float,
+        labels: Sequence[Any] | None = None,
+        domain: Domain | None = None,
+        everybody: bool = False,
+    ) -> None: ...
     def __init__(
         self,
         weights: LawLike,
@@ -288,7 +180,8 @@ class Band(_FiniteBase):
             raise DiscreetError(
                 f"weights[{bad}] = {raw[bad]:g} is not in (0, inf); leave out outcomes that cannot occur"
             )
-        super().__init__(Numbers(raw.size) if domain is None else domain)
+        known: Domain[Any] = Numbers(raw.size) if domain is None else domain
+        super().__init__(known)
         if self.size != raw.size:
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
@@ -370,7 +263,7 @@ class Band(_FiniteBase):
         names = (
             ""
             if isinstance(self.domain, Numbers)
-            else f", {'domain' if self.labels is None else 'labels'}={_spelled(self.domain)}"
+            else f", {'domain' if self.labels is None else 'labels'}={spelled(self.domain)}"
         )
         return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{served})"
 
@@ -383,26 +276,3 @@ class Band(_FiniteBase):
 
     def __hash__(self) -> int:
         return hash((Band, self.bounds, self.domain, self.everybody, self._mu.tobytes()))
-
-
-def _spelled(domain: Domain) -> str:
-    """A domain as the argument of a family: a number, the first labels and how many there are where not all are shown, or itself."""
-    match domain:
-        case Numbers():
-            return str(domain.size)
-        case Labels():
-            shown = shortly(list(domain.labels))
-            return f"{shown}, {domain.size:,} outcomes" if shown.endswith("...]") else shown
-        case _:
-            return repr(domain)
-
-
-def _told(domain: Domain) -> str:
-    """What the outcomes are, for people."""
-    match domain:
-        case Numbers():
-            return f"0 to {domain.size - 1:,}"
-        case Interval():
-            return f"cells of [{domain.low:g}, {domain.high:g}]"
-        case _:
-            return _spelled(domain)

@@ -18,7 +18,7 @@ from discreet.families.band import Bounds
 from discreet.families.laws import check_laws
 
 if TYPE_CHECKING:
-    from discreet.families.finite import FiniteFamily
+    from discreet.families.on_outcomes import FiniteFamily
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ A sampler is a frozen value, validated once. Its guarantee rests on the lattice 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
 from discreet.divergences import FDivergence
+from discreet.domain.role import Outcome
 from discreet.errors import DiscreetError, check_kind
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families.band import Bounds
@@ -41,6 +42,9 @@ F = TypeVar("F", bound=AnyFamily, covariant=True)
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | None
+OneLaw = Sequence[float] | Mapping[Any, float]
+"""What one client of a finite family holds, written down as a list or by label; an array may hold many."""
+ManyLaws = Sequence[Sequence[float]] | Sequence[Mapping[Any, float]] | Sequence[Floats]
 
 
 class Sampler(abc.ABC, Generic[F]):
@@ -224,8 +228,18 @@ class Sampler(abc.ABC, Generic[F]):
     def release(self: Sampler[ContinuousFamily], p: Sequence[Client], *, rng: Rng = None) -> Floats: ...
     @overload
     def release(
+        self: Sampler[FiniteFamily[Outcome]], p: OneLaw, *, rng: Rng = None, constant_time: bool = False
+    ) -> Outcome: ...
+    @overload
+    def release(self: Sampler[FiniteFamily[Outcome]], p: ManyLaws, *, rng: Rng = None) -> NDArray[Any]: ...
+    @overload
+    def release(
+        self: Sampler[FiniteFamily[Outcome]], p: LawLike, *, rng: Rng = None, constant_time: bool = False
+    ) -> Outcome | NDArray[Any]: ...
+    @overload
+    def release(
         self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None, constant_time: bool = False
-    ) -> Any: ...
+    ) -> Hashable | NDArray[Any]: ...
     def release(self, p: Any, *, rng: Rng = None, constant_time: bool = False) -> Any:
         """One private sample for each client: an outcome number, its label where the family has labels, the middle of its cell
         where outcomes are the cells of an interval; on a continuous family a point (a number in one dimension, else (dim,)), for a
@@ -262,6 +276,10 @@ class Sampler(abc.ABC, Generic[F]):
     @overload
     def release_number(self: Sampler[ContinuousFamily], p: Sequence[Client], *, rng: Rng = None) -> Integers: ...
     @overload
+    def release_number(self: Sampler[FiniteFamily], p: OneLaw, *, rng: Rng = None) -> int: ...
+    @overload
+    def release_number(self: Sampler[FiniteFamily], p: ManyLaws, *, rng: Rng = None) -> Integers: ...
+    @overload
     def release_number(self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None) -> int | Integers: ...
     def release_number(self, p: Any, *, rng: Rng = None) -> int | Integers:
         """As `release`, but only the number of the outcome, of the cell or of the shared point: all that a client has to send.
@@ -284,7 +302,13 @@ class Sampler(abc.ABC, Generic[F]):
     @overload
     def points(self: Sampler[ContinuousFamily], numbers: ArrayLike, *, rng: Rng = None) -> float | Floats: ...
     @overload
-    def points(self, numbers: ArrayLike, *, rng: Rng = None) -> Any: ...
+    def points(self: Sampler[FiniteFamily[Outcome]], numbers: int, *, rng: Rng = None) -> Outcome: ...
+    @overload
+    def points(
+        self: Sampler[FiniteFamily[Outcome]], numbers: ArrayLike, *, rng: Rng = None
+    ) -> Outcome | NDArray[Any]: ...
+    @overload
+    def points(self, numbers: ArrayLike, *, rng: Rng = None) -> Hashable | NDArray[Any]: ...
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> Any:
         """What released numbers stand for, points or outcomes: what the curator does with them. It spends nothing.
 

@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 _END = 1e-12  # of a cell, kept clear at its ends: one of them may be at infinity
 
 
-class LineCells(Domain):
+class LineCells(Domain[float]):
     """The cells by which a sampler releases on a line. Numbers are those of the cells, which need not go up along the line.
 
     Args:
@@ -102,7 +102,7 @@ class LineCells(Domain):
             )
         return self.cells_of(found)
 
-    def named(self, numbers: Integers) -> Any:
+    def named(self, numbers: Integers) -> float | Floats:
         """The middles of the cells; a float for a 0-d array."""
         found = self.values[numbers]
         return found if found.ndim else float(found)

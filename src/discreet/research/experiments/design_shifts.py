@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet import data
 from discreet.design import design
 from discreet.families import Simplex
-from discreet.families.finite import FiniteFamily
+from discreet.families.on_outcomes import FiniteFamily
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.research.experiments.client_sets import DELAY, GENRES, HDL, cells_of, counted, rdataset

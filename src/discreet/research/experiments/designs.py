@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet.design import Design, design
 from discreet.divergences import divergence
 from discreet.families import Simplex
-from discreet.families.finite import FiniteFamily
+from discreet.families.on_outcomes import FiniteFamily
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import log_bracket

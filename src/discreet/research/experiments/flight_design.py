@@ -14,7 +14,7 @@ from discreet.data import Logbooks
 from discreet.design import design
 from discreet.divergences import divergence
 from discreet.families import Simplex
-from discreet.families.finite import FiniteFamily
+from discreet.families.on_outcomes import FiniteFamily
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 

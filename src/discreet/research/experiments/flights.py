@@ -95,7 +95,7 @@ def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None
     family = Simplex(logbooks.outcomes)
     laws = family.law(counts=logbooks.counts)
     sampler = OptimalSampler(family, epsilon=epsilon)
-    released = sampler.release(laws)
+    released = np.asarray(sampler.release(laws))
     rivals: dict[str, Sampler[FiniteFamily]] = {
         name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
     }

@@ -38,7 +38,7 @@ def learnt_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> L
     family = Simplex(logbooks.outcomes)
     sampler = LinearSampler(family, epsilon=epsilon)
     laws = family.law(counts=logbooks.counts)
-    released = sampler.release(laws)
+    released = np.asarray(sampler.release(laws))
     place = logbooks.clients.index(aircraft)
     return Lesson(
         found=population(sampler, samples=released.tolist()),
