@@ -220,7 +220,7 @@ def check() -> None:
     exact = torch.randn((10_000, 50), generator=generator, device="cuda", dtype=torch.float64)
     uniform = SystemEntropy().integers(len(exact))
     for public in (None, exact[0]):
-        given, terms = rows_of(exact, None, public, 1.0), terms_of(2.0, None)
+        given, terms = rows_of(exact, None, public, 1.0), terms_of(epsilon=2.0)
         beside = rows_of(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
         on_device = drawn(given, terms, uniform)
         assert on_device.is_cuda
@@ -231,7 +231,7 @@ def check() -> None:
 def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float, upper: float | None) -> None:
     from discreet.torch import gpu  # needs Triton, which comes with torch's build for CUDA
 
-    rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon, upper)
+    rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon=epsilon, upper=upper)
     lower, excess, fill = gpu.parts(rows, terms)
     found = lower + excess + fill
     assert bool((found.sum(1) == TOTAL).all())

@@ -122,10 +122,13 @@ def large_epsilon(epsilon: float) -> str | None:
     )
 
 
+_MAKERS = "tradeoff", "mechanisms", "agreement", "design", "torch", "transformers"  # what a sampler is made through
+
+
 def warn_of_large(epsilon: float) -> None:
     """Warn whoever makes a sampler with too large an epsilon. What the library makes for itself, to compute, releases nothing."""
     doubt = large_epsilon(epsilon)
-    if doubt is not None and asked_from_outside("tradeoff", "mechanisms", "agreement", "design", "torch"):
+    if doubt is not None and asked_from_outside(*_MAKERS):
         warn_caller(doubt, LargeEpsilonWarning)
 
 
@@ -135,7 +138,7 @@ def warn_of_little(privacy: Privacy) -> None:
         warn_of_large(privacy.epsilon)
         return
     chance = privacy.profile(LARGE_EPSILON)
-    if chance > _LARGE_CHANCE and asked_from_outside("tradeoff", "mechanisms", "agreement", "design"):
+    if chance > _LARGE_CHANCE and asked_from_outside(*_MAKERS):
         warn_caller(
             f"{privacy} hides next to nothing: with a chance of up to {chance:.2g} a sample may shift the odds between two accounts of a "
             "client's data by a factor of more than 22,000; take a smaller budget",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError
 from discreet.numerics import exp_lower
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure, extreme_masses
 from discreet.release import TOTAL
 from discreet.torch.boxes import LARGEST_SIZE, DeviceBox, Terms, terms_of
 
@@ -20,7 +21,7 @@ from discreet.torch.boxes import LARGEST_SIZE, DeviceBox, Terms, terms_of
 )
 def test_a_rounded_product_stays_below_e_to_the_epsilon(lower: int, epsilon: float) -> None:
     """U = floor(rho L) in float32, as the kernels compute it."""
-    box = DeviceBox.around(1000, Terms(epsilon, None))
+    box = DeviceBox.around(1000, Terms(Pure(epsilon), None))
     with np.errstate(over="ignore"):
         upper = math.floor(min(np.float32(lower) * np.float32(box.ratio), np.float32(TOTAL)))
     assert Fraction(upper) <= exp_lower(epsilon) * lower
@@ -38,7 +39,7 @@ def test_whatever_float32_does_to_the_sum_the_integers_add_up(
 ) -> None:
     """sum L <= 2^62 <= sum U for a Z that is off by as much as is allowed for, and no integer is shared past `unshared`."""
     try:
-        box = DeviceBox.around(size, Terms(epsilon, upper))
+        box = DeviceBox.around(size, Terms(Pure(epsilon), upper))
     except DiscreetError:
         return
     masses = np.exp(5.0 * np.random.default_rng(seed).standard_normal(size)).astype(np.float32)
@@ -53,16 +54,44 @@ def test_whatever_float32_does_to_the_sum_the_integers_add_up(
 @pytest.mark.parametrize(("size", "epsilon"), [(10, 1e-5), (LARGEST_SIZE + 1, 1.0)])
 def test_what_leaves_no_room_for_rounding_is_refused(size: int, epsilon: float) -> None:
     with pytest.raises(DiscreetError, match="pass float64"):
-        DeviceBox.around(size, Terms(epsilon, None))
+        DeviceBox.around(size, Terms(Pure(epsilon), None))
 
 
 def test_a_usual_epsilon_is_not_refused_on_a_vocabulary() -> None:
     for epsilon in (0.01, 0.1, 1.0, 8.0, 60.0):
-        box = DeviceBox.around(262_144, Terms(epsilon, None))
+        box = DeviceBox.around(262_144, Terms(Pure(epsilon), None))
         assert box.b == pytest.approx(math.exp(-epsilon / 2))  # Husain's mollifier, unless told otherwise
 
 
 @pytest.mark.parametrize("upper", [1.0, 0.5, -2.0, math.nan, math.inf, "3"])
 def test_an_upper_that_is_none_is_named(upper: float) -> None:
     with pytest.raises(DiscreetError, match="upper"):
-        terms_of(1.0, upper)
+        terms_of(epsilon=1.0, upper=upper)
+
+
+@given(
+    lower=st.floats(1e-6, 1.0, exclude_max=True),
+    size=st.sampled_from([10, 1000, 128_256]),
+    privacy=st.builds(Approximate, st.floats(0.1, 8.0), delta=st.floats(1e-6, 0.2))
+    | st.builds(Gaussian, st.floats(0.2, 4.0)),
+    upper=st.floats(1.5, 1e4),
+)
+def test_other_notions_are_kept_whatever_float32_makes_of_what_is_shared(
+    lower: float, size: int, privacy: Privacy, upper: float
+) -> None:
+    """For every sum of L between the two that are allowed for, and the largest ratio that a rounded product can have."""
+    try:
+        box = DeviceBox.around(size, Terms(privacy, upper))
+    except DiscreetError:
+        return
+    shared = box.surely_shared + math.floor(lower * (box.unshared - box.surely_shared))
+    real = Fraction(box.ratio) * (1 + Fraction(1, 1 << 24))
+    assert privacy.allows(*extreme_masses(Fraction(shared, TOTAL), real))
+    assert box.ratio > 0.9 * box.B / box.b  # and little is given up for that
+
+
+def test_another_notion_than_a_pure_epsilon_needs_an_upper_beside_a_reference() -> None:
+    with pytest.raises(DiscreetError, match="upper"):
+        DeviceBox.around(1000, Terms(Gaussian(1.0), None))
+    with pytest.raises(DiscreetError, match="raw draws"):
+        DeviceBox.around(1000, Terms(Approximate(0.1, delta=0.5), 1.2))

@@ -1,5 +1,6 @@
 """Tensors on the CPU: the law is that of the numpy path, bit for bit; what is no law is refused before anything leaves."""
 
+import inspect
 import math
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from scipy.stats import chi2
 import discreet as dc
 from discreet.errors import DiscreetError, LargeEpsilonWarning
 from discreet.numerics import exp_lower
+from discreet.privacy import Approximate, Gaussian, Privacy
 from discreet.release import TOTAL, outcomes
 from discreet.torch import output, release, weights
 from discreet.torch.boxes import terms_of
@@ -43,7 +45,7 @@ def integers(rows: int, seed: int) -> np.ndarray[Any, Any]:
 def on_tensors(p: Any, uniform: Any, epsilon: float, **given: Any) -> Any:
     """The outcomes of rows for given integers."""
     rows = rows_of(None, torch.from_numpy(p), given.get("reference"), 1.0)
-    return drawn(rows, terms_of(epsilon, given.get("upper")), uniform).numpy()
+    return drawn(rows, terms_of(epsilon=epsilon, upper=given.get("upper")), uniform).numpy()
 
 
 @settings(max_examples=25, deadline=None)
@@ -75,7 +77,7 @@ def test_logits_are_the_laws_that_families_make_of_them() -> None:
     logits = np.random.default_rng(4).normal(size=(50, 12)) * 3
     uniform = integers(50, 5)
     rows = rows_of(torch.from_numpy(logits), None, None, 2.0)
-    found = drawn(rows, terms_of(1.5, None), uniform).numpy()
+    found = drawn(rows, terms_of(epsilon=1.5), uniform).numpy()
     simplex = dc.Simplex(12)
     lattice = dc.OptimalSampler(simplex, epsilon=1.5).lattice
     assert np.array_equal(found, outcomes(lattice, simplex.law(logits=logits / 2.0), None, uniform))
@@ -245,3 +247,38 @@ else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("privacy", [Approximate(1.0, delta=0.01), Gaussian(1.5)], ids=str)
+def test_other_notions_have_the_outcomes_and_integers_of_the_numpy_path(privacy: Privacy) -> None:
+    p, uniform = laws(40, 9, 8), integers(40, 9)
+    reference = laws(1, 9, 10)[0] + 0.01
+    reference /= reference.sum()
+    for public, family in ((None, dc.Simplex(9)), (reference, dc.Band(reference, lower=0, upper=4.0, everybody=True))):
+        lattice = dc.OptimalSampler(family, privacy=privacy).lattice
+        given = None if public is None else torch.from_numpy(public)
+        rows = rows_of(None, torch.from_numpy(p), given, 1.0)
+        terms = terms_of(privacy=privacy, upper=None if public is None else 4.0)
+        assert np.array_equal(drawn(rows, terms, uniform).numpy(), outcomes(lattice, p, None, uniform))
+        found = weights(probabilities=torch.from_numpy(p), reference=given, privacy=privacy, upper=terms.upper)
+        assert (found.sum(1) == TOTAL).all()
+        assert lattice.keeps(privacy)
+        assert (found >= torch.tensor(lattice.lower)).all()
+        assert (found <= torch.tensor(lattice.upper)).all()
+
+
+def test_epsilon_and_privacy_are_not_both_given() -> None:
+    with pytest.raises(DiscreetError, match="pass one of the two"):
+        release(logits=torch.zeros(3), epsilon=1.0, privacy=Gaussian(1.0))
+    with pytest.raises(DiscreetError, match="pass one of the two"):
+        release(logits=torch.zeros(3))
+
+
+@pytest.mark.parametrize("function", [release, weights, output], ids=lambda found: found.__name__)
+def test_help_names_every_keyword_and_a_wrong_one_is_an_error(function: Any) -> None:
+    text = inspect.getdoc(function) or ""
+    names = list(inspect.signature(function).parameters)
+    assert {"epsilon", "privacy", "logits", "probabilities", "reference", "upper", "temperature"} == set(names)
+    assert [name for name in names if f"\n    {name}: " not in text.split("Args:")[1].split("Returns:")[0]] == []
+    with pytest.raises(TypeError, match="eps"):
+        function(logits=torch.zeros(3), eps=1.0)

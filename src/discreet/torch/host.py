@@ -33,7 +33,7 @@ _VANISHING = 1e-300  # a smaller share of the reference counts as none
 def uniform_sampler(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
     """The sampler around the uniform reference: that of the simplex, or of the band that `upper` says."""
     family = Simplex(size) if terms.upper is None else Band(np.ones(size), lower=0.0, upper=terms.upper, everybody=True)
-    return OptimalSampler(family, epsilon=terms.epsilon)
+    return OptimalSampler(family, privacy=terms.privacy)
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def _parts(rows: Rows, terms: Terms) -> Iterator[_Part]:
             yield _Part(which, columns, np.ones((len(own[which]), 1)), None)
             continue
         held = own[which] if columns.size == rows.size else _within(own[which][:, columns], weights)
-        family = Band(weights, lower=0.0, upper=terms.upper_of_reference, everybody=True)
-        yield _Part(which, columns, held, OptimalSampler(family, epsilon=terms.epsilon))
+        family = Band(weights, lower=0.0, upper=terms.bounds.upper, everybody=True)
+        yield _Part(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
 
 
 def _within(held: Floats, weights: Floats) -> Floats:

@@ -12,45 +12,80 @@ all else by `discreet.torch.host`, in the arithmetic of the numpy path.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from importlib.util import find_spec
+from typing import ParamSpec
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from discreet.privacy import Privacy
 from discreet.release import TOTAL, SystemEntropy
 from discreet.torch import host
 from discreet.torch.boxes import Terms, terms_of
 from discreet.torch.inputs import Rows, rows_of
-from discreet.tradeoff import warn_of_large
+from discreet.tradeoff import warn_of_little
 
+P = ParamSpec("P")
 _TRITON = find_spec("triton") is not None
 
 
-def release(
+def _asked(
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    privacy: Privacy | None = None,
     logits: torch.Tensor | None = None,
     probabilities: torch.Tensor | None = None,
     reference: torch.Tensor | None = None,
     upper: float | None = None,
     temperature: float = 1.0,
-) -> torch.Tensor:
-    """One private outcome for each row, from integer weights and the operating system's entropy.
-
-    Each call spends epsilon anew for every row. Over a reference the box is b mu <= q <= e^epsilon b mu with
-    b = upper/(e^epsilon + upper - 1).
+) -> tuple[Rows, Terms]:
+    """What every function here takes.
 
     Args:
-        epsilon: the privacy budget of one outcome, in (0, inf).
+        epsilon: the privacy budget of one outcome, in (0, inf); short for `privacy=Pure(epsilon)`.
+        privacy: a notion of privacy in place of epsilon: `Approximate(...)`, `Gaussian(...)`; then a reference needs `upper`.
         logits: what clients hold, (..., k): logarithms of probabilities up to a constant; -inf is a probability of 0. Or:
         probabilities: the same as probabilities that sum to one.
         reference: what everybody knows, of the same kind: one row (k,) for all or one for each, (..., k). An outcome with -inf (or 0)
             here is never drawn. Left out: uniform.
         upper: how many times likelier than in the reference an outcome may be for the clients that the box is made for, above 1. Small: q
             stays near p where p is near the reference. Left out: k without a reference (then this is the sampler of `Simplex(k)`), with
-            one e^(epsilon/2) + 1, which is Husain's mollifier.
+            one e^(epsilon/2) + 1, which is Husain's mollifier. `fitted_upper` chooses it on public rows.
         temperature: what the clients' logits are divided by.
+    """
+    terms = terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
+    warn_of_little(terms.privacy)
+    return rows_of(logits, probabilities, reference, temperature), terms
+
+
+def _taking(
+    asked: Callable[P, tuple[Rows, Terms]],
+) -> Callable[[Callable[[Rows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
+    """A function of rows and terms as one of the keywords that these are made of, documented with them: the list stands once."""
+    shown = inspect.signature(asked)
+    arguments = (asked.__doc__ or "").partition("\n\n")[2].rstrip()
+
+    def taking(work: Callable[[Rows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
+        def called(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
+            return work(*asked(*arguments, **keywords))
+
+        called.__name__, called.__qualname__, called.__module__ = work.__name__, work.__qualname__, work.__module__
+        called.__doc__ = (work.__doc__ or "").replace("    Returns:", f"{arguments}\n\n    Returns:", 1)
+        called.__dict__["__signature__"] = shown.replace(return_annotation="torch.Tensor")
+        return called
+
+    return taking
+
+
+@_taking(_asked)
+def release(rows: Rows, terms: Terms) -> torch.Tensor:
+    """One private outcome for each row, from integer weights and the operating system's entropy.
+
+    Each call spends its budget anew for every row. Over a reference the box is b mu <= q <= e^epsilon b mu with
+    b = upper/(e^epsilon + upper - 1).
 
     Returns:
         Outcome numbers (...) in int64, on the device of what was given.
@@ -61,29 +96,13 @@ def release(
     Example:
         >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
     """
-    rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
     found = drawn(rows, terms, SystemEntropy().integers(len(rows.p)))
     return found.reshape(rows.shape)
 
 
-def weights(
-    *,
-    epsilon: float,
-    logits: torch.Tensor | None = None,
-    probabilities: torch.Tensor | None = None,
-    reference: torch.Tensor | None = None,
-    upper: float | None = None,
-    temperature: float = 1.0,
-) -> torch.Tensor:
+@_taking(_asked)
+def weights(rows: Rows, terms: Terms) -> torch.Tensor:
     """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
-
-    Args:
-        epsilon: the privacy budget of one outcome, in (0, inf).
-        logits: what clients hold, (..., k), as logits; or:
-        probabilities: the same as probabilities.
-        reference: what everybody knows, of the same kind, (k,) or (..., k); left out: uniform.
-        upper: as in `release`.
-        temperature: what the clients' logits are divided by.
 
     Returns:
         Whole numbers (..., k) in int64, on the device of what was given.
@@ -91,28 +110,12 @@ def weights(
     Raises:
         DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
     """
-    rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
     return _weights(rows, terms).reshape(*rows.shape, rows.size)
 
 
-def output(
-    *,
-    epsilon: float,
-    logits: torch.Tensor | None = None,
-    probabilities: torch.Tensor | None = None,
-    reference: torch.Tensor | None = None,
-    upper: float | None = None,
-    temperature: float = 1.0,
-) -> torch.Tensor:
+@_taking(_asked)
+def output(rows: Rows, terms: Terms) -> torch.Tensor:
     """The law Q(.|P) that an outcome is drawn from, for each row.
-
-    Args:
-        epsilon: the privacy budget of one outcome, in (0, inf).
-        logits: what clients hold, (..., k), as logits; or:
-        probabilities: the same as probabilities.
-        reference: what everybody knows, of the same kind, (k,) or (..., k); left out: uniform.
-        upper: as in `release`.
-        temperature: what the clients' logits are divided by.
 
     Returns:
         Probabilities (..., k) in the dtype and on the device of what was given.
@@ -120,23 +123,9 @@ def output(
     Raises:
         DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
     """
-    rows, terms = _checked(logits, probabilities, reference, temperature, epsilon, upper)
     on_gpu = _on_gpu(rows)
     laws = _weights(rows, terms).to(torch.float64) / TOTAL if on_gpu else torch.from_numpy(host.output(rows, terms))
     return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
-
-
-def _checked(
-    logits: torch.Tensor | None,
-    probabilities: torch.Tensor | None,
-    reference: torch.Tensor | None,
-    temperature: float,
-    epsilon: float,
-    upper: float | None,
-) -> tuple[Rows, Terms]:
-    terms = terms_of(epsilon, upper)
-    warn_of_large(terms.epsilon)
-    return rows_of(logits, probabilities, reference, temperature), terms
 
 
 def _on_gpu(rows: Rows) -> bool:
