@@ -50,9 +50,9 @@ $(COMMAND): pyproject.toml constraints.txt
 	$(INSTALL) --editable ".[cli]"
 	touch $@
 
-# And what developing needs: torch, Spark, and the tools.
+# And what developing needs: torch, transformers, Spark, and the tools.
 $(READY): $(COMMAND)
-	$(INSTALL) --editable ".[cli,torch]" --group dev
+	$(INSTALL) --editable ".[cli,transformers]" --group dev
 	touch $@
 
 # The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time).

@@ -117,7 +117,7 @@ def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
 
 DOCUMENTED = (
     "domain", "engines", "estimation", "accounting", "audit", "data", "design.mixtures", "ledger", "numerics", "plots", "projection",
-    "release", "research", "torch",
+    "release", "research", "torch", "transformers",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ LAYERS = [
     {"ledger", "tables"},
     {"estimation", "engines"},
     {"torch"},
+    {"transformers"},
     {"plots"},
     {"research"},
     {"cli"},

@@ -1,6 +1,7 @@
-"""What many releases add up to: the exact profile of a box, its composition, Renyi curve, splitting and shuffling."""
+"""What many releases add up to: the exact profile of a box, its composition, an odometer, Renyi curve, splitting and shuffling."""
 
 from discreet.accounting.composition import PrivacyLoss, compose
+from discreet.accounting.odometer import Odometer
 from discreet.accounting.profile import BoxProfile, profile_of
 from discreet.accounting.renyi import epsilon_from_renyi, renyi
 from discreet.accounting.shuffling import shuffled_delta, shuffled_epsilon
@@ -8,6 +9,7 @@ from discreet.accounting.splitting import epsilon_per_sample
 
 __all__ = [
     "BoxProfile",
+    "Odometer",
     "PrivacyLoss",
     "compose",
     "epsilon_from_renyi",

@@ -25,6 +25,7 @@ COMMANDS = {  # in the order of the work: the module that a command is in, and w
     "design": ("design", "The best sampler for clients like public examples."),
     "secret": ("secret", "Make the secret that lets a release be repeated."),
     "sample": ("sample", "One private sample for each client of a table."),
+    "tokens": ("tokens", "A private text of a language model, with its statement."),
     "estimate": ("estimate", "The population behind such samples, with intervals."),
     "tradeoff": ("tradeoff", "What privacy costs, and which epsilon a target takes."),
     "account": ("account", "What several samples add up to, and what shuffling buys."),

@@ -1,0 +1,24 @@
+"""Texts of a language model that keep what it has read to themselves: every token is drawn from the box around the public model's law.
+
+A model that has read a private prompt has a law p of the next token; the same model after a public prompt, and the text released so
+far, has a law mu that everybody may know. Each token is drawn by `discreet.torch.release` from b mu <= q <= e^epsilon b mu, so it is
+epsilon-LDP in the whole private prompt, whatever it says, and so many tokens together lose what `discreet.accounting.compose` says.
+"""
+
+from discreet.errors import need_extra
+
+try:
+    import torch  # noqa: F401
+    import transformers  # noqa: F401
+except ImportError as missing:
+    need_extra("transformers", missing)
+
+from discreet.transformers.choosing import upper_for
+from discreet.transformers.folders import loaded
+from discreet.transformers.generation import PrivateText, generate
+from discreet.transformers.processor import PrivateLogits
+from discreet.transformers.statement import Statement
+from discreet.transformers.stream import TokenStream
+from discreet.transformers.terms import TokenTerms
+
+__all__ = ["PrivateLogits", "PrivateText", "Statement", "TokenStream", "TokenTerms", "generate", "loaded", "upper_for"]

@@ -1,0 +1,100 @@
+"""A model and what it has read, row by row: the logits of the next token, with a key-value cache, one forward pass for each token.
+
+The public and the private prompts are never in one batch: what a batch is padded to, and how its sums are cut, would depend on the
+private prompts, and with it the last bits of the public law, which the box is made from.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from discreet.errors import DiscreetError
+
+
+class Context:
+    """The rows of one kind: texts that the model has read, to which tokens are appended.
+
+    Args:
+        model: a causal model of transformers, or whatever is called as one is.
+        rows: the tokens of each prompt.
+        padding: the token to fill shorter rows up with, which is never looked at.
+    """
+
+    def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
+        self._model = model
+        longest = max(map(len, rows))
+        filled = [[padding] * (longest - len(row)) + list(row) for row in rows]
+        seen = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+        device = next(model.parameters()).device
+        self._next = torch.tensor(filled, device=device)
+        self._mask = torch.tensor(seen, device=device)
+        self._cache: Any = None
+        taken = inspect.signature(model.forward).parameters
+        self._positions = "position_ids" in taken
+        self._last = {"logits_to_keep": 1} if "logits_to_keep" in taken else {}
+
+    def logits(self) -> torch.Tensor:
+        """The logits (rows, vocabulary) of the next token, on the model's device."""
+        given: dict[str, Any] = dict(self._last)
+        if self._positions:
+            given["position_ids"] = (self._mask.cumsum(-1) - 1).clamp_min(0)[:, -self._next.shape[1] :]
+        with torch.inference_mode():
+            found = self._model(
+                input_ids=self._next, attention_mask=self._mask, past_key_values=self._cache, use_cache=True, **given
+            )
+        self._cache = found.past_key_values
+        return found.logits[:, -1, :]
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Add one token to each row."""
+        self._next = tokens.to(self._mask.device)[:, None]
+        self._mask = torch.cat([self._mask, torch.ones_like(self._next)], dim=1)
+
+
+def check_model(name: str, model: Any, vocabulary: int | None) -> int:
+    """How many tokens a model knows; one that is being trained, or that knows others than it should, is refused."""
+    config = getattr(model, "config", None)
+    size = getattr(config, "vocab_size", None)
+    if not callable(model) or not isinstance(size, int):
+        raise DiscreetError(f"{name} = {type(model).__name__} is no causal language model with a config.vocab_size")
+    if getattr(model, "training", False):
+        raise DiscreetError(f"{name} is in training mode, whose dropout makes its laws random; call {name}.eval()")
+    if vocabulary is not None and size != vocabulary:
+        raise DiscreetError(f"{name} knows {size:,} tokens and model {vocabulary:,}; both need one vocabulary")
+    return size
+
+
+def check_length(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: str) -> None:
+    """Refuse prompts that leave the model no room for the tokens, before anything is drawn."""
+    most = getattr(model.config, "max_position_embeddings", None)
+    longest = max(map(len, rows))
+    if isinstance(most, int) and longest + tokens > most:
+        raise DiscreetError(
+            f"{what} has {longest:,} tokens, and with {tokens:,} more that is past the {most:,} that the model reads; take fewer tokens "
+            "or a shorter prompt"
+        )
+
+
+def ends_of(model: Any, tokenizer: Any) -> set[int]:
+    """The tokens that end a text."""
+    settings = getattr(model, "generation_config", None)
+    found = getattr(settings, "eos_token_id", None)
+    if found is None:
+        found = tokenizer.eos_token_id
+    return set() if found is None else set(found) if isinstance(found, (list, tuple)) else {int(found)}
+
+
+def read_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
+    """A prompt as tokens: a model cannot start from nothing."""
+    if not isinstance(text, str):
+        raise DiscreetError(f"{what} = {type(text).__name__} is not a text")
+    found = [int(token) for token in tokenizer(text)["input_ids"]]
+    if not found and tokenizer.bos_token_id is not None:
+        found = [int(tokenizer.bos_token_id)]
+    if not found:
+        raise DiscreetError(f"{what} holds an empty prompt, and the tokenizer has no token to begin with; pass a text")
+    return found

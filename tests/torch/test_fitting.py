@@ -1,0 +1,48 @@
+"""The box that is chosen on examples is the best of its kind for them."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import discreet as dc
+from discreet.errors import DiscreetError
+from discreet.torch import fitted_upper, output
+
+
+def examples(spread: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    public = 2.0 * torch.randn(30, 20, generator=generator).double()
+    return public + spread * torch.randn(30, 20, generator=generator).double(), public
+
+
+def mean(logits: torch.Tensor, public: torch.Tensor, epsilon: float, upper: float, measure: str) -> float:
+    served = output(logits=logits, reference=public, epsilon=epsilon, upper=upper)
+    return float(np.mean(dc.divergence(measure)(torch.softmax(logits, -1).numpy(), served.numpy())))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
+@pytest.mark.parametrize("measure", ["kl", "tv"])
+def test_no_other_upper_on_a_fine_grid_serves_the_examples_better(epsilon: float, measure: str) -> None:
+    for spread in (0.4, 2.0):
+        logits, public = examples(spread, 3)
+        found = fitted_upper(epsilon=epsilon, logits=logits, reference=public, measure=measure)
+        best = mean(logits, public, epsilon, found, measure)
+        for step in range(1, 40):
+            b = math.exp(-epsilon) + step / 40 * (1 - math.exp(-epsilon))
+            upper = b * math.expm1(epsilon) / (1 - b)
+            assert best <= mean(logits, public, epsilon, upper, measure) * 1.001 + 1e-9
+
+
+def test_contexts_that_change_more_want_more_room() -> None:
+    small, large = (
+        fitted_upper(epsilon=2.0, logits=logits, reference=public)
+        for logits, public in (examples(0.3, 4), examples(3.0, 4))
+    )
+    assert small < large
+
+
+def test_no_examples_are_no_choice() -> None:
+    with pytest.raises(DiscreetError, match="examples"):
+        fitted_upper(epsilon=1.0, logits=torch.zeros(0, 5), reference=torch.zeros(5))

@@ -1,0 +1,70 @@
+"""A stream: contexts and budgets chosen as it goes, refused before it could pass its budget."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from discreet.accounting import Odometer
+from discreet.errors import BudgetError, DiscreetError
+from discreet.ledger import Budget, Ledger
+from tests.needed import needed_module
+
+needed_module("transformers", "pip install '.[transformers]'")
+from discreet.transformers import TokenStream  # noqa: E402
+from discreet.transformers.terms import box_profile  # noqa: E402
+
+LOGITS, PUBLIC = torch.randn(2, 30, generator=torch.Generator().manual_seed(1))
+
+
+def test_a_stream_adds_up_what_each_token_cost_and_refuses_the_one_too_many() -> None:
+    stream = TokenStream(budget=Budget(epsilon=3.0), vocabulary=30)
+    for epsilon in (0.5, 1.0, 1.5):
+        assert 0 <= stream.draw(LOGITS, PUBLIC, epsilon=epsilon) < 30
+    assert stream.odometer.pure == stream.odometer.epsilon == 3.0
+    with pytest.raises(BudgetError, match="could pass"):
+        stream.draw(LOGITS, PUBLIC, epsilon=0.001)
+    assert len(stream.tokens) == 3
+    assert stream.odometer == Odometer(
+        delta=0.0, releases=tuple((box_profile(epsilon, None), 1) for epsilon in (0.5, 1.0, 1.5))
+    )
+
+
+def drawn_until_refused(stream: TokenStream, epsilon: float) -> int:
+    while True:
+        try:
+            stream.draw(LOGITS, PUBLIC, epsilon=epsilon)
+        except BudgetError:
+            return len(stream.tokens)
+
+
+def test_a_delta_lets_more_tokens_through() -> None:
+    assert drawn_until_refused(TokenStream(budget=Budget(epsilon=1.0), vocabulary=30), 0.1) == 10
+    stream = TokenStream(budget=Budget(epsilon=1.0, delta=0.01), vocabulary=30)
+    assert 15 < drawn_until_refused(stream, 0.1) < 200
+    assert stream.odometer.epsilon < stream.odometer.pure
+
+
+def test_tokens_of_a_stream_are_paid_for_and_come_back(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=2.0))
+
+    def stream(purpose: str = "") -> TokenStream:
+        return TokenStream(budget=Budget(epsilon=5.0), vocabulary=30, ledger=ledger, purpose=purpose)
+
+    first = stream()
+    tokens = [first.draw(LOGITS, PUBLIC, epsilon=1.0) for _ in range(2)]
+    second = stream()
+    assert [second.draw(PUBLIC, PUBLIC, epsilon=1.0) for _ in range(2)] == tokens
+    assert len(ledger.entries()) == 2
+    with pytest.raises(BudgetError):
+        stream("other").draw(LOGITS, PUBLIC, epsilon=1.0)
+
+
+def test_what_does_not_fit_is_named_before_anything_is_charged() -> None:
+    stream = TokenStream(budget=Budget(epsilon=2.0), vocabulary=30)
+    with pytest.raises(DiscreetError, match="shape"):
+        stream.draw(LOGITS[:7], PUBLIC[:7], epsilon=1.0)
+    with pytest.raises(DiscreetError, match="NaN"):
+        stream.draw(LOGITS / 0.0 * 0.0, PUBLIC, epsilon=1.0)
+    assert stream.tokens == []
+    assert stream.odometer.pure == 0.0
