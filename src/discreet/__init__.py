@@ -34,6 +34,7 @@ from discreet.families import (
 from discreet.mechanisms import (
     Cells,
     Density,
+    JointSampler,
     LinearSampler,
     MollifierSampler,
     OptimalSampler,
@@ -62,6 +63,7 @@ __all__ = [
     "GaussianMixtures",
     "ImpossibleError",
     "Interval",
+    "JointSampler",
     "Labels",
     "LaplaceMixtures",
     "LargeEpsilonWarning",

@@ -27,7 +27,7 @@ from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
 from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
-from tests.fuzz.notions import around, notions, transports
+from tests.fuzz.notions import around, notions, several, transports
 from tests.fuzz.tables import kernels, population_ledgers, table_files, tables
 
 SECONDS = 120
@@ -225,6 +225,7 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "table files": table_files,
     "notions": notions,
     "classes around a law": around,
+    "several": several,
     "transports": transports,
 }
 SLOW = (
@@ -238,6 +239,7 @@ SLOW = (
     "table files",
     "tables",
     "notions",
+    "several",
     "transports",
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet import accounting
 from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
 
 CURVES: list[Any] = [
@@ -46,6 +47,26 @@ def notions(c: Chooser) -> Any:
     if what == 3:
         return dc.nu_for(c.family(), divergence=c.among(WORDS), risk=c.number())
     return dc.epsilon_for(c.family(), divergence=c.among(WORDS), risk=c.number(), delta=c.among([1e-6, c.number()]))
+
+
+def several(c: Chooser) -> Any:
+    """Several samples of one client under one budget, and budgets split and added up."""
+    family, count = c.family(), c.among([1, 2, 3, 7, 30, 0, -1, 2.5, True, None, 10**6, c.number()])
+    what = c.below(5)
+    if what == 0:
+        joint = dc.JointSampler(family, samples=count, epsilon=c.number())
+        law = c.law(family.size)
+        assert int(joint.weights(np.full(family.size, 1.0 / family.size)).sum()) == 1 << 62
+        return [joint.laws(law), joint.output(law), joint.each(law), joint.release(law), joint.risk(c.among(WORDS))]
+    if what == 1:
+        sampler = c.among([dc.OptimalSampler, dc.LinearSampler])(family, privacy=_notion(c))
+        return sampler.release(c.law(family.size), size=c.among([2, 3, count]))
+    if what == 2:
+        return accounting.shared(_notion(c), samples=c.among([2, 3, count]), bounds=family.bounds)
+    if what == 3:
+        loss = accounting.compose([(_notion(c), c.among([1, 3, count])), (_notion(c), c.among([1, 2, count]))])
+        return [loss.delta(c.among([0.5, 3.0, c.number()])), loss.epsilon(c.among([1e-6, 0.1, c.number()]))]
+    return dc.mechanisms.Multisets(c.among([1, 2, 5, 10**9]), count)
 
 
 def around(c: Chooser) -> Any:

@@ -18,7 +18,7 @@ from tests.fuzz.attacks import ATTACKS, attack
 
 EXAMPLES = {
     "ledgers": 60, "commands": 100, "accounting": 200, "auditing": 200, "continuous families": 200, "continuous samplers": 60,
-    "tables": 200, "table files": 100, "population ledgers": 60, "designs": 100,
+    "tables": 200, "table files": 100, "population ledgers": 60, "designs": 100, "several": 100,
 }  # fmt: skip
 ROLES = {"Domain", "ContinuousFamily", "FiniteFamily"}  # have no constructor of their own
 TOLD = {
@@ -36,6 +36,7 @@ RESULTS = {
     "Certificate",
     "Entry",
     "Estimate",
+    "GaussianLoss",
     "Inversion",
     "Line",
     "Outlook",

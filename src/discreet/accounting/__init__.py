@@ -1,21 +1,26 @@
 """What many releases add up to: the exact profile of a box, its composition, an odometer, Renyi curve, splitting and shuffling."""
 
-from discreet.accounting.composition import PrivacyLoss, compose
+from discreet.accounting.composition import compose
+from discreet.accounting.losses import PrivacyLoss
+from discreet.accounting.notions import GaussianLoss
 from discreet.accounting.odometer import Odometer
 from discreet.accounting.profile import BoxProfile, profile_of
 from discreet.accounting.renyi import epsilon_from_renyi, renyi
 from discreet.accounting.shuffling import shuffled_delta, shuffled_epsilon
-from discreet.accounting.splitting import epsilon_per_sample
+from discreet.accounting.splitting import epsilon_per_sample, keeps_together, shared
 
 __all__ = [
     "BoxProfile",
+    "GaussianLoss",
     "Odometer",
     "PrivacyLoss",
     "compose",
     "epsilon_from_renyi",
     "epsilon_per_sample",
+    "keeps_together",
     "profile_of",
     "renyi",
+    "shared",
     "shuffled_delta",
     "shuffled_epsilon",
 ]

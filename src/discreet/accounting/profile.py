@@ -23,13 +23,13 @@ Every number here is an upper bound: masses and deltas are rounded up.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from discreet.errors import NON_NEGATIVE, Range, check_kind
+from discreet.errors import NON_NEGATIVE, DiscreetError, Range, check_kind
 from discreet.families import ContinuousFamily, Simplex
-from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
 from discreet.numerics import LARGEST_EXPONENT
-from discreet.release import TOTAL
+from discreet.projection import Box
+from discreet.release import TOTAL, Lattice
 from discreet.tradeoff import is_identity
 
 _ALPHA = Range(1e-300, 1.0)
@@ -78,14 +78,33 @@ class BoxProfile:
         return min(self.alpha, 1.0 - self.alpha)
 
 
+@runtime_checkable
+class Drawn(Protocol):
+    """What is asked of a sampler here: the integers that it draws with, and whom it serves."""
+
+    @property
+    def family(self) -> Any: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def reference(self) -> Any: ...
+    @property
+    def box(self) -> Box: ...
+    @property
+    def lattice(self) -> Lattice: ...
+
+
 def check_profile(profile: Any) -> None:
     """Refuse whatever is not the profile of a box."""
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
 
-def profile_of(sampler: Sampler[AnyFamily]) -> BoxProfile:
+def profile_of(sampler: Drawn) -> BoxProfile:
     """The profile of the integers that a sampler draws with, on outcomes, cells or points."""
-    check_sampler(sampler)
+    if isinstance(sampler, type) or not isinstance(sampler, Drawn):
+        raise DiscreetError(
+            f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)"
+        )
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
     shared = Fraction(sampler.lattice.shared, TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
@@ -95,7 +114,7 @@ def profile_of(sampler: Sampler[AnyFamily]) -> BoxProfile:
     return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_attained(sampler, alpha))
 
 
-def _attained(sampler: Sampler[AnyFamily], alpha: float) -> bool:
+def _attained(sampler: Drawn, alpha: float) -> bool:
     """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
     places = alpha * size

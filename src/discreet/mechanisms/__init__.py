@@ -8,15 +8,19 @@ from discreet.mechanisms.named import MECHANISMS, SERVED, check_mechanism, mecha
 from discreet.mechanisms.nearest import nearest_member
 from discreet.mechanisms.optimal import OptimalSampler
 from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.several import ComposedSampler, JointSampler, Multisets
 from discreet.mechanisms.transport import TransportSampler
 
 __all__ = [
     "MECHANISMS",
     "SERVED",
     "Cells",
+    "ComposedSampler",
     "Density",
+    "JointSampler",
     "LinearSampler",
     "MollifierSampler",
+    "Multisets",
     "OptimalSampler",
     "OutputLaw",
     "Points",

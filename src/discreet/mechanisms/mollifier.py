@@ -12,7 +12,7 @@ which is the chord formula of `discreet.tradeoff` for the band 0 <= dP/dQ0 <= 1/
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,9 @@ class MollifierSampler(ProjectingSampler[F]):
             self._carrier = carrier_of(self._own_reference, self.how, members=family)
         else:
             self._own_reference = _positive_law(reference, family)
+
+    def with_privacy(self, privacy: Privacy) -> Self:
+        return type(self)(self.family, privacy=privacy, how=self.how, reference=self._own_reference)
 
     def _check_privacy(self) -> None:
         if not isinstance(self.privacy, Pure):

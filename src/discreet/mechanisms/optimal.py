@@ -12,8 +12,13 @@ from functools import cached_property
 from typing import final
 
 from discreet.divergences import FDivergence
+from discreet.errors import check_count
+from discreet.families import ContinuousFamily
 from discreet.mechanisms.projecting import ProjectingSampler
-from discreet.mechanisms.sampler import F
+from discreet.mechanisms.sampler import AnyFamily, F
+from discreet.mechanisms.several import ComposedSampler, JointSampler, Multisets
+from discreet.mechanisms.several.multisets import SAMPLES_ARE
+from discreet.privacy import Pure
 from discreet.tradeoff import Constants, Risk, constants_under
 from discreet.worst_case import sampler_risk
 
@@ -54,6 +59,26 @@ class OptimalSampler(ProjectingSampler[F]):
     def identity(self) -> bool:
         """Whether the family is so narrow that a raw draw is epsilon-LDP: then output(p) = p for every member."""
         return self.constants.above == 0.0
+
+    def several(self, samples: int) -> ComposedSampler | JointSampler:
+        """As for every sampler; drawn jointly where that is known to be better, pure epsilon on finitely many outcomes, and possible.
+
+        Args:
+            samples: how many samples of each client.
+
+        Returns:
+            A `JointSampler`, or where the multisets are too many or the notion is another a `ComposedSampler`.
+
+        Raises:
+            DiscreetError: for a number that is none, or more than a budget can be split into.
+        """
+        size = check_count("samples", samples, fix=SAMPLES_ARE)
+        family: AnyFamily = self.family
+        if isinstance(family, ContinuousFamily) or not isinstance(self.privacy, Pure) or size == 1:
+            return super().several(size)
+        if not Multisets.fit(family.size, size):
+            return super().several(size)
+        return JointSampler(family, samples=size, privacy=self.privacy)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case of this sampler over the family. Where `.tight`, no epsilon-LDP sampler has a smaller one; where not

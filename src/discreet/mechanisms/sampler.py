@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import release
 from discreet.divergences import FDivergence
 from discreet.domain.role import Outcome
-from discreet.errors import DiscreetError, check_kind
+from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families.band import Bounds
 from discreet.families.densities import HasLogPdf, LogDensity
@@ -30,6 +30,7 @@ from discreet.mechanisms.carriers.carrier import Carrier, Held, Outputs
 from discreet.mechanisms.carriers.choice import How, carrier_of, chosen_how, default_how
 from discreet.mechanisms.carriers.density import Density
 from discreet.mechanisms.continuous.output_law import OutputLaw
+from discreet.mechanisms.several import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure, promised
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
@@ -222,6 +223,34 @@ class Sampler(abc.ABC, Generic[F]):
         found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self.mixing)
         return found.reshape(rows.shape)
 
+    def with_privacy(self, privacy: Privacy) -> Self:
+        """The same sampler with another promise.
+
+        Args:
+            privacy: what one release promises.
+
+        Returns:
+            A sampler of the same kind, for the same clients.
+
+        Raises:
+            DiscreetError: for a notion that it has no box for.
+        """
+        return type(self)(self.family, privacy=privacy, how=self.how)
+
+    def several(self, samples: int) -> ComposedSampler | JointSampler:
+        """So many samples of each client that keep this sampler's promise together: what `release(p, size=samples)` draws with.
+
+        Args:
+            samples: how many samples of each client.
+
+        Returns:
+            A `ComposedSampler`, whose draws have a share of the budget each; an `OptimalSampler` gives a `JointSampler` where it can.
+
+        Raises:
+            DiscreetError: for a number that is none, or more than a budget can be split into.
+        """
+        return ComposedSampler(self, samples=samples)
+
     @overload
     def release(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> float | Floats: ...
     @overload
@@ -240,7 +269,9 @@ class Sampler(abc.ABC, Generic[F]):
     def release(
         self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None, constant_time: bool = False
     ) -> Hashable | NDArray[Any]: ...
-    def release(self, p: Any, *, rng: Rng = None, constant_time: bool = False) -> Any:
+    @overload
+    def release(self, p: LawLike | Client | Sequence[Client], *, size: int, rng: Rng = None) -> NDArray[Any]: ...
+    def release(self, p: Any, *, rng: Rng = None, constant_time: bool = False, size: int | None = None) -> Any:
         """One private sample for each client: an outcome number, its label where the family has labels, the middle of its cell
         where outcomes are the cells of an interval; on a continuous family a point (a number in one dimension, else (dim,)), for a
         list of n clients (n,) or (n, dim).
@@ -249,18 +280,26 @@ class Sampler(abc.ABC, Generic[F]):
         Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. `constant_time`, for one client of a
         finite family: by the same instructions whatever it holds and whatever is drawn, where somebody may be timing.
 
+        With `size`, so many samples of each client that keep this sampler's promise TOGETHER (`several` says how they are drawn).
+
         Args:
             p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
                 density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
             rng: a seeded generator, for experiments; then it is NOT private, and warns so.
             constant_time: take the same instructions whatever the client holds.
+            size: how many samples of each client, under one total budget.
 
         Returns:
-            One sample, or an array of them.
+            One sample, or an array of them; with `size` an array with one more axis of that length.
 
         Raises:
-            DiscreetError: for what is no law, before anything is drawn.
+            DiscreetError: for what is no law, or a size that is none, before anything is drawn.
         """
+        if size is not None:
+            check_count("size", size, fix="it is how many samples of each client are released together")
+            if constant_time:
+                raise DiscreetError("constant_time is for one sample; leave out size")
+            return self.several(size).release(p, rng=rng)
         randomness, places = _randomness(rng), release.generator(rng)
         if constant_time:
             law = self._held(self.carrier.single_law(p)[None, :]).rows[0]

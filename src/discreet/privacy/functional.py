@@ -51,6 +51,11 @@ class Functional(Privacy):
         """The corners (x, f(x)) of what is kept."""
         return tuple((float(x), float(y)) for x, y in self._points)
 
+    @property
+    def corners(self) -> tuple[Point, ...]:
+        """The same as the rationals that they are."""
+        return self._points
+
     def tradeoff(self, x: float) -> float:
         return float(self._at(Fraction(ERROR.check("x", x))))
 

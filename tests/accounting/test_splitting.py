@@ -1,0 +1,100 @@
+"""One budget split over several samples: exact in rationals, never too much, and not much less than there is."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.accounting import BoxProfile, compose, keeps_together, shared
+from discreet.families.band import Bounds
+from discreet.numerics import stated
+from discreet.privacy import Privacy
+
+EVERYBODY = Bounds(0.0, 10.0)
+
+
+def products(lower: Fraction, upper: Fraction, samples: int) -> list[tuple[Fraction, Fraction]]:
+    """The probabilities of every sequence of three points under the two laws of the dominating pair."""
+    first = (upper, lower, 1 - lower - upper)
+    second = (lower, upper, 1 - lower - upper)
+    return [
+        (Fraction(math.prod(first[i] for i in places)), Fraction(math.prod(second[i] for i in places)))
+        for places in itertools.product(range(3), repeat=samples)
+    ]
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(0, 60),
+    st.integers(1, 4),
+    st.floats(0.05, 3.0),
+    st.sampled_from([1e-9, 1e-3, 0.05]),
+)
+def test_what_is_decided_is_the_definition(
+    low: int, more: int, rest: int, samples: int, epsilon: float, delta: float
+) -> None:
+    """(epsilon, delta)-LDP of the product, summed over every sequence of outcomes."""
+    total = 2 * low + more + rest
+    lower, upper = Fraction(low, total), Fraction(low + more, total)
+    notion = dc.Approximate(epsilon, delta=delta)
+    with_factor = sum(max(Fraction(0), p - Fraction(math.exp(epsilon)) * q) for p, q in products(lower, upper, samples))
+    if abs(with_factor - Fraction(delta)) > Fraction(1, 10**12):
+        assert keeps_together(notion, lower, upper, samples) == (with_factor < delta)
+
+
+@given(st.integers(2, 4), st.floats(0.1, 2.0), st.floats(0.02, 0.5))
+@settings(deadline=None, max_examples=15)
+def test_gaussian_budgets_hold_at_every_beta(samples: int, nu: float, mass: float) -> None:
+    notion = dc.Gaussian(nu)
+    share = shared(notion, samples=samples, bounds=Bounds(0.0, 1.0 / mass))
+    assert isinstance(share, dc.Pure)
+    loss = compose([(BoxProfile(epsilon=share.epsilon, alpha=mass), samples)])
+    for beta in (0.0, 0.2, 0.5, 1.0, 2.0, 4.0):
+        assert loss.delta(beta) <= notion.profile(beta) * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("notion", "least"),
+    [
+        (dc.Approximate(2.0, delta=1e-6), 0.2875329),
+        (dc.Gaussian(1.0), dc.OptimalSampler(dc.Simplex(10), privacy=dc.Gaussian(1.0 / math.sqrt(10.0))).epsilon),
+    ],
+    ids=["approximate", "gaussian"],
+)
+def test_shares_are_no_smaller_than_what_the_notions_alone_allow(notion: Privacy, least: float) -> None:
+    share = shared(notion, samples=10, bounds=EVERYBODY)
+    assert isinstance(share, dc.Pure)
+    assert share.epsilon >= least
+
+
+@given(st.integers(1, 10**6), st.integers(0, 6), st.integers(2, 500))
+def test_shares_of_pure_epsilon_add_up_to_no_more(digits: int, places: int, samples: int) -> None:
+    epsilon = float(Fraction(digits, 10**places))
+    share = shared(dc.Pure(epsilon), samples=samples, bounds=EVERYBODY)
+    assert isinstance(share, dc.Pure)
+    drawn = min(Fraction(share.epsilon), Fraction(stated(share.epsilon)))
+    assert drawn * samples <= min(Fraction(epsilon), Fraction(stated(epsilon)))
+    assert share.epsilon * samples >= epsilon * (1 - 1e-12)
+
+
+def test_many_samples_and_mistakes() -> None:
+    assert isinstance(shared(dc.Gaussian(1.0), samples=1000, bounds=EVERYBODY), dc.Gaussian)
+    assert isinstance(shared(dc.Approximate(1.0, delta=1e-6), samples=1000, bounds=EVERYBODY), dc.Pure)
+    assert shared(dc.Gaussian(0.5), samples=1, bounds=EVERYBODY) == dc.Gaussian(0.5)
+    mistakes: list[tuple[Any, Any, str]] = [
+        (0, dc.Pure(1.0), "samples = 0 is less than 1"),
+        (2.0, dc.Pure(1.0), "samples = 2.0 is not a whole number"),
+        (60_000, dc.Pure(1.0), "samples is more than 50,000"),
+        (100, dc.Functional([(0, 1), (0.4, 0.4), (1, 0)]), "samples = 100: f-LDP"),
+        (3, 1.0, "privacy = 1.0 is not a Privacy"),
+    ]
+    for samples, notion, says in mistakes:
+        with pytest.raises(dc.DiscreetError) as caught:
+            shared(notion, samples=samples, bounds=EVERYBODY)
+        assert says in str(caught.value)

@@ -1,0 +1,198 @@
+"""J samples drawn jointly: private as integers, nearer to every client than J draws with a share each, and how near the best there is."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import discreet as dc
+from discreet.mechanisms import ComposedSampler
+from discreet.numerics import exp_lower
+from discreet.projection import Box
+from discreet.release import TOTAL
+from tests.strategies import laws
+
+FAMILIES: list[Any] = [
+    dc.Simplex(3),
+    dc.Simplex(2),
+    dc.Band([4, 3, 2, 1], lower=0.0, upper=2.0),
+    dc.Near([1] * 3, factor=2.0),
+]
+NAMES = ("kl", "tv", "hellinger", "chi2")
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.floats(0.05, 8.0), st.data())
+@settings(deadline=None, max_examples=60)
+def test_any_two_clients_keep_epsilon_as_integers(k: int, samples: int, epsilon: float, data: st.DataObject) -> None:
+    joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+    first, second = (joint.weights(data.draw(laws(k))).tolist() for _ in range(2))
+    bound = exp_lower(epsilon)
+    assert sum(first) == sum(second) == TOTAL
+    assert all(a <= bound * b for a, b in zip(first, second, strict=True))
+    assert joint.lattice.largest_ratio <= bound
+
+
+@given(st.sampled_from(FAMILIES), st.integers(2, 4), st.floats(0.05, 8.0), st.data())
+@settings(deadline=None, max_examples=80)
+def test_nobody_fares_worse_than_with_a_share_of_the_budget_for_each_draw(
+    family: Any, samples: int, epsilon: float, data: st.DataObject
+) -> None:
+    """For every client and every f: the theorem of `joint`."""
+    law = dc.mechanisms.nearest_member(family, data.draw(laws(family.size)))
+    joint = dc.JointSampler(family, samples=samples, epsilon=epsilon)
+    one = dc.OptimalSampler(family, epsilon=epsilon / samples).output(law)
+    held, ours = joint.laws(law), joint.output(law)
+    theirs = joint.multisets.laws(one[None, :])[0]
+    for name in NAMES:
+        f = dc.divergence(name)
+        assert f(held, ours) <= float(f(held, theirs)) * (1 + 1e-9) + 1e-10
+        assert f(held, ours) <= float(joint.risk(name)) * (1 + 1e-9) + 1e-10
+
+
+@pytest.mark.parametrize(("k", "samples", "epsilon"), [(2, 3, 1.0), (3, 2, 2.0), (4, 3, 4.0)])
+def test_multisets_and_sequences_are_clipped_alike(k: int, samples: int, epsilon: float) -> None:
+    joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+    floor = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon / samples).constants.b ** samples / k**samples
+    sequences = np.array(list(itertools.product(range(k), repeat=samples)))
+    box = Box(len(sequences), floor, min(1.0, math.exp(epsilon) * floor))
+    place = {tuple(row): number for number, row in enumerate(joint.multisets.members.tolist())}
+    where = np.array([place[tuple(sorted(row))] for row in sequences.tolist()])
+    for law in (*np.eye(k), *np.random.default_rng(k).dirichlet(np.full(k, 0.5), 20)):
+        clipped = box.project(law[sequences].prod(axis=1))
+        assert joint.output(law) == pytest.approx(np.bincount(where, weights=clipped), abs=1e-12)
+        each = [(clipped * (sequences == x).mean(axis=1)).sum() for x in range(k)]
+        assert joint.each(law) == pytest.approx(each, abs=1e-12)
+
+
+def test_the_worst_client_is_the_one_that_is_sure() -> None:
+    """The stated worst case is attained by a point mass, and by no client of a fine grid exceeded."""
+    for k, samples, epsilon in [(2, 2, 1.0), (3, 2, 2.0), (2, 5, 3.0)]:
+        joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+        grid = np.random.default_rng(0).dirichlet(np.full(k, 0.3), 400)
+        for name in NAMES:
+            f = dc.divergence(name)
+            risk = joint.risk(name)
+            assert risk.attained
+            assert not risk.tight
+            assert f(joint.laws(np.eye(k)[0]), joint.output(np.eye(k)[0])) == pytest.approx(risk.value, rel=1e-9)
+            assert np.max(f(joint.laws(grid), joint.output(grid))) <= risk.value * (1 + 1e-12)
+
+
+def least_worst_tv(points: Any, epsilon: float) -> float:
+    """min over all epsilon-LDP mechanisms on sequences of the largest TV over clients with these laws: a linear programme of its own."""
+    n, size = points.shape
+    last = size + 2 * n * size
+    rows, right = [], []
+    for i, law in enumerate(points):
+        for x in range(size):
+            q, apart = size + i * size + x, size + (n + i) * size + x
+            for terms, bound in (
+                ({x: 1.0, q: -1.0}, 0.0), ({x: -math.exp(epsilon), q: 1.0}, 0.0), ({q: -1.0, apart: -1.0}, -law[x]),
+            ):  # fmt: skip
+                row = np.zeros(last + 1)
+                row[list(terms)] = list(terms.values())
+                rows.append(row)
+                right.append(bound)
+        row = np.zeros(last + 1)
+        row[size + (n + i) * size : size + (n + i + 1) * size] = 1.0
+        row[last] = -1.0
+        rows.append(row)
+        right.append(0.0)
+    sums = np.zeros((n, last + 1))
+    for i in range(n):
+        sums[i, size + i * size : size + (i + 1) * size] = 1.0
+    found = linprog(
+        np.eye(1, last + 1, last)[0],
+        A_ub=np.array(rows),
+        b_ub=right,
+        A_eq=sums,
+        b_eq=np.ones(n),
+        bounds=(0, None),
+        method="highs",
+    )
+    assert found.status == 0
+    return float(found.fun)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k", "samples", "epsilon"), [(2, 2, 1.0), (2, 3, 2.0), (3, 2, 1.0)])
+def test_against_all_mechanisms_on_sequences(k: int, samples: int, epsilon: float) -> None:
+    """Clients that hold 1, ..., k outcomes alike and some others, as laws on k^J sequences.
+
+    No mechanism, ours among them, is better than the programme's; a design on multisets is as good: nothing is lost with the order.
+    """
+    clients = [
+        np.eye(k)[list(held)].mean(axis=0) for s in range(1, k + 1) for held in itertools.combinations(range(k), s)
+    ]
+    clients += [law for p in (0.7, 0.9) for law in np.eye(k) * p + (1 - np.eye(k)) * (1 - p) / (k - 1)]
+    sequences = np.array(list(itertools.product(range(k), repeat=samples)))
+    best = least_worst_tv(np.array([law[sequences].prod(axis=1) for law in clients]), epsilon)
+    joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+    tv = dc.divergence("tv")
+    held = joint.laws(clients)
+    assert np.max(tv(held, joint.output(clients))) >= best - 1e-7
+    found = dc.design(dc.Simplex(len(joint.multisets)), epsilon=epsilon, clients=held, divergence="tv", over="worst")
+    assert found.value == pytest.approx(best, abs=1e-5)
+    designed = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, band=found.family)
+    assert np.max(tv(held, designed.output(clients))) == pytest.approx(best, abs=1e-5)
+    assert designed.lattice.largest_ratio <= exp_lower(epsilon)
+
+
+def test_samples_come_from_the_output_law() -> None:
+    family = dc.Simplex(["red", "green", "blue"])
+    joint = dc.JointSampler(family, samples=2, epsilon=2.0)
+    law = [0.7, 0.3, 0.0]
+    with pytest.warns(dc.NotPrivateWarning):
+        drawn = joint.release([law] * 40_000, rng=np.random.default_rng(3))
+    assert drawn.shape == (40_000, 2)
+    numbers = np.sort(family.numbers(drawn.ravel()).reshape(-1, 2), axis=1)
+    place = {tuple(row): number for number, row in enumerate(joint.multisets.members.tolist())}
+    seen = np.bincount([place[tuple(row)] for row in numbers.tolist()], minlength=6) / len(numbers)
+    assert seen == pytest.approx(joint.output(law), abs=0.012)
+    assert [np.mean(drawn[:, side] == "red") for side in (0, 1)] == pytest.approx([joint.each(law)[0]] * 2, abs=0.012)
+
+
+def test_release_with_a_size_spends_the_budget_once() -> None:
+    sampler = dc.OptimalSampler(dc.Simplex(["red", "green", "blue"]), epsilon=2.0)
+    assert sampler.several(3) == dc.JointSampler(sampler.family, samples=3, epsilon=2.0)
+    assert set(sampler.release([0.7, 0.3, 0.0], size=3)) <= {"red", "green", "blue"}
+    assert sampler.release(np.eye(3), size=4).shape == (3, 4)
+    assert sampler.release([0.7, 0.3, 0.0], size=1).shape == (1,)
+    assert isinstance(dc.OptimalSampler(dc.Simplex(104), epsilon=2.0).several(5), ComposedSampler)
+
+
+def test_mistakes_are_named_before_anything_is_drawn() -> None:
+    sampler: Any = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
+    for size, says in [
+        (0, "size = 0 is less than 1"),
+        (-2, "size = -2"),
+        (1.5, "size = 1.5 is not a whole number"),
+        (True, "size = True"),
+    ]:
+        with pytest.raises(dc.DiscreetError) as caught:
+            sampler.release([1.0, 0.0, 0.0], size=size)
+        assert says in str(caught.value)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"samples": 0, "epsilon": 1.0}, "samples = 0 is less than 1"),
+        ({"samples": 2.5, "epsilon": 1.0}, "samples = 2.5 is not a whole number"),
+        ({"samples": 3, "epsilon": 0.0}, "epsilon = 0"),
+        ({"samples": 300, "epsilon": 1.0}, "samples = 300 of 3 outcomes"),
+        ({"samples": 2, "privacy": dc.Gaussian(1.0)}, "a joint draw is for pure epsilon"),
+        ({"samples": 2, "epsilon": 1.0, "band": dc.Simplex(6)}, "is not a Band on the 6 multisets"),
+    ]
+    for arguments, says in wrong:
+        with pytest.raises(dc.DiscreetError) as caught:
+            dc.JointSampler(dc.Simplex(3), **arguments)
+        assert says in str(caught.value)
+    with pytest.raises(dc.DiscreetError, match="constant_time is for one sample"):
+        sampler.release([1.0, 0.0, 0.0], size=2, constant_time=True)
+    with pytest.raises(dc.DiscreetError, match="sums to 2"):
+        sampler.release([1.0, 1.0, 0.0], size=2)
+    line: Any = dc.GaussianMixtures()
+    with pytest.raises(dc.DiscreetError, match="is continuous"):
+        dc.JointSampler(line, samples=2, epsilon=1.0)
