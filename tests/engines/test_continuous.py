@@ -36,7 +36,7 @@ def table(clients: int, seed: int = 0) -> pl.DataFrame:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> None:
     sampler = dc.OptimalSampler(FAMILIES[name], epsilon=1.0, how=dc.Cells(64))
-    line = LineCells(sampler)
+    line = LineCells.of(sampler)
     x = np.clip(FAMILIES[name].draw(2000, np.random.default_rng(1))[:, 0], line.edges[0], line.edges[-1])
     numbers = line.numbers(x)
     cells = FAMILIES[name].cells(64)
@@ -48,7 +48,7 @@ def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> No
         assert np.isfinite(points).all()
         assert (line.numbers(points) == numbers).all()
     assert len(line.names) == len(line.values) == line.size
-    assert line == LineCells(sampler) != LineCells(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, how=dc.Cells(500)))
+    assert line == LineCells.of(sampler) != LineCells.of(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, how=dc.Cells(500)))
     assert repr(line).startswith(f"LineCells(<{line.size} cells of ")
     assert (line.numbers(line.values[np.isfinite(line.values)]) == np.flatnonzero(np.isfinite(line.values))).all()
 
@@ -65,7 +65,7 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
     assert dict(zip(*found.select([0, 1]).to_pydict().values(), strict=True)) == dict(
         zip(*again.select([0, 1]).to_pydict().values(), strict=True)
     )
-    line, key = LineCells(sampler), SECRET.run_key(agreement.id, 1, Question(value="x"))
+    line, key = LineCells.of(sampler), SECRET.run_key(agreement.id, 1, Question(value="x"))
     held: dict[int, Counter[int]] = {}
     for who, x in given.iter_rows():
         held.setdefault(who, Counter())[int(line.numbers([x])[0])] += 1
@@ -83,7 +83,7 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
 
 def test_many_clients_that_hold_the_same_follow_the_law_of_the_sampler() -> None:
     sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells(20))
-    line, values = LineCells(sampler), [-1.2, -1.2, 0.4, 2.0]
+    line, values = LineCells.of(sampler), [-1.2, -1.2, 0.4, 2.0]
     given = pl.DataFrame({"who": np.repeat(np.arange(40_000), 4), "x": values * 40_000})
     found = sample(given, client="who", value="x", sampler=sampler, secret=SECRET)
     drawn = np.bincount(line.numbers(found.column("sample").to_pylist()), minlength=line.size)
@@ -111,7 +111,7 @@ def test_refusals(terms: dict[str, Any], message: str) -> None:
 
 def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -> None:
     sampler = dc.OptimalSampler(INTERVAL, epsilon=30.0, how=dc.Cells(10))
-    line = LineCells(sampler)
+    line = LineCells.of(sampler)
     for bad in (4.1, -5.0, None, float("nan")):
         given = pl.DataFrame({"who": [1, 2], "x": [0.5, bad]})
         with pytest.raises(dc.DiscreetError):

@@ -18,7 +18,7 @@ from discreet.showing import shortly
 class Bins(Domain[float]):
     """Cells between increasing edges; each holds its lower edge, and the last one both.
 
-    They stand in no agreement and no column of a table is read with them: there it is the equal cells of an `Interval`.
+    Samples of a continuous family are counted with them. They stand in no agreement: there it is the equal cells of an `Interval`.
 
     Args:
         edges: public numbers, one more than there are cells.
@@ -72,7 +72,16 @@ class Bins(Domain[float]):
             raise DiscreetError(
                 f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
             )
-        return np.minimum(np.searchsorted(self.edges, found, side="right") - 1, self.size - 1)
+        return self.cells_of(found)
+
+    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each value, which lies between the ends."""
+        return np.asarray(np.searchsorted(self.edges[1:-1], values, side="right"))  # NaN: past them all
+
+    def within(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+        low, high = self.edges[numbers], self.edges[numbers + 1]
+        return np.asarray(np.minimum(low + (high - low) * place, high))
 
     def named(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from discreet.domain import Domain, Interval, Labels, Numbers
+from discreet.domain import Bins, Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError, check_count
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.showing import shortly
@@ -63,7 +63,7 @@ class Coding:
     """How a column is read: the public domain, and what values outside of it and nulls become.
 
     Args:
-        domain: `Labels` (all texts or all integers), `Numbers`, or an `Interval`.
+        domain: `Labels` (all texts or all integers), `Numbers`, or cells: an `Interval`, `LineCells` or `Bins`.
         other: one of the labels or numbers; with an interval "nearest", the cell at the end that a value is past. None: an error.
         nulls: "error", "drop" (they are left out) or "other" (they become that outcome).
 
@@ -81,7 +81,7 @@ class Coding:
         match self.domain:
             case Labels():
                 _check_labels(self.domain)
-            case Numbers() | Interval() | LineCells():
+            case Numbers() | Interval() | LineCells() | Bins():
                 pass
             case _:
                 raise DiscreetError(f"no column is read with {shortly(self.domain)}; use Labels, Numbers or Interval")
@@ -99,7 +99,7 @@ class Coding:
         """`other` as the outcome it names. A text that is a whole number names that one."""
         other = self.other
         match self.domain:
-            case Interval() | LineCells():
+            case Interval() | LineCells() | Bins():
                 if other != NEAREST:
                     raise DiscreetError(
                         f"other = {other!r} is no cell; with bounds use {NEAREST!r}: a value outside goes to the cell at that end"
@@ -137,13 +137,13 @@ class Coding:
     @property
     def has_cells(self) -> bool:
         """Whether a sample is a point of the cell that was drawn."""
-        return isinstance(self.domain, (Interval, LineCells))
+        return isinstance(self.domain, (Interval, LineCells, Bins))
 
     @property
     def text_kind(self) -> pl.DataType:
         """What texts in a table without types stand for."""
         match self.domain:
-            case Interval() | LineCells():
+            case Interval() | LineCells() | Bins():
                 return pl.Float64()
             case Labels(labels) if isinstance(labels[0], str):
                 return pl.String()

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.domain import Interval, Labels
+from discreet.domain import Bins, Interval, Labels
 from discreet.errors import DiscreetError
 from discreet.files import reason, written
 from discreet.mechanisms.carriers.line import LineCells
@@ -45,7 +45,7 @@ def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.f
         case Labels(labels):
             known = pl.Series(labels, strict=True).to_arrow().cast(coding.sample_type)
             return known.take(pl.Series(outcomes).to_arrow())
-        case Interval() | LineCells() as cells:
+        case (Interval() | LineCells() | Bins()) as cells:
             return pl.Series(cells.within(outcomes, within)).to_arrow()
         case _:
             return pl.Series(outcomes).to_arrow()

@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.domain import Interval, Labels, Numbers
+from discreet.domain import Bins, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.tables.coding import NEAREST, Coding, Columns, is_whole
@@ -235,7 +235,7 @@ def fitted(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> C
                 f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
                 "cast the column to integers, or give the labels"
             )
-        case Interval() | LineCells() if not kind.is_numeric():
+        case Interval() | LineCells() | Bins() if not kind.is_numeric():
             raise DiscreetError(f"column {column!r} holds {kind} values, but bounds need numbers; cast the column")
     return coding
 
@@ -269,7 +269,7 @@ def outcomes_of(coding: Coding, column: str) -> pl.Expr:
             share = (value.cast(pl.Float64) - interval.low) * interval.per_length
             cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
             return _cell_of(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
-        case LineCells() as line:
+        case (LineCells() | Bins()) as line:
             low, high = float(line.edges[0]), float(line.edges[-1])
             return _cell_of(coding, value.cast(pl.Float64), low, high, _cells_of(value.cast(pl.Float64), line))
         case domain:
@@ -285,8 +285,8 @@ def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.E
     return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
-def _cells_of(value: pl.Expr, line: LineCells) -> pl.Expr:
-    """The numbers of values' cells, found as `LineCells` finds them."""
+def _cells_of(value: pl.Expr, line: LineCells | Bins) -> pl.Expr:
+    """The numbers of values' cells, found as the domain itself finds them."""
 
     def found(values: pl.Series) -> pl.Series:
         return pl.Series(values.name, line.cells_of(values.fill_null(math.nan).to_numpy()), dtype=pl.Int64)

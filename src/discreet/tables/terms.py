@@ -28,7 +28,7 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
     if isinstance(agreement.family, ContinuousTerms):
         if given is not None:
             raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} says what its cells are; leave it out")
-        return Coding(LineCells(agreement.sampler()), other)
+        return Coding(LineCells.of(agreement.sampler()), other)
     domain = agreement.domain if given is None else _same(agreement, as_domain(given))
     if isinstance(domain, Digested):
         raise DiscreetError(

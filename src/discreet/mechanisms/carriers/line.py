@@ -28,24 +28,26 @@ _END = 1e-12  # of a cell, kept clear at its ends: one of them may be at infinit
 
 
 class LineCells(Domain[float]):
-    """The cells by which a sampler releases on a line. Numbers are those of the cells, which need not go up along the line.
+    """The cells of a partition of a line. Numbers are those of the cells, which need not go up along the line.
 
     Args:
-        sampler: one on a continuous family in one dimension, released by cells.
-
-    Raises:
-        DiscreetError: for any other.
+        partition: that of a continuous family in one dimension.
     """
 
-    def __init__(self, sampler: Sampler[AnyFamily]) -> None:
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self.order: Integers = np.argsort(partition.panels.lower[:, 0])
+
+    @classmethod
+    def of(cls, sampler: Sampler[AnyFamily]) -> LineCells:
+        """The cells by which a sampler releases on a line, which a column of numbers is read as; any other sampler is refused."""
         carrier = sampler.carrier
         if not isinstance(carrier, CellCarrier) or carrier.family.dim != 1:
             raise DiscreetError(
                 f"{sampler!r} does not release by the cells of a line, which is what a column of numbers is read as; release its clients "
                 "one by one, sampler.release(family.law(records=...))"
             )
-        self._partition: Partition = carrier.partition
-        self.order: Integers = np.argsort(self._partition.panels.lower[:, 0])
+        return cls(carrier.partition)
 
     def __repr__(self) -> str:
         return f"LineCells(<{self.size:,} cells of {self._partition.family!r}>)"
@@ -67,6 +69,17 @@ class LineCells(Domain[float]):
     def labels(self) -> None:
         """None: cells are known by the values in them."""
         return
+
+    @cached_property
+    def masses(self) -> Floats:
+        """The reference masses of the cells along the line."""
+        return np.asarray(self._partition.masses[self.order])
+
+    @property
+    def coordinates(self) -> tuple[Floats, Floats]:
+        """Where each of the cells along the line starts and stops, in the family's coordinate."""
+        panels = self._partition.panels
+        return panels.lower[self.order, 0], panels.upper[self.order, 0]
 
     @cached_property
     def edges(self) -> Floats:
