@@ -110,7 +110,7 @@ class Agreement:
         if isinstance(self.family, ContinuousTerms):
             raise DiscreetError(
                 f"agreement {self.id} is on {self.family.described}, which are no list of outcomes; use agreement.sampler(), and for "
-                "estimates population(agreement, samples=..., edges=...)"
+                "estimates population(agreement, samples=...)"
             )
         return self.family
 

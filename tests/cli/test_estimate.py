@@ -3,10 +3,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+import discreet as dc
 from discreet.data import destinations, flights
+from discreet.estimation import population
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
@@ -317,3 +320,92 @@ def test_examples_need_their_columns(refusal: Callable[..., str], files: Path) -
             str(files / "flights.parquet"),
         )
     )
+
+
+LINE = dc.GaussianMixtures(1, box=(-4.0, 4.0))
+
+
+def released_on_a_line(folder: Path, sampler: dc.Sampler[Any], clients: int = 300) -> tuple[str, dc.Agreement]:
+    """A CSV of what members of a family released by themselves, the agreement beside it, and what they hold as a table."""
+    agreement = dc.Agreement.of(sampler, purpose="heights")
+    agreement.write(folder / "line.json")
+    rng = np.random.default_rng(1)
+    centres = rng.uniform(-1.0, 1.0, clients)
+    samples = np.asarray(sampler.release([LINE.mixture([1.0], [centre]) for centre in centres]))
+    frame = pl.DataFrame({"client": np.arange(clients), "sample": samples, "agreement": [agreement.id] * clients})
+    frame.write_csv(folder / "line.csv")
+    values = (np.repeat(centres, 40) + rng.normal(0.0, 1.0, 40 * clients)).clip(-4.0, 4.0)
+    pl.DataFrame({"who": np.repeat(np.arange(clients), 40), "x": values}).write_csv(folder / "raw.csv")
+    return str(folder / "line.csv"), agreement
+
+
+@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
+@pytest.mark.parametrize("how", [dc.Cells(), dc.Points(3000, seed=2)])
+def test_samples_of_a_continuous_family(run: Run, tmp_path: Path, kind: Any, how: Any) -> None:
+    """The same record, picture and tables as for outcomes, on bins; the numbers are those of the Python call."""
+    source, agreement = released_on_a_line(tmp_path, kind(LINE, epsilon=3.0, how=how))
+    terms = ("estimate", source, "--agreement", str(tmp_path / "line.json"))
+    truth = ("--truth", str(tmp_path / "raw.csv"), "--value", "x", "--client", "who")
+    written = ("--plot", str(tmp_path / "p.png"), "--synthetic", str(tmp_path / "weighted.csv"))
+    result = run(*terms, "--json", "--statistic", "mean", "--statistic", "median", *truth, *written)
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    samples = pl.read_csv(source)["sample"]
+    found = population(agreement, samples=samples)
+    assert [row["outcome"] for row in record["shares"]] == found.domain.names
+    assert [row["law"]["low"] for row in record["shares"]] == found.law.low.tolist()
+    assert [each["low"] for each in record["statistics"]] == [found.statistic(n).low for n in ("mean", "median")]
+    assert record["identifiable"] == (kind is dc.LinearSampler)
+    assert sum(row["truth"] for row in record["shares"]) == pytest.approx(1.0)
+    raw = pl.read_csv(tmp_path / "raw.csv")["x"].to_numpy()
+    held = np.bincount(found.domain.numbers(raw), minlength=found.domain.size) / len(raw)
+    assert [row["truth"] for row in record["shares"]] == pytest.approx(held.tolist())
+    assert ("surely outside" in "".join(record["notes"])) == (kind is dc.OptimalSampler)
+    assert ("3,000 points" in "".join(record["notes"])) == isinstance(how, dc.Points)
+    assert_picture(tmp_path / "p.png")
+    weighted = pl.read_csv(tmp_path / "weighted.csv")
+    assert weighted["sample"].to_list() == pytest.approx(samples.to_list())
+    shares = np.bincount(found.domain.numbers(weighted["sample"]), weighted["weight"], minlength=found.domain.size)
+    assert shares / shares.sum() == pytest.approx(found.nearest, abs=1e-6)
+    drawn = run(*terms, "--bins", "5", "--synthetic", str(tmp_path / "rows.csv"), "--rows", "1000")
+    assert drawn.exit_code == 0, drawn.output
+    assert "all 5 at once" in drawn.stdout
+    five = population(agreement, samples=samples, bins=5)
+    made = np.bincount(five.domain.numbers(pl.read_csv(tmp_path / "rows.csv")["sample"]), minlength=5) / 1000
+    assert np.abs(made - five.nearest).max() < 1e-3
+
+
+def test_a_table_is_released_and_estimated_under_a_continuous_agreement(run: Run, tmp_path: Path) -> None:
+    """From the agreement alone: the samples carry it, and clients with many values on few cells are told of as they are."""
+    released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(8)))
+    output = str(tmp_path / "out.parquet")
+    terms = ("--client", "who", "--value", "x", "--agreement", str(tmp_path / "line.json"), "-o", output)
+    assert run("sample", str(tmp_path / "raw.csv"), *terms).exit_code == 0
+    truth = ("--truth", str(tmp_path / "raw.csv"), "--value", "x", "--client", "who")
+    record = json.loads(run("estimate", output, "--json", *truth).stdout)
+    assert record["samples"] == 300
+    assert record["fidelity"]["the samples"]["tv"] < 0.15
+    assert all(row["law"]["all_low"] <= row["truth"] <= row["law"]["all_high"] for row in record["shares"])
+
+
+def test_what_is_refused_of_a_continuous_agreement(refusal: Callable[..., str], tmp_path: Path) -> None:
+    source, _ = released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(8)))
+    labels = tmp_path / "labels.txt"
+    labels.write_text("a\nb\n")
+    terms = ("estimate", source, "--agreement", str(tmp_path / "line.json"))
+    raw = (str(tmp_path / "raw.csv"), "--client", "who", "--value", "x")
+    assert "leave it out" in refusal(*terms, "--domain", str(labels))
+    assert "a continuous one has none" in refusal(*terms, "--examples", *raw)
+    assert "bins" in refusal(*terms, "--bins", "1000")
+    dc.Agreement.of(dc.OptimalSampler(dc.GaussianMixtures(2), epsilon=1.0)).write(tmp_path / "plane.json")
+    assert "does not release on a line" in refusal("estimate", source, "--agreement", str(tmp_path / "plane.json"))
+    dc.Agreement.of(dc.OptimalSampler(dc.Simplex(dc.Interval(-4, 4, cells=4)), epsilon=1.0)).write(tmp_path / "f.json")
+    records = pl.read_csv(source).drop("agreement", "client")
+    records.write_csv(tmp_path / "bare.csv")
+    finite = ("estimate", str(tmp_path / "bare.csv"), "--agreement", str(tmp_path / "f.json"))
+    assert "bins for a continuous family" in refusal(*finite, "--bins", "4")
+    far = pl.read_csv(source).with_columns(sample=pl.lit(5.0))
+    far.write_csv(tmp_path / "far.csv")
+    assert "it is on [-4, 4]" in refusal("estimate", str(tmp_path / "far.csv"), *terms[2:])
+    learned = ("--from", source, "--agreement", str(tmp_path / "line.json"), "-o", str(tmp_path / "d.json"))
+    assert "on a list of outcomes" in refusal("design", *learned, "--epsilon", "1")

@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
+import discreet as dc
+from discreet.estimation import outlook
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
@@ -106,3 +108,31 @@ def test_a_rehearsal_on_example_records(run: Run, tmp_path: Path) -> None:
 )
 def test_bad_options_are_refused_by_name(refusal: Callable[..., str], options: tuple[str, ...], message: str) -> None:
     assert message in refusal("plan", *options)
+
+
+def test_a_continuous_agreement_is_planned_on_bins(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
+    family = dc.GaussianMixtures(1, box=(-4.0, 4.0))
+    path, linear = tmp_path / "optimal.json", tmp_path / "linear.json"
+    dc.Agreement.of(dc.OptimalSampler(family, epsilon=2.0, how=dc.Cells(12))).write(path)
+    dc.Agreement.of(dc.LinearSampler(family, epsilon=2.0)).write(linear)
+    rng = np.random.default_rng(0)
+    terms = ("plan", "--clients", "1000", "--agreement")
+    covered = []
+    for spread in (0.2, 1.0):  # far narrower than any member of the family; and like one
+        example = tmp_path / f"{spread}.csv"
+        values = rng.normal(0.0, spread, 8000).clip(-4, 4)
+        pl.DataFrame({"who": np.repeat(np.arange(200), 40), "x": values}).write_csv(example)
+        rows = ("--example", str(example), "--client", "who", "--value", "x")
+        record = json.loads(run(*terms, str(path), "--json", "--bins", "5", *rows).stdout)
+        expected = outlook(dc.Agreement.read(path).sampler(), mechanism="optimal", clients=1000, bins=5)
+        assert (record["outcomes"], record["outlook"]["at_worst"]) == (5, expected.at_worst)
+        covered.append(record["rehearsal"]["covered"])
+    assert covered[0] < 0.9 < covered[1], "a rehearsal tells of clients whom the intervals do not speak for"
+    said = run(*terms, str(linear))
+    assert "1,000 clients, 32 bins" in said.stdout
+    assert "does not release tables" in refusal(*terms, str(linear), *rows)
+    assert "--bins is for" in refusal("plan", "--clients", "9", "--outcomes", "3", "--bins", "2")
+    dc.Agreement.of(dc.OptimalSampler(dc.Simplex(3), epsilon=2.0)).write(tmp_path / "finite.json")
+    assert "--bins is for" in refusal(*terms, str(tmp_path / "finite.json"), "--bins", "2")
+    dc.Agreement.of(dc.OptimalSampler(dc.GaussianMixtures(2), epsilon=2.0)).write(tmp_path / "plane.json")
+    assert "does not release on a line" in refusal(*terms, str(tmp_path / "plane.json"))

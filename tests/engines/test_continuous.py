@@ -48,7 +48,9 @@ def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> No
         assert np.isfinite(points).all()
         assert (line.numbers(points) == numbers).all()
     assert len(line.names) == len(line.values) == line.size
-    assert line == LineCells.of(sampler) != LineCells.of(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, how=dc.Cells(500)))
+    assert (
+        line == LineCells.of(sampler) != LineCells.of(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, how=dc.Cells(500)))
+    )
     assert repr(line).startswith(f"LineCells(<{line.size} cells of ")
     assert (line.numbers(line.values[np.isfinite(line.values)]) == np.flatnonzero(np.isfinite(line.values))).all()
 

@@ -17,6 +17,7 @@ from discreet.estimation import (
     outlook,
     population,
 )
+from discreet.estimation.binning import binned
 
 
 @pytest.mark.slow
@@ -152,6 +153,20 @@ def test_what_takes_too_many_clients_does_not_blame_the_mechanism() -> None:
         clients_for(dc.LinearSampler(dc.Simplex(3), epsilon=1e-9), accuracy=0.1)
 
 
+@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
+def test_bins_of_a_line_are_promised_what_outcomes_of_these_masses_are(kind: Any) -> None:
+    """A continuous family is planned for as the band on its bins is, in which its clients are once they are put on bins."""
+    family = dc.LaplaceMixtures(1, radius=0.5)
+    sampler = kind(family, epsilon=1.0)
+    found = outlook(sampler, mechanism="x", clients=3000, bins=6)
+    masses = binned(sampler, clients=3000, count=6).reference
+    band = dc.Band(masses, lower=family.bounds.lower, upper=family.bounds.upper)
+    expected = outlook(kind(band, epsilon=1.0), mechanism="x", clients=3000)
+    for name in ("at_worst", "together", "if_rare", "band", "total"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-6)
+    assert found.at_worst < outlook(sampler, mechanism="x", clients=300, bins=6).at_worst
+
+
 def test_what_cannot_be_planned_is_named() -> None:
     sampler = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
     with pytest.raises(dc.DiscreetError, match="confidence = 2"):
@@ -159,8 +174,12 @@ def test_what_cannot_be_planned_is_named() -> None:
     with pytest.raises(dc.DiscreetError, match="mass = 7"):
         clients_for(sampler, accuracy=0.1, mass=7.0)
     line = dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0))
-    with pytest.raises(dc.DiscreetError, match="finitely many outcomes"):
-        outlook(dc.LinearSampler(line, epsilon=1.0), mechanism="linear", clients=10)
+    with pytest.raises(dc.DiscreetError, match="say mass="):
+        clients_for(dc.LinearSampler(line, epsilon=1.0), accuracy=0.1)
+    with pytest.raises(dc.DiscreetError, match="bins is more than"):
+        outlook(dc.LinearSampler(line, epsilon=1.0), mechanism="linear", clients=10, bins=10**6)
+    with pytest.raises(dc.DiscreetError, match="does not release on a line"):
+        outlook(dc.LinearSampler(dc.GaussianMixtures(2), epsilon=1.0), mechanism="linear", clients=10)
     with pytest.raises(dc.DiscreetError, match="is not a sampler"):
         outlook(None, mechanism="linear", clients=10)  # type: ignore[arg-type]
     with pytest.raises(dc.DiscreetError, match="no unbiased estimate"):

@@ -170,8 +170,10 @@ def test_a_continuous_family_is_estimated_on_public_bins() -> None:
         assert ((found.law.all_low <= truth) & (truth <= found.law.all_high)).all()
     with pytest.raises(dc.DiscreetError, match="edges cover"):
         population(sampler, samples=[0.0], edges=[-1.0, 1.0])
-    with pytest.raises(dc.DiscreetError, match="edges is missing"):
-        population(sampler, samples=[0.0])
+    with pytest.raises(dc.DiscreetError, match="leave out bins="):
+        population(sampler, samples=[0.0], edges=edges, bins=8)
+    with pytest.raises(dc.DiscreetError, match="examples are laws on the outcomes of a finite family"):
+        population(sampler, samples=[0.0], examples=[[1.0]])
 
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=30))
@@ -325,6 +327,7 @@ def sampler_for_errors() -> Sampler[Any]:
         ({"samples": ["a"], "confidence": 1.0}, "confidence = 1"),
         ({"samples": ["a"], "confidence": float("nan")}, "confidence = nan"),
         ({"samples": ["a"], "edges": [0.0, 1.0]}, "edges are public bins for a continuous family"),
+        ({"samples": ["a"], "bins": 4}, "edges are public bins for a continuous family"),
     ],
 )
 def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:

@@ -83,7 +83,7 @@ def test_what_has_no_outcome_is_marked() -> None:
         (dc.Numbers(3), 1.5, "other = 1.5 is not a whole number"),
         (dc.Numbers(LARGEST_DOMAIN + 1), None, "more than 4,294,967,289"),
         (dc.Interval(0, 1, cells=2), 0, "with bounds use 'nearest'"),
-        (Bins([0.0, 1.0]), None, "use Labels, Numbers or Interval"),
+        (Bins([0.0, 1.0]), 0, "with bounds use 'nearest'"),
         (Digested(2, "sha256:" + "0" * 64), None, "use Labels, Numbers or Interval"),
     ],
 )

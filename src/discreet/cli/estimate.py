@@ -1,8 +1,10 @@
 """`discreet estimate`: the population behind a table of private samples, with how wrong it can be."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from discreet import plots
@@ -41,6 +43,14 @@ def estimate(
         typer.Option(
             metavar="NAME",
             help="mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers.",
+        ),
+    ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Bins of a continuous family. [default: 4 to 32, the more the more samples]",
+            show_default=False,
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
@@ -83,18 +93,18 @@ def estimate(
         agreed = agreed_by(records, agreement)
         coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
         tallied = tally(records, agreed, coding, sample=sample)
-    raw = Coding(tallied.coding.domain, other, nulls)
-    public = _public(examples, raw, value, client)
-    found = population(sampler, counts=tallied.counts, examples=public, confidence=confidence)
+    public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
+    found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
+    coding = replace(tallied.coding, domain=found.domain)
     statistics = [found.statistic(name) for name in statistic or ()]
-    known = _truth(truth, raw, value, client)
-    doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *found.doubts]
+    known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
+    doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *_outsiders(found), *found.doubts]
     record = estimated.record(found, agreed, statistics, known, doubts) if json else {}
     blocks: list[Any] = (
         [] if json else estimated.told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
     )
     if synthetic is not None:  # whole or not at all, so first
-        _write_synthetic(found, tallied.coding, source, synthetic, rows, sample)
+        _write_synthetic(found, coding, source, synthetic, rows, sample)
     if plot is not None:
         _draw(found, agreed, known, plot, top)
     if json:
@@ -115,6 +125,19 @@ def _doubts(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
         rounds = f" (the agreement has {agreed.rounds:,} rounds: estimate one at a time)" if agreed.rounds > 1 else ""
         said.append(f"the records do not name their clients; that each of them is another's is taken on trust{rounds}")
     return said
+
+
+def _outsiders(found: Population) -> list[str]:
+    """Whom intervals do not speak for: clients of a table are lists of values, and short ones are in no band of densities."""
+    if found.finest is None or found.exact:
+        return []
+    family, upper = found.sampler.family, found.bounds.upper
+    heaviest = np.sort(found.finest.reference)[::-1]
+    least = 1 + int(np.searchsorted(np.cumsum(upper * heaviest), 1.0)) if not found.bounds.lower else len(heaviest)
+    return [
+        f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
+        f"than {least:,} of the {len(heaviest):,} cells, and nothing is promised of it"
+    ]
 
 
 def _check_options(

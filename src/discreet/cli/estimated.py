@@ -10,7 +10,7 @@ from discreet.agreement import Agreement
 from discreet.cli.printing import counted, json_number, number, plain, table
 from discreet.estimation import Estimate, Population, Reweighted, outlook
 from discreet.estimation.fidelity import Fidelity, fidelity
-from discreet.families import Band
+from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 
 
@@ -31,7 +31,7 @@ def told(
         blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
     if statistics:
         blocks.append(_statistics(statistics, found))
-    blocks.append(_reading(found, agreed))
+    blocks.append(_reading(found))
     if found.reweighted is not None:
         blocks.append(_resting(found.reweighted))
     if known is not None:
@@ -99,19 +99,25 @@ def _statistics(statistics: list[Estimate], found: Population) -> Table:
     return made
 
 
-def _reading(found: Population, agreed: Agreement) -> str:
+def _reading(found: Population) -> str:
+    whole = isinstance(found.sampler.family, Simplex)
     if found.exact:
+        cut = "0 and 100 %" if whole else "what clients inside the family can hold"
         return (
             "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
-            "Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at 0 and 100 %."
+            f"Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at {cut}."
         )
-    if agreed.on_outcomes.everybody:
+    if _serves_everybody(found):
         return (
             "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
             "client and its sample, which `discreet design` states for its examples. An interval assumes nothing about these clients, and so "
             "says little."
         )
-    who = " of clients inside the band agreed on" if agreed.on_outcomes.kind == "band" else ""
+    who = (
+        ""
+        if whole
+        else f" of clients inside the {'band' if isinstance(found.sampler.family, Band) else 'family'} agreed on"
+    )
     return (
         f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
         "could have given them. The shares among the samples themselves are one of these. (The worst-case TV alone would allow them "
@@ -127,10 +133,14 @@ def _resting(found: Reweighted) -> str:
     )
 
 
+def _serves_everybody(found: Population) -> bool:
+    return isinstance(found.sampler.family, Band) and found.sampler.family.everybody
+
+
 def _choice(found: Population) -> str:
     """When to choose which mechanism, in the numbers of this agreement."""
     sampler = found.sampler
-    if isinstance(sampler.family, Band) and sampler.family.everybody:
+    if _serves_everybody(found):
         return (
             "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
             "learn the population."
@@ -138,10 +148,11 @@ def _choice(found: Population) -> str:
     kinds = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
     promised = {
         name: outlook(
-            kind(sampler.family, epsilon=sampler.epsilon),
+            kind(sampler.family, epsilon=sampler.epsilon, how=sampler.how),
             mechanism=name,
             clients=found.clients,
             confidence=found.confidence,
+            bins=None if found.finest is None else len(found.counts),
         )
         for name, kind in kinds.items()
     }

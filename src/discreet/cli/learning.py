@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli.agreed import agreed_by
 from discreet.cli.printing import counted, json_number, number, plain, table
 from discreet.design import Learned, learn
@@ -103,6 +103,11 @@ def _counts(source: Any, path: Path | None) -> tuple[Agreement, Sampler[Any], An
     """The agreement of a file of samples, its sampler, and how often each outcome was released."""
 
     agreed = agreed_by(source, path)
+    if isinstance(agreed.family, ContinuousTerms):
+        raise DiscreetError(
+            f"agreement {agreed.id[:12]} is on {agreed.family.described}; a design is learned from samples on a list of outcomes, or on the "
+            "equal cells of an interval (--bounds LO HI --cells N)"
+        )
     coding, sampler = agreed_outcomes(agreed)
     return agreed, sampler, tally(source, agreed, coding).counts
 

@@ -21,13 +21,14 @@ from discreet.cli.options import (
     needed_domain,
     value_in,
 )
-from discreet.cli.plan_agreement import agreed_sampler, plan_under
+from discreet.cli.plan_agreement import agreed_on, plan_under
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
+from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import Outlook, clients_for, epsilon_for_accuracy, outlook
 from discreet.estimation.planning import LEAST_EPSILON, MOST_CLIENTS
 from discreet.estimation.simulation import Rehearsal, rehearsal
-from discreet.families import FiniteFamily, Simplex
+from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.plots.formats import check_picture
@@ -66,6 +67,12 @@ def plan(
             metavar="E", help="Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]", show_default=False
         ),
     ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Bins of an agreed continuous family. [default: as an estimate takes]", show_default=False
+        ),
+    ] = None,
     accuracy: Annotated[float, typer.Option(metavar="A", help="How near every share should be to the truth.")] = 0.05,
     confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
     example: Annotated[
@@ -91,10 +98,12 @@ def plan(
             raise DiscreetError(
                 "--agreement says it all; leave out --for, --epsilon, --plot and whatever states the outcomes"
             )
-        sampler = agreed_sampler(agreement)
-        laws = _example(example, client, value, other, nulls, sampler.family)
-        plan_under(sampler, clients, confidence, laws, seed, json=json)
+        outcomes, sampler = agreed_on(agreement)
+        laws = _example(example, client, value, other, nulls, outcomes)
+        plan_under(sampler, clients, confidence, bins, laws, seed, json=json)
         return
+    if bins is not None:
+        raise DiscreetError("--bins is for an --agreement on a continuous family; say --cells with --bounds")
     mechanism, taken = chosen(serve, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
@@ -107,7 +116,7 @@ def plan(
         for name, kind in KINDS.items()
         for together in (False, True)
     }
-    laws = _example(example, client, value, other, nulls, family)
+    laws = _example(example, client, value, other, nulls, family.domain)
     rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
     if plot is not None:
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
@@ -173,7 +182,7 @@ def _smallest(
 
 
 def _example(
-    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, family: FiniteFamily
+    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, domain: Domain
 ) -> Any:
     if example is None:
         if (client, value, other, nulls) != (None, None, None, "error"):
@@ -187,7 +196,7 @@ def _example(
     from discreet.tables.coding import Coding
     from discreet.tables.sources import file_source
 
-    return client_laws(file_source(example), Coding(family.domain, other, nulls), value=value, client=client)
+    return client_laws(file_source(example), Coding(domain, other, nulls), value=value, client=client)
 
 
 def _rehearsals(

@@ -6,41 +6,44 @@ from typing import Any
 
 from discreet.agreement import Agreement
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
+from discreet.domain import Domain
 from discreet.errors import DiscreetError
+from discreet.estimation.binning import binned, line_of
 from discreet.estimation.planning import outlook
 from discreet.estimation.simulation import rehearsal
-from discreet.families import Band, FiniteFamily, Simplex
-from discreet.mechanisms.sampler import Sampler
+from discreet.families import ContinuousFamily
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 
 
-def agreed_sampler(path: Path) -> Sampler[FiniteFamily]:
-    """The sampler of an agreement on outcomes that can be counted."""
+def agreed_on(path: Path) -> tuple[Domain, Sampler[AnyFamily]]:
+    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; and its sampler."""
     sampler = Agreement.read(path).sampler()
-    if not isinstance(sampler.family, (Simplex, Band)):
-        raise DiscreetError(f"--agreement {path} is on {sampler.family!r}; a plan is for outcomes that can be counted")
-    return sampler
+    family = sampler.family
+    return (line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain), sampler
 
 
 def plan_under(
-    sampler: Sampler[FiniteFamily], clients: int, confidence: float, laws: Any, seed: int, *, json: bool
+    sampler: Sampler[AnyFamily], clients: int, confidence: float, bins: int | None, laws: Any, seed: int, *, json: bool
 ) -> None:
     """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
     risks = {name: float(sampler.risk(name)) for name in ("tv", "kl")}
-    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
+    outcomes = _outcomes(sampler, clients, bins)
+    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
     rehearsed = None
     if laws is not None:
-        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence)
+        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
     if json:
         write_json({
-            "epsilon": sampler.epsilon, "confidence": confidence,
+            "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
             "worst": {name: json_number(value) for name, value in risks.items()},
             "outlook": _numbers(look), "rehearsal": None if rehearsed is None else _numbers(rehearsed),
         })  # fmt: skip
         return
     made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
+    what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
     said: list[Any] = [
-        f"[bold]{counted(clients, 'client')}, {counted(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
+        f"[bold]{counted(clients, 'client')}, {counted(outcomes, what)}, epsilon = {sampler.epsilon:g}[/bold], "
         f"the agreed sampler ({plain(sampler.name)}): one sample each.",
         made,
         "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
@@ -55,6 +58,15 @@ def plan_under(
             practice,
         ]
     say(*said)
+
+
+def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
+    """How many shares there are to know."""
+    if isinstance(sampler.family, ContinuousFamily):
+        return binned(sampler, clients=clients, count=bins).bins.size
+    if bins is not None:
+        raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
+    return sampler.family.size
 
 
 def _numbers(found: Any) -> dict[str, Any]:

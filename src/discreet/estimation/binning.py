@@ -17,19 +17,18 @@ from numpy.typing import NDArray
 
 from discreet.domain import Bins
 from discreet.errors import DiscreetError, check_count
-from discreet.families import ContinuousFamily
 from discreet.mechanisms.carriers.cells import CELLS, CellCarrier
 from discreet.mechanisms.carriers.densities import DensityCarrier
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.mechanisms.carriers.points import PointCarrier
 from discreet.mechanisms.sampler import AnyFamily, Sampler
-from discreet.quadrature import ORDER, Panels
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FEWEST, MOST = 4, 32
 _COVERED = 1e-3  # of the reference that bins may leave out
+_ROUNDING = 1e-9  # of the reference up to a cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,25 +45,28 @@ class Binned:
 
 
 def line_of(sampler: Sampler[AnyFamily]) -> LineCells:
-    """The cells of the line that a sampler releases on; for points, the usual ones of its family."""
+    """The cells of the line that a sampler releases on; where it is not by cells, the usual ones of its family."""
     carrier = sampler.carrier
     if not isinstance(carrier, DensityCarrier) or carrier.family.dim != 1:
         raise DiscreetError(
-            f"{sampler!r} does not release on a line, where samples are counted by bins; in more dimensions estimate the share of a "
-            "region of your own, as an outcome of a Simplex that clients release on"
+            f"{sampler!r} does not release on a line, where samples are counted by bins; to estimate shares of regions in more "
+            "dimensions let clients release the number of their region, on a Simplex"
         )
-    if isinstance(carrier, CellCarrier):
-        return LineCells(carrier.partition)
-    carrier.check_shared("an estimate")
-    return LineCells(carrier.family.cells(CELLS[1]))
+    return LineCells(
+        carrier.partition if isinstance(carrier, CellCarrier) else carrier.family.cells(CELLS[carrier.family.dim])
+    )
 
 
 def every_cell(sampler: Sampler[AnyFamily]) -> Binned:
     """Each cell a bin of its own."""
     line = line_of(sampler)
+    if not np.isfinite(line.edges).all():
+        raise DiscreetError(
+            f"{sampler.family!r} has cells that reach to infinity, of which nothing can be averaged; give public bins, edges="
+        )
     bins = Bins(line.edges)
-    masses = _on_points(sampler.carrier, bins) if isinstance(sampler.carrier, PointCarrier) else line.masses
-    return Binned(bins, masses, np.arange(line.size))
+    counted = _counted_on_points(sampler, bins)
+    return Binned(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size))
 
 
 def usual_number(sampler: Sampler[AnyFamily], clients: int) -> int:
@@ -79,47 +81,35 @@ def binned(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = Non
         wanted = min(usual_number(sampler, clients), cells.bins.size)
     else:
         wanted = check_count("bins", count, most=cells.bins.size, fix="a bin is at least one of the family's cells")
-    upto = np.cumsum(cells.reference) / cells.reference.sum()
-    starts = np.append(0, 1 + np.searchsorted(upto, np.arange(1, wanted) / wanted - 1e-9))
-    starts = np.unique(np.minimum(starts, cells.bins.size - 1))  # a heavy cell may be worth several bins
-    found = Binned(Bins(np.append(cells.bins.edges[starts], cells.bins.edges[-1])), np.empty(0), starts)
-    return Binned(found.bins, found.of(cells.reference), starts)
+    if wanted == cells.bins.size:
+        return cells
+    upto = np.cumsum(cells.reference)
+    starts = np.unique(
+        1 + np.searchsorted(upto, np.arange(1, wanted) / wanted - _ROUNDING)
+    )  # a heavy cell is worth several
+    starts = np.append(0, starts[upto[starts - 1] < 1.0 - _ROUNDING])
+    edges = np.append(cells.bins.edges[starts], cells.bins.edges[-1])
+    return Binned(Bins(edges), np.add.reduceat(cells.reference, starts), starts)
 
 
 def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     """mu of bins between any edges: of whole cells what they have, of the parts of cells by Gauss's rule."""
-    carrier = sampler.carrier
-    if isinstance(carrier, PointCarrier) and carrier.family.dim == 1 and carrier.how.seed is not None:
-        return _on_points(carrier, bins)
-    line = LineCells(carrier.family.cells(CELLS[1])) if isinstance(carrier, PointCarrier) else line_of(sampler)
-    below = np.append(0.0, np.cumsum(line.masses))
-    cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
-    inside = np.clip(bins.edges, line.edges[cell], line.edges[cell + 1])
-    share = _share_below(carrier.family, line, cell, inside)
-    found = np.diff(below[cell] + share * line.masses[cell])
+    found = _counted_on_points(sampler, bins)
+    if found is None:
+        line = line_of(sampler)
+        below = np.append(0.0, np.cumsum(line.masses))
+        cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
+        found = np.diff(below[cell] + line.share_below(cell, bins.edges) * line.masses[cell])
     if abs(found.sum() - 1.0) > _COVERED:
         raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
     return np.asarray(found / found.sum())
 
 
-def _share_below(family: ContinuousFamily, line: LineCells, cells: Integers, x: Floats) -> Floats:
-    """Of the reference in each of these cells along the line, how much lies below a point of it."""
-    start, stop = line.coordinates
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.clip(family.chart.coordinates(x[:, None])[:, 0], start[cells], stop[cells])
-
-    def mass(lower: Floats, upper: Floats) -> Floats:
-        return np.asarray(family.nodes_of(Panels(lower[:, None], upper[:, None]), ORDER[1]).masses.sum(axis=1))
-
-    below, above = mass(start[cells], t), mass(t, stop[cells])
-    whole = below + above
-    return np.divide(below, whole, out=np.zeros_like(whole), where=whole > 0.0)
-
-
-def _on_points(carrier: PointCarrier, bins: Bins) -> Floats:
-    """The share of the public points that lies in each bin, which have to hold all but a few of them."""
-    points = carrier.samples(np.arange(carrier.size), np.random.default_rng(0))[:, 0]
-    inside = (points >= bins.edges[0]) & (points <= bins.edges[-1])
-    if not inside.mean() > 1.0 - _COVERED:
-        raise DiscreetError(f"edges cover {inside.mean():.3f} of the family's points; extend them to the whole space")
-    return np.asarray(np.bincount(bins.cells_of(points[inside]), minlength=bins.size) / inside.sum())
+def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
+    """The share of the public points that lies in each bin; None where the atoms are no public points."""
+    carrier = sampler.carrier
+    if not isinstance(carrier, PointCarrier) or carrier.how.seed is None or carrier.family.dim != 1:
+        return None
+    points = carrier.at(np.arange(carrier.size), carrier.how.seed)[:, 0]
+    inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
+    return np.asarray(np.bincount(bins.cells_of(inside), minlength=bins.size) / len(points))

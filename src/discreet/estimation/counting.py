@@ -3,40 +3,21 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet.audit.bounds import MOST_DRAWS
-from discreet.domain import Bins, Domain, Interval
+from discreet.domain import Domain, Interval
 from discreet.domain.labels import LARGEST_VALUE
 from discreet.errors import DiscreetError
-from discreet.families import ContinuousFamily
 from discreet.labelled import unboxed
-from discreet.mechanisms.carriers.densities import DensityCarrier
-from discreet.mechanisms.sampler import AnyFamily, Sampler
-from discreet.quadrature import Panels
 
 Floats = NDArray[np.float64]
 
 LARGEST = 10**7  # outcomes whose intervals are held in memory
-_PANELS_IN_A_BIN = 8
-_ORDER = 8
 
 
-def counted_on(sampler: Sampler[AnyFamily], edges: ArrayLike | None) -> tuple[Domain, Floats]:
-    """The outcomes that are counted, and the reference masses they have."""
-    if isinstance(sampler.family, ContinuousFamily):
-        if edges is None:
-            raise DiscreetError("edges is missing: give public bins for the samples of a continuous family")
-        bins = Bins(edges)
-        carrier = sampler.carrier
-        assert isinstance(carrier, DensityCarrier)
-        return bins, _reference_masses(carrier.family, bins.edges)
-    domain: Domain = sampler.family.domain
-    if edges is not None:
-        raise DiscreetError(
-            "edges are public bins for a continuous family; the outcomes of this one are what its domain says: where they are cells, make "
-            "it of Interval(low, high, cells=...)"
-        )
+def reference_on(domain: Domain, reference: float | Floats) -> Floats:
+    """The reference masses of the outcomes of a finite family, if they are few enough to be counted one by one."""
     if domain.size > LARGEST:
         raise DiscreetError(
             f"the domain has {domain.size:,} outcomes, more than {LARGEST:,}: estimate shares of groups of them instead"
@@ -45,7 +26,7 @@ def counted_on(sampler: Sampler[AnyFamily], edges: ArrayLike | None) -> tuple[Do
         raise DiscreetError(
             f"the interval [{domain.low:g}, {domain.high:g}] reaches past {LARGEST_VALUE:g}, where squares overflow; scale the values"
         )
-    return domain, np.array(np.broadcast_to(sampler.reference, domain.size), dtype=np.float64)
+    return np.array(np.broadcast_to(reference, domain.size), dtype=np.float64)
 
 
 def _listed(column: Any) -> Any:
@@ -100,23 +81,3 @@ def checked_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
     if float(given.sum(dtype=np.float64)) > MOST_DRAWS:
         raise DiscreetError(f"counts sums to more than {MOST_DRAWS:,}, past which counts are no longer exact")
     return given.astype(np.int64)
-
-
-def _reference_masses(family: ContinuousFamily, edges: Floats) -> Floats:
-    """mu of each bin, by Gauss's rule on a few panels; the bins have to cover the space but for a negligible part."""
-    if family.dim != 1:
-        raise DiscreetError(
-            f"bins are for one dimension, not {family.dim}; estimate from numbers of shared cells or points"
-        )
-    fine = np.concatenate(
-        [
-            np.linspace(0.0, 1.0, _PANELS_IN_A_BIN, endpoint=False) * w + e
-            for e, w in zip(edges[:-1], np.diff(edges), strict=True)
-        ]
-    )
-    t = family.chart.coordinates(np.append(fine, edges[-1])[:, None])[:, 0]
-    masses = family.nodes_of(Panels.between([t]), _ORDER).masses.sum(axis=1)
-    found = masses.reshape(len(edges) - 1, _PANELS_IN_A_BIN).sum(axis=1)
-    if abs(found.sum() - 1.0) > 1e-3:
-        raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
-    return np.asarray(found / found.sum())

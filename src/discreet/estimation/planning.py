@@ -21,6 +21,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count
+from discreet.estimation.binning import binned
 from discreet.estimation.intervals import Ends, ends, tail
 from discreet.estimation.inversion import Inversion, held, inversion_of
 from discreet.families import ContinuousFamily, FiniteFamily
@@ -102,26 +103,34 @@ class Outlook:
     total: float | None
 
 
-def outlook(sampler: Sampler[AnyFamily], *, mechanism: str, clients: int, confidence: float = 0.95) -> Outlook:
-    """The promise for the outcome whose share is hardest to know (any outcome, if the reference is uniform)."""
+def outlook(
+    sampler: Sampler[AnyFamily], *, mechanism: str, clients: int, confidence: float = 0.95, bins: int | None = None
+) -> Outlook:
+    """The promise for the outcome whose share is hardest to know (any outcome, if the reference is uniform).
+
+    On a continuous family in one dimension outcomes are bins of its cells: so many, or as many as an estimate would take.
+    """
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
     inversion = inversion_of(sampler)
-    masses = _masses(sampler)
+    if isinstance(sampler.family, ContinuousFamily):
+        masses = binned(sampler, clients=clients, count=bins).reference
+        size = len(masses)
+    else:
+        masses, size = _masses(sampler), sampler.carrier.size  # one number stands for every outcome: there may be 2^40
     noise = Noise(clients, confidence)
     rare = np.array([_released_range(sampler, float(masses.max()))[0]])
     total = None
     if inversion.exact:
         # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
-        reference = np.asarray(sampler.reference)  # one number stands for every outcome: there may be 2^40
-        spread = np.sqrt(reference * (1.0 - reference) / clients).mean() * sampler.carrier.size * inversion.low.released
+        spread = np.sqrt(masses * (1.0 - masses) / clients).mean() * size * inversion.low.released
         total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread))
     return Outlook(
         mechanism,
         sampler.epsilon,
         clients,
         half_width(inversion, sampler, masses, noise),
-        half_width(inversion, sampler, masses, Noise(clients, confidence, sampler.carrier.size)),
+        half_width(inversion, sampler, masses, Noise(clients, confidence, size)),
         float(_reaches(inversion, sampler, float(masses.max()), rare, noise)[0]),
         half_width(inversion, sampler, masses, Noise(math.inf, confidence)),
         total,
@@ -158,7 +167,7 @@ def _released_range(sampler: Sampler[AnyFamily], mass: float) -> tuple[float, fl
 def _masses(sampler: Sampler[AnyFamily]) -> Floats:
     if isinstance(sampler.family, ContinuousFamily):
         raise DiscreetError(
-            f"{sampler!r}: a plan is for finitely many outcomes; plan for its cells, as a Simplex or a Band of as many"
+            f"{sampler!r}: how many clients an accuracy takes depends on which share it is of; say mass=, its reference mass"
         )
     return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
 

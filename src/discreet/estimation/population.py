@@ -9,7 +9,7 @@ narrows, and of the noise around its ends.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.agreement import Agreement
-from discreet.domain import Domain
+from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import planning, statistics
-from discreet.estimation.counting import check_distinct, checked_counts, counted_on, counts_of
+from discreet.estimation.binning import binned, every_cell, line_of, masses_between
+from discreet.estimation.counting import check_distinct, checked_counts, counts_of, reference_on
 from discreet.estimation.intervals import Ends, clopper_pearson, largest_average
 from discreet.estimation.inversion import Inversion, held, inversion_of, limits
 from discreet.estimation.nearest import nearest_law
@@ -29,6 +30,7 @@ from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.labelled import LawLike
+from discreet.mechanisms.carriers.points import PointCarrier
 from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.showing import shown_shortly
 
@@ -74,6 +76,8 @@ class Population:
 
     `reweighted`: the population that public examples have when they are weighted so as to explain the samples. It rests on the examples;
     everything else here does not.
+    `finest`: on a continuous family the same samples on each of its cells; statistics come from there, since they gain from narrow cells
+    what shares would lose to noise.
     """
 
     domain: Domain
@@ -84,6 +88,7 @@ class Population:
     sampler: Sampler[AnyFamily]
     confidence: float
     reweighted: Reweighted | None = None
+    finest: "Population | None" = None
 
     def __repr__(self) -> str:
         return f"<Population behind {self.clients:,} samples of {self.sampler!r}>"
@@ -121,6 +126,8 @@ class Population:
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or one named "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
+        if self.finest is not None:
+            return self.finest.statistic(wanted)
         if callable(wanted):
             return self._average(getattr(wanted, "__name__", "statistic"), statistics.callable_phi(self.domain, wanted))
         name, _, parameter = str(wanted).partition(":")
@@ -170,6 +177,14 @@ class Population:
                 )
             who = "one client tells" if self.clients == 1 else f"{self.clients:,} clients tell"
             said.append(f"{who} a share to +-{width:.2g} at worst; {fix}")
+        carrier = self.sampler.carrier
+        if isinstance(carrier, PointCarrier):
+            largest = float(self.reference.max())
+            off = math.sqrt(self.bounds.upper * largest * (1.0 - largest) / carrier.size)
+            said.append(
+                f"samples are some of {carrier.size:,} points, and a share is that of clients on these points: it differs from their own by "
+                f"about {off:.1g}, which no interval holds"
+            )
         if self.reweighted is not None and not self.reweighted.explains:
             said.append(
                 f"no weights of the examples explain the samples ({self.reweighted.strain:.0f} standard deviations off): these clients are "
@@ -255,9 +270,11 @@ class Population:
         released = int(np.argmax(below / self.clients >= level))
         estimate = None
         if self.exact:
-            reached = np.flatnonzero(np.cumsum(self.nearest[order]) >= level - 1e-12)
+            # the nearest law follows the noise of narrow cells; the sum of the shares up to a point does not
+            law = self.law.estimate if isinstance(self.domain, Bins) else self.nearest
+            reached = np.flatnonzero(np.cumsum(law[order]) >= level - 1e-12)
             estimate = float(values[order][reached[0] if reached.size else -1])
-        blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges).max())
+        blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges)[[first, last]].max())
         return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
 
 
@@ -268,6 +285,7 @@ def population(
     counts: LawLike | None = None,
     clients: ArrayLike | None = None,
     edges: ArrayLike | None = None,
+    bins: int | None = None,
     examples: Any = None,
     confidence: float = 0.95,
 ) -> Population:
@@ -276,10 +294,12 @@ def population(
     Args:
         sampler: what released them, or the agreement on it.
         samples: what was released: labels, outcome numbers, or points of an interval, which count for their cells.
-        counts: instead: how often each outcome was released.
+        counts: instead: how often each outcome was released; on a continuous family each of its cells, or each bin between `edges`.
         clients: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
             release twice, are not those of two clients. Without it that they are all different is taken on trust.
-        edges: on a continuous family in one dimension, public bins; outcomes of a finite family are what its domain says.
+        edges: on a continuous family in one dimension, the ends of public bins; outcomes of a finite family are what its domain says.
+        bins: or how many bins its cells are put into, of about equal reference mass. Unless said, as many (4 to 32) as leave the noise of
+            an average share at half of it.
         examples: laws (N, k) of public examples, or a scipy.sparse matrix of their counts. `reweighted` is then the population that they
             have when they are weighted so as to explain the samples.
         confidence: of every interval.
@@ -298,17 +318,50 @@ def population(
     if clients is not None:
         check_distinct(clients, samples)
     inversion = inversion_of(sampler)
-    domain, reference = counted_on(sampler, edges)
-    laws = None if examples is None else _example_laws(sampler, examples)
-    counted = checked_counts(counts, domain) if samples is None else counts_of(samples, domain)
+    if isinstance(sampler.family, ContinuousFamily):
+        if examples is not None:
+            raise DiscreetError("examples are laws on the outcomes of a finite family; a continuous one has none")
+        return _on_a_line(sampler, inversion, float(confidence), samples, counts, edges, bins)
+    if edges is not None or bins is not None:
+        raise DiscreetError(
+            "edges are public bins for a continuous family, and bins how many; the outcomes of this one are what its domain says: where they "
+            "are cells, make it of Interval(low, high, cells=...)"
+        )
+    domain: Domain = sampler.family.domain
+    reference = reference_on(domain, sampler.reference)
+    laws = None if examples is None else example_laws(sampler.family, examples)
+    counted = _counted(samples, counts, domain)
     resting = None if laws is None else reweighted([(sampler, counted)], laws)
     return Population(domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
 
 
-def _example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Any:
-    if isinstance(sampler.family, ContinuousFamily):
-        raise DiscreetError("examples are laws on the outcomes of a finite family; a continuous one has none")
-    return example_laws(sampler.family, examples)
+def _counted(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
+    return checked_counts(counts, domain) if samples is None else counts_of(samples, domain)
+
+
+def _on_a_line(
+    sampler: Sampler[AnyFamily],
+    inversion: Inversion,
+    confidence: float,
+    samples: Any,
+    counts: Any,
+    edges: Any,
+    bins: Any,
+) -> Population:
+    """The population on bins of a continuous family: those between given edges, or whole cells put together."""
+
+    def found(domain: Domain, counted: NDArray[np.int64], reference: Floats) -> Population:
+        return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence)
+
+    if edges is not None:
+        if bins is not None:
+            raise DiscreetError("edges= says what the bins are; leave out bins=")
+        given = Bins(edges)
+        return found(given, _counted(samples, counts, given), masses_between(sampler, given))
+    cells, line = every_cell(sampler), line_of(sampler)
+    counted = _counted(samples, counts, line)[line.order]
+    put = binned(sampler, clients=int(counted.sum()), count=bins)
+    return replace(found(put.bins, put.of(counted), put.reference), finest=found(cells.bins, counted, cells.reference))
 
 
 def _parsed(wanted: str, parameter: str) -> float:

@@ -4,17 +4,20 @@ Randomness is seeded and no sample leaves: this is for planning, and not private
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.divergences import divergence
-from discreet.errors import check_count
+from discreet.errors import DiscreetError, check_count
+from discreet.estimation.binning import binned, line_of
 from discreet.estimation.planning import MOST_CLIENTS
 from discreet.estimation.population import population
-from discreet.families import FiniteFamily
-from discreet.mechanisms.sampler import Sampler
+from discreet.families import ContinuousFamily
+from discreet.families.laws import as_laws
+from discreet.mechanisms.carriers.cells import CellCarrier
+from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]
 
@@ -35,29 +38,46 @@ class Rehearsal:
 
 
 def rehearsal(
-    sampler: Sampler[FiniteFamily],
+    sampler: Sampler[AnyFamily],
     laws: ArrayLike,
     *,
     clients: int,
     repetitions: int = 20,
     seed: int = 0,
     confidence: float = 0.95,
+    bins: int | None = None,
 ) -> Rehearsal:
-    """So many clients drawn from the example's, again and again."""
+    """So many clients drawn from the example's, again and again. On a continuous family laws are on its cells, as tables are released."""
     check_count("clients", clients, most=MOST_CLIENTS)
     check_count("repetitions", repetitions)
-    held = np.atleast_2d(sampler.family.as_rows(laws, "laws"))
-    drawn_from: Any = np.asarray(sampler.output(held))
-    truth = held.mean(axis=0)
+    held, drawn_from, truth = _released(sampler, laws, clients, bins)
     rng = np.random.default_rng(check_count("seed", seed, least=0))
     off, total, covered, width = [], [], [], []
     for _ in range(repetitions):
         times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
         counts = rng.multinomial(times, drawn_from / drawn_from.sum(axis=1, keepdims=True)).sum(axis=0)
-        found = population(sampler, counts=counts, confidence=confidence)
+        found = population(sampler, counts=counts, bins=bins, confidence=confidence)
         off.append(np.abs(found.nearest - truth).max())
         total.append(0.5 * np.abs(found.nearest - truth).sum())
         covered.append(((found.law.low <= truth) & (truth <= found.law.high)).mean())
         width.append(0.5 * (found.law.high - found.law.low).mean())
     client_tv = np.asarray(divergence("tv")(held, drawn_from)).mean()
     return Rehearsal(*(float(np.mean(each)) for each in (client_tv, off, total, covered, width)))
+
+
+def _released(
+    sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, bins: int | None
+) -> tuple[Floats, Floats, Floats]:
+    """What clients hold, what their samples are drawn from, and what an estimate of their shares is held against."""
+    family = sampler.family
+    if not isinstance(family, ContinuousFamily):
+        held = np.atleast_2d(family.as_rows(laws, "laws"))
+        return held, np.asarray(sampler.output(held)), held.mean(axis=0)
+    if sampler.mixing is not None or not isinstance(sampler.carrier, CellCarrier):
+        raise DiscreetError(
+            f"{sampler!r} does not release tables, which examples are: they are released by cells, and by a mechanism that serves clients "
+            "outside the family too (optimal or mollifier)"
+        )
+    held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
+    shares = held.mean(axis=0)[line_of(sampler).order]
+    return held, sampler.weights_on_atoms(held) / TOTAL, binned(sampler, clients=clients, count=bins).of(shares)

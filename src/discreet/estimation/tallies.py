@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import DiscreetError
+from discreet.estimation.binning import line_of
 from discreet.estimation.counting import LARGEST
-from discreet.families import FiniteFamily
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.tables.coding import Coding, Columns
 from discreet.tables.marks import FIRST_MARK
 from discreet.tables.records import Reading, fitted, outcomes_of, resolved
 from discreet.tables.sources import FEW, Source, few
-from discreet.tables.terms import agreed_coding, agreed_family
+from discreet.tables.terms import agreed_coding, agreed_family, refuse_domain
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"
@@ -44,8 +44,15 @@ class Tally:
     distinct: bool
 
 
-def agreed_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[FiniteFamily]]:
-    """How samples of an agreement are read, and its sampler. `domain`: needed where it holds but a digest of its labels."""
+def agreed_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[AnyFamily]]:
+    """How samples of an agreement are read, and its sampler. `domain`: needed where it holds but a digest of its labels.
+
+    On a continuous family they are read by its cells, which an estimate puts together to bins.
+    """
+    if isinstance(agreement.family, ContinuousTerms):
+        refuse_domain(agreement, domain)
+        sampler = agreement.sampler()
+        return Coding(line_of(sampler)), sampler
     coding = agreed_coding(agreement, domain)
     return coding, agreement.sampler(agreed_family(agreement, coding))
 

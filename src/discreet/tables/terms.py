@@ -26,8 +26,7 @@ def agreed(name: str, given: Any, agreement: Agreement) -> Any:
 def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
     """How values are coded under an agreement; a domain that is given must be the agreed one, and may be needed for its labels."""
     if isinstance(agreement.family, ContinuousTerms):
-        if given is not None:
-            raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} says what its cells are; leave it out")
+        refuse_domain(agreement, given)
         return Coding(LineCells.of(agreement.sampler()), other)
     domain = agreement.domain if given is None else _same(agreement, as_domain(given))
     if isinstance(domain, Digested):
@@ -38,6 +37,12 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
         return Coding(domain, other)
     except DiscreetError as error:
         raise DiscreetError(f"{error} (agreement {agreement.id})") from None
+
+
+def refuse_domain(agreement: Agreement, given: Any) -> None:
+    """Refuse a domain beside an agreement on a continuous family, which says what its cells are."""
+    if given is not None:
+        raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} says what its cells are; leave it out")
 
 
 def agreed_clients(agreement: Agreement, coding: Coding) -> AnyFamily:

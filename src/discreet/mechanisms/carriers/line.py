@@ -20,6 +20,7 @@ from discreet.errors import DiscreetError
 from discreet.families.continuous import Partition
 from discreet.mechanisms.carriers.cells import CellCarrier
 from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.quadrature import ORDER, Panels
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -75,11 +76,16 @@ class LineCells(Domain[float]):
         """The reference masses of the cells along the line."""
         return np.asarray(self._partition.masses[self.order])
 
-    @property
-    def coordinates(self) -> tuple[Floats, Floats]:
-        """Where each of the cells along the line starts and stops, in the family's coordinate."""
-        panels = self._partition.panels
-        return panels.lower[self.order, 0], panels.upper[self.order, 0]
+    def share_below(self, places: Integers, values: Floats) -> Floats:
+        """Of the reference in each of these cells along the line, how much lies below a value: 0 and 1 past its ends."""
+        family, cells = self._partition.family, self._partition.panels[self.order[places]]
+        inside = np.clip(values, self.edges[places], self.edges[places + 1])[:, None]
+        t = np.clip(family.chart.coordinates(inside), cells.lower, cells.upper)
+        below, above = (
+            family.nodes_of(part, ORDER[1]).masses.sum(axis=1)
+            for part in (Panels(cells.lower, t), Panels(t, cells.upper))
+        )
+        return np.asarray(np.divide(below, below + above, out=np.zeros_like(below), where=below + above > 0.0))
 
     @cached_property
     def edges(self) -> Floats:
