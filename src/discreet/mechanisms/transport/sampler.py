@@ -1,9 +1,9 @@
 """Samples that are near: the eps-LDP sampler with the smallest worst-case Wasserstein-1 distance on a finite metric space.
 
 On ordered data (ages, times, places) a sample two years off is better than one forty years off, which no f-divergence knows. The floor m is
-the minimax one (`discreet.mechanisms.transport.floor`); each client is served by the nearest law between m and e^eps m
-(`discreet.mechanisms.transport.serving`), and released from the same integer lattice as by every sampler: whatever the programmes
-returned, W_x <= e^eps W'_x between any two clients, in whole numbers.
+the minimax one (`discreet.mechanisms.transport.floor`); each client is served by the nearest law between m and e^eps m (on a line by
+`discreet.mechanisms.transport.serving`, elsewhere by `discreet.mechanisms.transport.flows`), and released from the same integer lattice as
+by every sampler: whatever the programmes returned, W_x <= e^eps W'_x between any two clients, in whole numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from discreet.families import Simplex
 from discreet.families.laws import check_laws
 from discreet.labelled import LawLike
 from discreet.mechanisms.transport.floor import Floor, best_floor
-from discreet.mechanisms.transport.serving import distance, served, served_on_a_line
+from discreet.mechanisms.transport.flows import distance, nearest_between
+from discreet.mechanisms.transport.serving import served_on_a_line
 from discreet.mechanisms.transport.spaces import space_of
 from discreet.privacy.pure import check_epsilon
 from discreet.projection import Affine, Box
@@ -38,9 +39,11 @@ class TransportSampler:
     """The private sampler whose samples are nearest: the worst client's Wasserstein-1 distance is the smallest that any can have.
 
     Args:
-        points: the outcomes as numbers on a line, (n,), up to 2,000 of them; or as rows of coordinates (n, dim), up to 400, with
-            Euclidean distances.
-        metric: in place of points, all distances between the outcomes, (n, n), up to 400 of them.
+        points: the outcomes as numbers on a line, (n,), up to 2,000 of them; or as rows of coordinates (n, dim), up to 1,024. Grids
+            and other symmetric sets take the least time.
+        metric: in place of points, all distances between the outcomes, (n, n), up to 1,024 of them.
+        norm: how far rows of coordinates are apart: 1 along the axes, as in a city of straight streets; 2, which is meant if it is
+            left out, as the crow flies; inf along the longest axis.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
 
     Raises:
@@ -51,9 +54,16 @@ class TransportSampler:
         >>> minutes = sampler.release([0.0, 0.1, 0.8, 0.1, 0.0])
     """
 
-    def __init__(self, points: ArrayLike | None = None, *, metric: ArrayLike | None = None, epsilon: float) -> None:
+    def __init__(
+        self,
+        points: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | None = None,
+        norm: float | None = None,
+        epsilon: float,
+    ) -> None:
         self._epsilon = check_epsilon(epsilon)
-        self._space = space_of(points, metric)
+        self._space = space_of(points, metric, norm)
         warn_of_large(self._epsilon)
         ordered = np.empty(self._space.size, dtype=np.intp)
         ordered[self._space.order] = np.arange(self._space.size)
@@ -74,7 +84,7 @@ class TransportSampler:
 
     @cached_property
     def _floor(self) -> Floor:
-        return best_floor(self._space.distances, self._space.gaps, math.exp(min(self._epsilon, 30.0)))
+        return best_floor(self._space, math.exp(min(self._epsilon, 30.0)))
 
     @property
     def floor(self) -> Floats:
@@ -88,8 +98,10 @@ class TransportSampler:
 
     @property
     def bound(self) -> float:
-        """A distance that the worst client of no epsilon-LDP sampler goes below, up to the solver's tolerance; within 1e-6 of `worst`, or
-        1e-9 of the largest distance."""
+        """A distance that the worst client of no epsilon-LDP sampler goes below; within 1e-6 of `worst`, or 1e-9 of the largest distance.
+
+        It is worked out from the multipliers of the linear programme and the distances, in floating point, not taken from the solver.
+        """
         return self._floor.bound
 
     @cached_property
@@ -125,7 +137,7 @@ class TransportSampler:
 
     def _served(self, law: Floats, low: Floats, high: Floats) -> Floats:
         if self._space.gaps is None:
-            return served(law, self._space.distances, low, high)
+            return nearest_between(law / law.sum(), self._space.distances, low, high).law
         return served_on_a_line(law, self._space.gaps, low, high)
 
     def distance(self, p: LawLike, q: LawLike) -> float | Floats:

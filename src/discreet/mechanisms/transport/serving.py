@@ -1,14 +1,12 @@
-"""The law nearest to a client's in Wasserstein-1 distance among those between a floor and a ceiling.
+"""The law nearest to a client's in Wasserstein-1 distance among those between a floor and a ceiling, on a line.
 
-On a line W1(p, q) = sum_j h_j |P_j - Q_j| with running sums P and Q, h_j the gap to the next point. Q grows by between low_j and high_j from
+W1(p, q) = sum_j h_j |P_j - Q_j| with running sums P and Q, h_j the gap to the next point. Q grows by between low_j and high_j from
 point to point, from 0 to 1, so that with f_0 = 0 at 0 only,
 
     f_j(Q) = h_j |Q - P_j| + min over Q - high_j <= R <= Q - low_j of f_(j-1)(R)
 
 is convex and piecewise linear: the minimum moves the kinks left of the bottom by low_j and those right of it by high_j, and |Q - P_j| adds
 two kinks. Two heaps hold them; going back from Q_k = 1, each R is the bottom of f_(j-1) moved into the interval that is allowed.
-
-On any other metric space it is a linear programme: how much goes from each point that is held to each other point.
 """
 
 from __future__ import annotations
@@ -17,10 +15,7 @@ import heapq
 import math
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
-
-from discreet.errors import DiscreetError
 
 Floats = NDArray[np.float64]
 
@@ -78,48 +73,3 @@ class _Kinks:
                 heapq.heappop(self._heap)
             change -= part
         return taken
-
-
-def served(law: Floats, distances: Floats, low: Floats, high: Floats) -> Floats:
-    """The nearest law to one client's on any finite metric space."""
-    held = np.flatnonzero(law > 0.0)
-    size, sparse = len(law), scipy.sparse
-    arrived = sparse.hstack([sparse.identity(size)] * len(held)).tocsr()
-    found = scipy.optimize.linprog(
-        distances[held].ravel(),
-        A_ub=sparse.vstack([arrived, -arrived]).tocsr(),
-        b_ub=np.concatenate([high, -low]),
-        A_eq=sparse.kron(sparse.identity(len(held)), np.ones((1, size))).tocsr(),
-        b_eq=law[held] / law.sum(),
-        bounds=(0.0, None),
-        method="highs",
-    )
-    if found.status != 0:
-        raise DiscreetError(f"the transport of a client was not solved: {found.message}; its law may be damaged")
-    return np.asarray(np.clip(found.x.reshape(len(held), size).sum(axis=0), low, high))
-
-
-def distance(first: Floats, second: Floats, distances: Floats) -> float:
-    """W1 between two laws on any finite metric space."""
-    return float(np.sum(_plan(first, second, distances)))
-
-
-def _plan(first: Floats, second: Floats, distances: Floats) -> Floats:
-    """What each transport of the cheapest plan from one law to another costs."""
-    size = len(first)
-    sparse = scipy.sparse
-    found = scipy.optimize.linprog(
-        distances.ravel(),
-        A_eq=sparse.vstack(
-            [
-                sparse.kron(sparse.identity(size), np.ones((1, size))),
-                sparse.hstack([sparse.identity(size)] * size),
-            ]
-        ).tocsr()[:-1],  # the last row follows from the others
-        b_eq=np.concatenate([first, second])[:-1],
-        bounds=(0.0, None),
-        method="highs",
-    )
-    if found.status != 0:
-        raise DiscreetError(f"the distance of two laws was not found: {found.message}; check that both sum to one")
-    return np.asarray(found.x * distances.ravel())

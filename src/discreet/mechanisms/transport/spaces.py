@@ -1,7 +1,9 @@
-"""Finite metric spaces: points on a line, points in a space with Euclidean distances, or a matrix of distances that obeys the axioms."""
+"""Finite metric spaces: points on a line, points in a space under a norm, or a matrix of distances that obeys the axioms."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,20 +12,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families.laws import as_floats
+from discreet.mechanisms.transport.symmetry import orbits_of
 
 Floats = NDArray[np.float64]
 MOST_ON_A_LINE = 2_000
-MOST = 400  # elsewhere, where the programme has no structure
+MOST = 1_024  # elsewhere, such as 32 by 32
+_NORMS: dict[float, Callable[[Floats], Floats]] = {
+    1: lambda apart: np.asarray(apart.sum(axis=2)),
+    2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
+    math.inf: lambda apart: np.asarray(apart.max(axis=2)),
+}
 _ROUNDING = 1e-9  # of a distance relative to the largest
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Distances between all points, in an order in which neighbours on a line are neighbours; `order` leads back."""
+    """Distances between all points, in an order in which neighbours on a line are neighbours; `order` leads back.
+
+    `gaps` between neighbours where it is a line; `orbits`: the number of each point's orbit under isometries that are known.
+    """
 
     distances: Floats
     order: NDArray[np.intp]
     gaps: Floats | None
+    orbits: NDArray[np.intp]
 
     @property
     def size(self) -> int:
@@ -39,19 +51,28 @@ def line(points: Floats) -> Space:
         twice = points[order][int(np.argmin(gaps))]
         raise DiscreetError(f"points holds {twice:g} twice; give every place once")
     ordered = points[order]
-    return Space(np.abs(ordered[:, None] - ordered), order, gaps)
+    return Space(np.abs(ordered[:, None] - ordered), order, gaps, np.arange(len(points)))
 
 
-def space_of(points: ArrayLike | None, metric: ArrayLike | None) -> Space:
-    """The space of points (n,) or (n, dim), or of a matrix of distances (n, n)."""
+def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> Space:
+    """The space of points (n,) or (n, dim) under a norm, Euclid's if None; or of a matrix of distances (n, n)."""
     if (points is None) == (metric is None):
         raise DiscreetError(
             "pass either points (numbers, or rows of coordinates) or metric= (a matrix of distances), one of the two"
         )
     if metric is not None:
+        if norm is not None:
+            raise DiscreetError(
+                f"norm = {norm!r} is for points; metric= has all distances already: leave one of them out"
+            )
         distances = _finite(metric, "metric")
         _check_metric(distances)
-        return Space(distances, np.arange(len(distances)), None)
+        return Space(distances, np.arange(len(distances)), None, np.arange(len(distances)))
+    length = _NORMS.get(2 if norm is None else norm)
+    if length is None:
+        raise DiscreetError(
+            f"norm = {norm!r} is not one of 1 (along the axes), 2 (as the crow flies), inf (the longest axis)"
+        )
     given: Any = points
     places = _finite(given, "points")
     if places.ndim == 2 and places.shape[1] == 1:
@@ -61,9 +82,9 @@ def space_of(points: ArrayLike | None, metric: ArrayLike | None) -> Space:
     if places.ndim != 2:
         raise DiscreetError(f"points has shape {places.shape}; give numbers (n,) or rows of coordinates (n, dim)")
     _check_size(len(places), MOST)
-    distances = np.sqrt(np.square(places[:, None, :] - places).sum(axis=2))
+    distances = length(np.abs(places[:, None, :] - places))
     _check_apart(distances, "points", "twice in the same place; give every place once")
-    return Space(distances, np.arange(len(places)), None)
+    return Space(distances, np.arange(len(places)), None, orbits_of(places))
 
 
 def _finite(values: ArrayLike, name: str) -> Floats:
