@@ -7,7 +7,7 @@ from typing import Any
 from discreet import forks as forks  # from now on it is noted what a fork leaves behind
 from discreet._version import __version__
 from discreet.agreement import Agreement
-from discreet.design import design
+from discreet.design import design, minimax_risk
 from discreet.divergences import FDivergence, divergence
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import (
@@ -43,7 +43,6 @@ from discreet.mechanisms import (
     TransportSampler,
 )
 from discreet.privacy import Approximate, Functional, Gaussian, Pure
-from discreet.tradeoff import minimax_risk
 from discreet.worst_case import epsilon_for, nu_for
 
 __all__ = [

@@ -39,9 +39,8 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, LargeEpsilonWarning, asked_from_outside, warn_caller
 from discreet.families.band import Bounds
 from discreet.families.finite import Band, Simplex
-from discreet.families.kinds import check_family
 from discreet.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
-from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy import Privacy, Pure
 from discreet.privacy.pure import check_epsilon
 
 
@@ -92,17 +91,25 @@ class Risk:
     """A worst-case divergence; `float(risk)` works.
 
     `tight`: no epsilon-LDP sampler has a smaller worst case over the family (for a baseline: the value is its own, exactly).
-    Otherwise the value is an upper bound. `attained`: some client of the sampler really has this divergence.
+    Otherwise the value is an upper bound. `attained`: some client of the sampler really has this divergence. `bracket`: numbers between
+    which the smallest worst case of any epsilon-LDP sampler lies (for a baseline that is tight: its own).
 
     Attributes:
         value: the divergence.
         tight: whether no epsilon-LDP sampler has a smaller worst case.
         attained: whether some client has it.
+        least: a certified lower bound on the smallest worst case, where one was asked for.
     """
 
     value: float
     tight: bool
     attained: bool = True
+    least: float = 0.0
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """(lower, upper): both are the value where it is tight; from 0 where no lower bound was asked for."""
+        return (self.value if self.tight else self.least, self.value)
 
     def __float__(self) -> float:
         return self.value
@@ -253,34 +260,3 @@ def none_is_better(family: Family, privacy: Privacy) -> bool:
 def claimed(family: Family) -> Family:
     """The family as far as it says anything about clients: a band that serves everybody says nothing."""
     return Simplex(family.size) if isinstance(family, Band) and family.everybody else family
-
-
-def minimax_risk(
-    family: Family, *, epsilon: float | None = None, privacy: Privacy | None = None, divergence: str | FDivergence
-) -> Risk:
-    """The smallest worst-case divergence that any private sampler can have on the family, by the papers' formula.
-
-    Exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose reference is
-    alpha-decomposable (and uniform, for other notions than pure epsilon). Elsewhere no formula is known, and the value is an upper bound
-    that no sampler here need attain: the formula for the band that encloses the family. `OptimalSampler.risk` says what Q* itself
-    attains, which is less; `design(band, over="worst")`, for a band of at most 12 outcomes, and `design.mixtures.minimax_bracket` bracket the
-    true value, certified from both sides. A band that serves everybody claims nothing about clients: the value is that of the simplex.
-
-    Args:
-        family: who the clients may be.
-        epsilon: the privacy budget, in (0, inf); short for `privacy=Pure(epsilon)`.
-        privacy: a notion of privacy, in place of epsilon.
-        divergence: a name such as "kl" or "tv", or an `FDivergence`.
-
-    Returns:
-        A `Risk`.
-
-    Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, an unknown divergence.
-    """
-    check_family(family)
-    notion = promised(epsilon, privacy)
-    family = claimed(family)
-    constants = constants_under(notion, family.bounds)
-    exact = none_is_better(family, notion) or constants.above == 0.0
-    return Risk(formula_risk(constants, divergence), exact, exact)

@@ -207,3 +207,15 @@ def test_other_promises_than_epsilon(run: Run, refusal: Refusal) -> None:
     assert "delta = 1 is not in" in refusal("tradeoff", *terms, "--delta", "1")
     assert "nu = -1 is not in" in refusal("tradeoff", "--outcomes", "10", "--nu", "-1")
     assert "--plot draws curves of pure epsilon" in refusal("tradeoff", *terms, "--nu", "1", "--plot", "x.png")
+
+
+def test_a_bracket_where_the_formula_is_only_a_bound(run: Run, refusal: Refusal) -> None:
+    band = ("--outcomes", "5", "--lower", "0.5", "--upper", "2", "--epsilon", "0.5", "--divergence", "tv")
+    (plain,), (asked,) = (record(run, *band, *more)["risks"] for more in ((), ("--bracket",)))
+    assert "least" not in plain["optimal"]
+    assert asked["optimal"]["least"] == pytest.approx(0.1764, abs=5e-5)
+    assert asked["optimal"]["least"] <= asked["optimal"]["value"] < plain["optimal"]["value"]
+    shown = run("tradeoff", *band, "--bracket").stdout
+    assert "0.1764" in shown
+    assert "certified from both sides" in shown.replace("\n", " ")
+    assert "--bracket is for pure epsilon" in refusal("tradeoff", *band, "--bracket", "--delta", "1e-6")

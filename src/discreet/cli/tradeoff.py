@@ -11,12 +11,13 @@ from rich.table import Table
 
 from discreet import divergences, plots
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
+from discreet.design import minimax_risk
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.plots.labels import divergence_label
-from discreet.privacy import Approximate, Gaussian
-from discreet.tradeoff import Risk, minimax_risk
+from discreet.privacy import Approximate, Gaussian, Pure
+from discreet.tradeoff import Risk
 from discreet.worst_case import epsilon_for, mollifier_epsilon_for
 
 USUAL = ("kl", "tv", "hellinger", "chi2")
@@ -93,6 +94,13 @@ def tradeoff(
             metavar="C2", help="Clients' distributions are at most this multiple of uniform. [default: no bound]"
         ),
     ] = None,
+    bracket: Annotated[
+        bool,
+        typer.Option(
+            "--bracket",
+            help="Where the formula is only an upper bound (--lower, --upper), find the smallest worst case from both sides.",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinite.")] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file.")
@@ -110,9 +118,13 @@ def tradeoff(
         raise DiscreetError("--plot draws the worst case against epsilon; give a range such as --epsilon 0.1:10:50")
     if plot is not None and (delta or nu):
         raise DiscreetError("--plot draws curves of pure epsilon; leave out --delta and --nu")
+    if bracket and (delta or nu):
+        raise DiscreetError("--bracket is for pure epsilon; leave out --delta and --nu")
     family = _family(outcomes, lower, upper)
     names = [divergences.divergence(name).name for name in divergence or USUAL]
-    rows = [_risk_row(family, budget, name, delta) for budget in _budgets(epsilon or ()) for name in names]
+    rows = [
+        _risk_row(family, budget, name, delta, bracket=bracket) for budget in _budgets(epsilon or ()) for name in names
+    ]
     gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
     if plot is not None:
@@ -153,9 +165,9 @@ def _budgets(texts: Sequence[str]) -> list[float]:
     return found
 
 
-def _risk_row(family: Simplex | Band, epsilon: float, name: str, delta: float) -> RiskRow:
-    privacy = Approximate(epsilon, delta=delta)
-    optimal = minimax_risk(family, privacy=privacy, divergence=name)
+def _risk_row(family: Simplex | Band, epsilon: float, name: str, delta: float, *, bracket: bool) -> RiskRow:
+    privacy = Approximate(epsilon, delta=delta) if delta else Pure(epsilon)
+    optimal = minimax_risk(family, privacy=privacy, divergence=name, bracket=bracket)
     attained = OptimalSampler(family, privacy=privacy).risk(name)
     return RiskRow(epsilon, name, optimal, attained, MollifierSampler(family, epsilon=epsilon).risk(name))
 
@@ -239,23 +251,26 @@ def _budget_table(targets: Sequence[BudgetRow]) -> Table:
 
 
 def _bounded(risk: Risk) -> str:
+    if risk.least:
+        lower, upper = map(number, risk.bracket)
+        return upper if lower == upper else f"{lower} to {upper}"
     return ("" if risk.tight else "<= ") + number(risk.value)
 
 
 def _notes(family: Simplex | Band, rows: Sequence[RiskRow], others: str) -> list[str]:
     if family.decomposable:
         notes = [f"optimal: no {others} has a smaller worst case"]
+    elif any(row.optimal.least for row in rows):
+        notes = [f"optimal: the smallest worst case of any {others}, certified from both sides"]
     else:
         notes = [
             "optimal: the box that is best where sets of mass alpha cover the space evenly;",
             f"  with alpha = {family.bounds.alpha:.4g} none do here, so values marked <= are upper bounds",
-            "  of the smallest worst case, and another sampler can be better",
+            "  of the smallest worst case, and another sampler can be better (--bracket says how much)",
         ]
-        own = [
-            f"{divergence_label(row.divergence)} {number(float(row.attained))}" for row in rows if row.attained.attained
-        ]
-        if len({row.epsilon for row in rows}) == 1 and own:
-            notes.append(f"  the optimal sampler itself attains: {', '.join(own)}")
+    own = [f"{divergence_label(row.divergence)} {number(float(row.attained))}" for row in rows if row.attained.attained]
+    if not family.decomposable and len({row.epsilon for row in rows}) == 1 and own:
+        notes.append(f"  the optimal sampler itself attains: {', '.join(own)}")
     notes.append("mollifier: the baseline of Husain et al. around the uniform distribution")
     if any(np.isinf(float(row.optimal)) for row in rows):
         notes.append("infinite: f(0) is, and clients may have disjoint supports; no epsilon helps")
@@ -287,7 +302,11 @@ def _record(
             {
                 "epsilon": row.epsilon,
                 "divergence": row.divergence,
-                "optimal": {"value": json_number(row.optimal.value), "tight": row.optimal.tight},
+                "optimal": {
+                    "value": json_number(row.optimal.value),
+                    "tight": row.optimal.tight,
+                    **({"least": json_number(row.optimal.least)} if row.optimal.least else {}),
+                },
                 "attained": json_number(row.attained.value) if row.attained.attained else None,
                 "mollifier": {"value": json_number(row.mollifier.value), "tight": row.mollifier.tight},
             }

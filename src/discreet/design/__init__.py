@@ -2,6 +2,7 @@
 
 from discreet.design.designed import Design, design
 from discreet.design.learned import Learned, learn
+from discreet.design.minimax import minimax_risk
 from discreet.design.model import concentration_law
 
-__all__ = ["Design", "Learned", "concentration_law", "design", "learn"]
+__all__ = ["Design", "Learned", "concentration_law", "design", "learn", "minimax_risk"]

@@ -44,6 +44,7 @@ _NARROW = 1.5  # radius in scales, up to which few kernels tell all of them
 _FEW, _MANY = (9, 13), (17, 33)  # kernels that are served, and that a floor is mixed from
 _NODES_IN_A_CELL = 4
 _TINY = 1e-290
+_MOST_CENTRES = 1 << 11
 _CENTRAL = 0.9  # of the cells lie where kernels vary
 _REACH, _TAIL = 3.5, {"gaussian": 6.0, "laplace": 18.0}  # in scales beyond the outermost centre
 
@@ -75,6 +76,16 @@ def minimax_bracket(family: GaussianMixtures | LaplaceMixtures, *, epsilon: floa
     cells = check_count("cells", cells, least=20, most=4096)
     if not isinstance(family, (GaussianMixtures, LaplaceMixtures)) or family.dim != 1:
         raise DiscreetError(f"family = {family!r}; a bracket is for GaussianMixtures or LaplaceMixtures with dim=1")
+    lower, upper, floor = sides(family, epsilon, cells)
+    if not upper - lower <= max(WIDTH * min(upper, 1.0), _NOTHING):
+        raise DiscreetError(
+            f"the bracket is {lower:.6g} to {upper:.6g}, wider than {WIDTH:g} of it; take more cells than {cells}"
+        )
+    return Bracket(lower, upper, floor)
+
+
+def sides(family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int) -> tuple[float, float, "LogLinear"]:
+    """Certified numbers below and above the minimax total variation, however far apart, and the floor that attains the upper one."""
     line, ratio = Line(family, cells), math.exp(epsilon)
     served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
     clients = line.cell_laws(np.linspace(-family.radius, family.radius, served))
@@ -85,12 +96,8 @@ def minimax_bracket(family: GaussianMixtures | LaplaceMixtures, *, epsilon: floa
     basis = np.vstack([line.cell_laws(grid, scale) for scale in line.scales])
     shares, _ = floor_for_tv(clients, epsilon, basis)
     floor = line.mixed(shares, grid)
-    lower, upper = max(0.0, mean.bound - _ROUNDING), line.worst(floor, ratio, WIDTH / 5.0) + _ROUNDING
-    if upper - lower > max(WIDTH * upper, _NOTHING) or not 1.0 / ratio <= floor.total <= 1.0:
-        raise DiscreetError(
-            f"the bracket is {lower:.6g} to {upper:.6g}, wider than {WIDTH:g} of it; take more cells than {cells}"
-        )
-    return Bracket(lower, upper, floor)
+    upper = line.worst(floor, ratio, WIDTH / 5.0) + _ROUNDING if 1.0 / ratio <= floor.total <= 1.0 else math.inf
+    return max(0.0, mean.bound - _ROUNDING), upper, floor
 
 
 class Line:
@@ -180,7 +187,7 @@ class Line:
         return np.asarray((gained - times * floor.between(low, high)).sum(axis=1))
 
     def worst(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
-        """At least the largest F(P_c; m) over all centres, and at most that times 1 + tolerance."""
+        """At least the largest F(P_c; m) over all centres, and at most that times 1 + tolerance, unless too many centres are alike."""
         radius = self.family.radius
         steep = self.height * (
             1.0 if self.family.box is None else 2.0 / float(self.mass(np.array([radius, -radius])).min())
@@ -191,9 +198,13 @@ class Line:
         while True:
             costs = self.costs(floor, centres, ratio)
             best = max(best, float(costs.max()))
-            centres = centres[costs + steep * half > best * (1.0 + tolerance)]
-            if not centres.size:
-                return best * (1.0 + tolerance)
+            enough = best + max(best * tolerance, 0.1 * _NOTHING)
+            near = costs + steep * half > enough
+            if not near.any():
+                return enough
+            if np.count_nonzero(near) > _MOST_CENTRES:
+                return float(costs.max()) + steep * half
+            centres = centres[near]
             half /= 2.0
             centres = np.concatenate([centres - half, centres + half])
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.design import minimax_risk
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, FiniteFamily
@@ -13,7 +14,6 @@ from discreet.families.laws import as_floats
 from discreet.mechanisms import MollifierSampler
 from discreet.plots.labels import divergence_label
 from discreet.plots.style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
-from discreet.tradeoff import minimax_risk
 
 MOST_PANELS = 4
 USUAL = ("kl", "tv", "hellinger", "chi2")
