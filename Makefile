@@ -5,14 +5,19 @@ BIN := $(VENV)/bin
 COMMAND := $(VENV)/.command
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
+TOOLS := clients/js/node_modules/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test quick lint types bench soak fuzz clean
+# Packages of Debian, or a line that says what is missing.
+DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null; } \
+	|| echo "not installed: $(1)"
+
+.PHONY: demo test quick lint types bench soak fuzz client clean
 
 demo: $(COMMAND)
 	$(BIN)/discreet demo
 
-test: $(READY) $(COMPILED) lint types
+test: $(READY) $(COMPILED) $(TOOLS) lint types
 	$(BIN)/python -m pytest -n auto
 
 # For daily work: all but the slow tests, in less than a minute on two cores.
@@ -43,6 +48,16 @@ fuzz: $(READY) $(COMPILED)
 	mkdir -p out/fuzz
 	PYTHONPATH=. $(BIN)/python tools/fuzz/entry_points.py -max_total_time=600 -rss_limit_mb=4096 -artifact_prefix=$(CURDIR)/out/fuzz/
 
+# The client for browsers as one file, which is kept in the repository.
+client: $(TOOLS)
+	npm run build --silent --prefix clients/js
+
+# What it is built and tested with. Where we may, Node and a browser come from Debian; where not, tests that need them say so.
+$(TOOLS): clients/js/package-lock.json
+	command -v npm > /dev/null || $(call DEBIAN,nodejs npm)
+	command -v chromium > /dev/null || $(call DEBIAN,chromium fonts-noto-core fonts-noto-cjk)
+	-npm ci --silent --no-audit --no-fund --prefix clients/js && touch $@
+
 # What the command needs: a minute where downloads allow.
 $(COMMAND): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -62,4 +77,4 @@ $(COMPILED): $(READY) $(shell find src -name '*.py')
 	touch $@
 
 clean:
-	rm -rf $(VENV) out src/discreet/__pycache__/kernels .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) clients/js/node_modules out src/discreet/__pycache__/kernels .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -18,6 +18,7 @@ ABOUT_EVERYTHING = {
 NOT_A_ROOM = {
     "agreements/1",  # files whose ids are fixed for ever, by their version
     "agreements/2",
+    "javascript",  # the client for browsers, beside Python
     "fuzz",  # attacks on every entry point
     "theorems",  # of the paper, each through every layer
 }

@@ -213,7 +213,10 @@ def family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
             raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
         if weights is None:
             raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
-        if fields.get("everybody") not in (None, True) or (fields.get("everybody") and lower > 0.0):
+        everybody = fields.get("everybody")
+        if not (
+            everybody is None or (everybody is True and lower == 0.0)
+        ):  # 1 equals True, but not in a canonical form
             raise DiscreetError(
                 f"family.everybody = {fields['everybody']!r} is true, where family.lower is 0, or left out"
             )

@@ -16,6 +16,15 @@ def test_simplex_is_the_widest_band() -> None:
     assert family.contains([1.0, 0.0, 0.0, 0.0])
 
 
+def test_bounds_that_were_moved_in_stay_where_they_are() -> None:
+    """A band made of a band's own bounds is that band, though floats cannot hold what is attained: agreements rely on it."""
+    rng = np.random.default_rng(5)
+    for _ in range(500):
+        weights = rng.integers(1, 3, rng.integers(2, 4))
+        band = Band(weights, lower=float(rng.uniform(0, 0.95)), upper=float(rng.uniform(1.05, 5)))
+        assert Band(weights, lower=band.bounds.lower, upper=band.bounds.upper) == band
+
+
 def test_band_normalises_its_reference() -> None:
     band = Band([2.0, 2.0, 4.0], lower=0.5, upper=1.5)
     assert np.allclose(band.reference, [0.25, 0.25, 0.5])

@@ -50,6 +50,8 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
     most = lower + (1 - lower) / least_mass
     least = upper - (upper - 1) / least_mass
+    if float(most) == bounds.upper or float(least) == bounds.lower:
+        return bounds  # moved in already, as near as floats are: or on two equal atoms each bound would move the other for ever
     if upper > most:
         return Bounds(bounds.lower, float(most))
     return Bounds(float(least), bounds.upper) if lower < least else bounds

@@ -1,0 +1,57 @@
+/** Python's vectors (`tests/javascript/vectors.py`) against the client, in any JavaScript: what differs, in words. */
+export function check(text, { Agreement }) {
+  const found = { agreements: 0, vectors: 0, refused: 0, problems: [] };
+  const problem = (what) => found.problems.length < 20 && found.problems.push(what);
+  for (const line of text.split("\n").filter(Boolean).map((each) => JSON.parse(each))) {
+    if (line.refused !== undefined) {
+      found.refused += 1;
+      try {
+        problem(`read, though Python refuses it: ${line.refused.slice(0, 300)} as ${Agreement.read(line.refused).id}`);
+      } catch (error) {
+        if (error.name !== "DiscreetError") problem(`${error.name}: ${error.message} on ${line.refused.slice(0, 300)}`);
+      }
+      continue;
+    }
+    found.agreements += 1;
+    try {
+      checkAgreement(line, Agreement, found, problem);
+    } catch (error) {
+      problem(`${error.name}: ${error.message} on ${line.agreement.slice(0, 300)}\n${error.stack}`);
+    }
+  }
+  return found;
+}
+
+function checkAgreement(line, Agreement, found, problem) {
+  const weights = line.beside && Uint8Array.from(atob(line.beside), (character) => character.charCodeAt(0));
+  const agreement = Agreement.read(line.agreement, { id: line.id, weights });
+  const where = `${agreement.id.slice(0, 12)} (${agreement.mechanism}, ${agreement.size} outcomes, epsilon ${agreement.epsilon})`;
+  if (agreement.canonical !== line.canonical) problem(`${where}: ${agreement.canonical}, not ${line.canonical}`);
+  for (const { counts, integers, outcomes, samples, ...expected } of line.cases) {
+    const law = agreement.law({ counts: new Map(counts.map(([outcome, count]) => [nameOf(agreement, outcome), count])) });
+    integers.forEach((integer, place) => {
+      found.vectors += 1;
+      const outcome = agreement.outcome(law, BigInt(integer));
+      if (outcome !== outcomes[place]) problem(`${where}: integer ${integer} gives ${outcome}, not ${outcomes[place]}`);
+      const sample = agreement.domain.named(outcome);
+      if (sample !== samples[place]) problem(`${where}: sample ${sample}, not ${samples[place]}`);
+    });
+    if (!expected.weights && !expected.checksum) continue;
+    const all = agreement.weights(law);
+    const same = expected.weights ? expected.weights.join() === all.join() : `${checksum(all)}` === expected.checksum;
+    if (!same) problem(`${where}: other weights, such as ${all.slice(0, 3)}, not ${(expected.weights ?? ["?"]).slice(0, 3)}`);
+  }
+}
+
+/** The value at 2^61 - 1 of the polynomial whose coefficients the weights are, modulo 2^127 - 1. */
+function checksum(weights) {
+  let sum = 0n;
+  for (const weight of weights) sum = (sum * POINT + weight) % PRIME;
+  return sum;
+}
+
+const POINT = (1n << 61n) - 1n;
+const PRIME = (1n << 127n) - 1n;
+
+/** What counts call an outcome: its label, or its number. */
+const nameOf = (agreement, outcome) => agreement.domain.labels?.[outcome] ?? outcome;

@@ -1,0 +1,99 @@
+/** Private samples in a web page: one draw under an agreement, exactly as the Python library draws. */
+
+/** A label of an outcome, as agreements can state them. */
+export type Label = string | number | boolean;
+
+/** Bad input, told in one sentence before anything is drawn, charged or written. */
+export class DiscreetError extends Error {}
+
+/** What one person holds: the outcomes that were seen, in order, and their shares. Made by `Agreement.law`. */
+export interface Law {
+  readonly outcomes: Float64Array;
+  readonly masses: Float64Array;
+}
+
+/** What leaves the device. */
+export interface Release {
+  readonly sample: Label;
+  readonly agreement: string;
+}
+
+/** The public outcomes: labels, the whole numbers from 0 on, or the cells of an interval. */
+export interface Domain {
+  readonly size: number;
+  /** The labels in order, where outcomes are labels. */
+  readonly labels?: readonly Label[];
+  /** The bounds, where outcomes are cells. */
+  readonly low?: number;
+  readonly high?: number;
+  /** The outcome number of every record; one outside the domain is refused. */
+  numbers(records: Iterable<unknown>): number[];
+  /** What an outcome number stands for: a label, the number, the middle of a cell. */
+  named(number: number): Label;
+  /** What people call an outcome. */
+  name(number: number): string;
+}
+
+export interface ReadOptions {
+  /** The id that is expected: any other document is refused. */
+  id?: string;
+  /** The labels, where the document holds their digest alone. */
+  labels?: readonly Label[];
+  /** The file of weights that lies beside an agreement on many outcomes. */
+  weights?: ArrayBuffer | ArrayBufferView;
+}
+
+/** What was seen (values), or how often: a list for each outcome, or an object or Map by label or outcome number. */
+export type Seen =
+  | { records: Iterable<Label>; counts?: undefined }
+  | { counts: ArrayLike<number> | Record<string, number> | Map<Label, number>; records?: undefined };
+
+/** What client and curator agreed on. */
+export class Agreement {
+  private constructor();
+  /** Read a document: a text, or its bytes in UTF-8. What is not understood is refused. */
+  static read(document: string | ArrayBuffer | ArrayBufferView, options?: ReadOptions): Agreement;
+  /** SHA-256 of the canonical form, 64 hexadecimal digits. */
+  readonly id: string;
+  readonly canonical: string;
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly epsilon: number;
+  readonly mechanism: "optimal" | "linear" | "mollifier";
+  readonly rounds: number;
+  readonly purpose: string;
+  readonly domain: Domain;
+  readonly size: number;
+  /** A person's distribution, from records or counts. */
+  law(seen: Seen): Law;
+  /** The distribution that a sample is drawn from. */
+  output(law: Law): Float64Array;
+  /** The integers with sum 2^62 that a sample is drawn with. */
+  weights(law: Law): bigint[];
+  /** The outcome number on which an integer of [0, 2^62) falls. */
+  outcome(law: Law, integer: bigint): number;
+  /** One private sample. Each call spends epsilon anew: use a `Budget`. */
+  release(law: Law): Release;
+}
+
+export interface BudgetOptions {
+  /** The epsilon that may be spent in all. */
+  limit: number;
+  /** By default the browser's own `localStorage`. */
+  storage?: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+  /** By default the browser's own `navigator.locks`. */
+  locks?: { request<T>(name: string, callback: () => T | Promise<T>): Promise<T> };
+}
+
+/** What a person has spent, kept in the browser: charged before a sample leaves, and the same question has the same answer. */
+export class Budget {
+  constructor(options: BudgetOptions);
+  /** One private sample of a round that was agreed on; the one drawn before, if there is one. */
+  release(agreement: Agreement, law: Law, options?: { round?: number }): Promise<Release>;
+  /** What has been spent. */
+  readonly spent: number;
+  /** Forget everything, as the person asks by a click or key: `event` is that event. */
+  clear(event: Event): void;
+}
+
+/** A uniform 62-bit integer from `crypto.getRandomValues`. */
+export function randomInteger(): bigint;

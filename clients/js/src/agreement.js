@@ -1,0 +1,148 @@
+/**
+ * What client and curator agreed on, read from its document; and the draw that it says.
+ *
+ * Whatever is not understood is refused: a field, a version, a notion of privacy, a family that this client cannot draw for.
+ */
+import { boxOf } from "./box.js";
+import { count, domainOf } from "./domain.js";
+import { quoted, refuse } from "./errors.js";
+import { familyFields, familyOf, known } from "./family.js";
+import { canonical, parsed } from "./json.js";
+import { BITS, dense, latticeOf, TOTAL } from "./lattice.js";
+import { lawOf } from "./law.js";
+import { solveHeld, solveUniform } from "./projection.js";
+import { sha256 } from "./sha256.js";
+
+const VERSION = 2;
+const MECHANISMS = ["optimal", "linear", "mollifier"];
+const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"];
+const SLACK = 1e-9; // by which rounding may leave a band
+const MOST_ROUNDS = 1e18;
+
+/** A uniform 62-bit integer from the system's generator. */
+export function randomInteger() {
+  if (typeof globalThis.crypto?.getRandomValues !== "function") {
+    refuse("there is no crypto.getRandomValues here, so nothing can be drawn in private; open the page in another browser");
+  }
+  return globalThis.crypto.getRandomValues(new BigUint64Array(1))[0] >> 2n;
+}
+
+export class Agreement {
+  #lattice;
+
+  /** The agreement in a document (a text, or its bytes in UTF-8). `id`: refuse any other; `labels`, `weights`: what a digest stands for. */
+  static read(document, { id, labels, weights } = {}) {
+    const found = new Agreement(parsed(textOf(document)), labels, weights);
+    if (id !== undefined && id !== found.id) {
+      refuse(`the document is agreement ${found.id}, not ${quoted(id)}: it was changed, or is another one`);
+    }
+    return found;
+  }
+
+  constructor(fields, labels, weights) {
+    if (fields !== null && typeof fields === "object" && "discreet" in fields && fields.discreet !== VERSION) {
+      refuse(
+        fields.discreet === 1
+          ? "the agreement is of version 1, whose id only Python can compute; make a new one with `discreet agree`"
+          : `discreet = ${quoted(fields.discreet)} is not version ${VERSION}; update this page`,
+      );
+    }
+    if (fields !== null && typeof fields === "object" && "privacy" in fields) {
+      refuse("the agreement promises another notion of privacy than pure epsilon, which this client does not know");
+    }
+    known("the agreement", fields, FIELDS, ["discreet", "family", "mechanism", "epsilon", "bits"]);
+    const { mechanism, epsilon, rounds = 1, purpose = "" } = fields;
+    if (fields.bits !== BITS) refuse(`bits = ${quoted(fields.bits)} is not ${BITS}, the integers this client draws with`);
+    if (!MECHANISMS.includes(mechanism)) refuse(`mechanism = ${quoted(mechanism)} is not one of ${MECHANISMS.join(", ")}`);
+    if (typeof epsilon !== "number" || !(epsilon > 0)) refuse(`epsilon = ${quoted(epsilon)} is not in (0, inf)`);
+    if (typeof purpose !== "string") refuse(`purpose = ${quoted(purpose)} is not a text`);
+    const family = familyFields(fields.family);
+    this.domain = domainOf(family, labels);
+    this.family = familyOf(family, this.domain, weights);
+    if (mechanism === "linear" && this.family.everybody) {
+      refuse("the family serves everybody, the linear mechanism members of a band alone");
+    }
+    Object.assign(this, { mechanism, epsilon, rounds: count("rounds", rounds, MOST_ROUNDS), purpose });
+    this.document = { discreet: VERSION, family: this.family.terms, mechanism, epsilon, bits: BITS };
+    if (rounds !== 1) this.document.rounds = rounds;
+    if (purpose) this.document.purpose = purpose;
+    this.canonical = canonical(this.document);
+    this.id = sha256(new TextEncoder().encode(this.canonical));
+    this.box = boxOf(this.family, this.domain.size, mechanism, epsilon);
+  }
+
+  /** How many outcomes there are. */
+  get size() {
+    return this.domain.size;
+  }
+
+  /** The box in whole numbers; made when first needed. */
+  get lattice() {
+    return (this.#lattice ??= latticeOf(this.box, this.epsilon));
+  }
+
+  /** The distribution of a person's records (values) or counts; what is none is refused. */
+  law(given) {
+    const law = lawOf(this.domain, given);
+    if (this.mechanism === "linear") this.#checkMember(law);
+    return law;
+  }
+
+  /** Who mixes serves members of its band alone: the law of others would not be linear in theirs. */
+  #checkMember(law) {
+    const { lower, upper, reference } = this.family;
+    const at = typeof reference === "number" ? () => reference : (place) => reference[place];
+    const fewest = typeof reference === "number" ? reference : reference.reduce((one, other) => Math.min(one, other));
+    if (lower === 0 && upper * fewest >= 1 - SLACK) return;
+    const slack = SLACK * upper;
+    dense(law, this.size).forEach((mass, place) => {
+      if (mass < (lower - slack) * at(place) || mass > (upper + slack) * at(place)) {
+        refuse("these records are outside the band that the linear mechanism serves; agree on the optimal one");
+      }
+    });
+  }
+
+  /** The distribution that a sample is drawn from, one share for each outcome. */
+  output(law) {
+    const { box } = this;
+    const p = dense(law, this.size);
+    const at = (bound) => (typeof bound === "number" ? () => bound : (place) => bound[place]);
+    const [low, high] = [at(box.lower), at(box.upper)];
+    const uniform = typeof box.lower === "number";
+    const [slope, lift] =
+      box.slope !== undefined ? [box.slope, box.lift]
+      : uniform ? solveUniform(law.masses, this.size - law.masses.length, box)
+      : solveHeld(p, 0, low, high);
+    return p.map((mass, place) => {
+      const own = slope === Infinity && mass === 0 ? 0 : mass * slope;
+      return Math.min(Math.max(own + lift * low(place), low(place)), high(place));
+    });
+  }
+
+  /** The integers with sum 2^62 that a sample is really drawn with. */
+  weights(law) {
+    return this.lattice.weights(law);
+  }
+
+  /** The outcome number on which a 62-bit integer falls: the same in every implementation. */
+  outcome(law, integer) {
+    if (typeof integer !== "bigint" || integer < 0n || integer >= TOTAL) {
+      refuse(`integer = ${quoted(integer)} is not a bigint from 0 to 2^62 - 1`);
+    }
+    return this.lattice.outcome(law, integer);
+  }
+
+  /** One private sample. Each call spends epsilon anew: a `Budget` sees to it that nobody is asked twice. */
+  release(law) {
+    return { sample: this.domain.named(this.outcome(law, randomInteger())), agreement: this.id };
+  }
+}
+
+function textOf(document) {
+  if (typeof document === "string") return document;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(document);
+  } catch {
+    return refuse("the document is not a text in UTF-8, so not an agreement");
+  }
+}

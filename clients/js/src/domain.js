@@ -1,0 +1,158 @@
+/** The public outcomes: labels, whole numbers, or the cells of an interval. Values become outcome numbers, numbers become samples. */
+import { exponentOf, power } from "./exact.js";
+import { canonical } from "./json.js";
+import { quoted, refuse } from "./errors.js";
+import { digestOfText } from "./sha256.js";
+
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+const LARGEST = 2 ** 40; // outcomes, so that every one can have its share of 2^62
+const APART = 4; // spacings of floats that a cell is wide at least
+
+export const isDigest = (value) => typeof value === "string" && DIGEST.test(value);
+
+/** A whole number from 1 on. */
+export function count(name, value, most = LARGEST) {
+  if (!Number.isInteger(value) || value < 1) refuse(`${name} = ${quoted(value)} is not a whole number from 1 on`);
+  return value <= most ? value : refuse(`${name} is more than ${most}`);
+}
+
+const few = (items) => items.slice(0, 3).map(quoted).join(", ") + (items.length > 3 ? ` and ${items.length - 3} more` : "");
+
+class Domain {
+  constructor(size) {
+    this.size = size;
+  }
+
+  /** The outcome number of every record; one that is no outcome is refused, and never counted as another. */
+  numbers(records) {
+    if (typeof records === "string" || typeof records?.[Symbol.iterator] !== "function") {
+      refuse("records is not a list; pass one value for each record");
+    }
+    const found = [], unknown = [];
+    for (const record of records) {
+      const number = this.number(record);
+      if (number < 0) unknown.push(record);
+      else found.push(number);
+    }
+    return unknown.length ? refuse(`unknown ${this.what}: ${few(unknown)}; the domain is public and fixed`) : found;
+  }
+}
+
+/** The outcome that counts call by its number, which an object writes as a text. */
+function numbered(name, size) {
+  const number = typeof name === "string" && /^(0|[1-9][0-9]*)$/.test(name) ? Number(name) : name;
+  return Number.isInteger(number) && number >= 0 && number < size ? number : -1;
+}
+
+export class Numbers extends Domain {
+  what = "outcomes";
+  terms = { size: this.size };
+
+  number(record) {
+    return Number.isInteger(record) && record >= 0 && record < this.size ? record : -1;
+  }
+
+  key(name) {
+    return numbered(name, this.size);
+  }
+
+  named(number) {
+    return number;
+  }
+
+  name(number) {
+    return String(number);
+  }
+}
+
+export class Interval extends Domain {
+  what = "values";
+
+  constructor(low, high, size) {
+    super(size);
+    Object.assign(this, { low, high, width: high - low });
+    const spacing = power(Math.max(exponentOf(Math.max(Math.abs(low), Math.abs(high))) - 53, -1074));
+    if (!(low < high) || !(this.width < Infinity && this.width > 1 / Number.MAX_VALUE)) {
+      refuse(`family.interval = [${low}, ${high}] does not enclose an interval whose length and its reciprocal a float can hold`);
+    }
+    if (this.width / size < APART * spacing) {
+      refuse(`family.interval = [${low}, ${high}] in ${size} cells: floats cannot tell so many apart there`);
+    }
+    this.terms = { size, interval: [low, high] };
+  }
+
+  number(record) {
+    if (typeof record !== "number" || !(record >= this.low && record <= this.high)) return -1;
+    return Math.min(Math.max(Math.floor((record - this.low) * (1 / this.width) * this.size), 0), this.size - 1);
+  }
+
+  key(name) {
+    return numbered(name, this.size);
+  }
+
+  /** The middle of a cell. */
+  named(number) {
+    return Math.min(Math.max(this.low + ((number + 0.5) / this.size) * this.width, this.low), this.high);
+  }
+
+  name(number) {
+    const edge = (place) => Number((this.low + (place / this.size) * this.width).toPrecision(6));
+    return `${edge(number)} to ${edge(number + 1)}`;
+  }
+}
+
+/** Python takes true for 1, and so must whoever finds the same outcome. */
+const plain = (label) => (typeof label === "boolean" ? Number(label) : label);
+
+export class Labels extends Domain {
+  what = "labels";
+
+  constructor(labels) {
+    super(labels.length);
+    this.labels = labels;
+    this.places = new Map(labels.map((label, place) => [plain(label), place]));
+    if (this.places.size < labels.length) {
+      refuse(`family.labels lists ${quoted(labels.find((label, place) => this.number(label) !== place))} twice`);
+    }
+    this.terms = { size: this.size, labels: digestOfText(canonical(labels)) };
+  }
+
+  number(record) {
+    return this.places.get(plain(record)) ?? -1;
+  }
+
+  key(name) {
+    return this.number(name);
+  }
+
+  named(number) {
+    return this.labels[number];
+  }
+
+  name(number) {
+    return String(this.labels[number]);
+  }
+}
+
+/** The domain that the fields of a family state. `given`: the labels, where the document holds their digest alone. */
+export function domainOf(fields, given) {
+  const size = count("family.size", fields.size);
+  const { labels, interval } = fields;
+  if (interval !== undefined) {
+    if (labels !== undefined) refuse("family.labels and family.interval are both set; outcomes are labels or cells");
+    const pair = Array.isArray(interval) && interval.length === 2 && interval.every((end) => typeof end === "number");
+    return pair ? new Interval(...interval, size) : refuse(`family.interval = ${quoted(interval)} is not [low, high]`);
+  }
+  if (labels === undefined) return new Numbers(size);
+  const digested = isDigest(labels);
+  const listed = digested ? given : labels;
+  if (digested && given === undefined) refuse("the agreement holds a digest of its labels; pass the labels too");
+  if (!Array.isArray(listed)) refuse(`family.labels = ${quoted(listed)} is neither a list nor a digest`);
+  if (!listed.every((label) => ["string", "boolean"].includes(typeof label) || Number.isFinite(label))) {
+    refuse("family.labels holds a label that is neither a text nor a number");
+  }
+  if (listed.length !== size) refuse(`family.labels lists ${listed.length} labels for family.size = ${size}`);
+  const found = new Labels(Array.from(listed));
+  if (digested && found.terms.labels !== labels) refuse(`the labels are not those whose digest is ${labels}`);
+  return found;
+}

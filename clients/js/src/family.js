@@ -1,0 +1,142 @@
+/**
+ * Who the clients may be: every distribution on the outcomes, or those within constant factors of a reference mu (a design is one of these).
+ *
+ * mu comes out of the listed weights by the very operations that Python takes, sums in the same order; that it came out the same is not
+ * hoped for but checked, against the digest of its bits that the agreement holds.
+ */
+import { isDigest } from "./domain.js";
+import { fractionOf, nearest } from "./exact.js";
+import { quoted, refuse } from "./errors.js";
+import { digestOfFloats } from "./sha256.js";
+
+const LARGEST_TRIED = 2 ** 24; // outcomes of a band whose reference may turn out to be uniform
+const KINDS = ["simplex", "band"];
+const FIELDS = ["kind", "size", "labels", "interval", "lower", "upper", "weights", "everybody", "reference"];
+
+/** The fields that are set, if all are known. */
+export function known(where, fields, names, needed) {
+  if (fields === null || typeof fields !== "object" || Array.isArray(fields)) refuse(`${where} is not a JSON object`);
+  for (const name of needed) if (!(name in fields)) refuse(`${where} has no field "${name}"`);
+  const { kind } = fields;
+  if (kind !== undefined && !KINDS.includes(kind)) {
+    refuse(`family.kind = ${quoted(kind)} is not one of ${KINDS.join(", ")}: this client does not know how to draw for it`);
+  }
+  for (const name in fields) {
+    if (!names.includes(name)) refuse(`${where} has a field ${quoted(name)} that this version does not know`);
+  }
+  return fields;
+}
+
+/** The fields of a family, without those that are null. */
+export function familyFields(fields) {
+  known("family", fields, FIELDS, ["kind"]);
+  known("family", fields, FIELDS, ["size"]);
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+/** {lower, upper, reference, terms}; reference is one number where it is uniform. */
+export function familyOf(fields, domain, weights) {
+  const { size } = domain;
+  if (fields.kind === "simplex") {
+    for (const name of ["lower", "upper", "weights", "everybody", "reference"]) {
+      if (name in fields) refuse(`family.${name} has no meaning for a simplex`);
+    }
+    return { lower: 0, upper: size, reference: 1 / size, terms: { kind: "simplex", ...domain.terms } };
+  }
+  const { lower, upper, everybody } = fields;
+  if (!(typeof lower === "number" && typeof upper === "number" && lower >= 0 && lower < 1 && upper > 1)) {
+    refuse(`family.lower = ${quoted(lower)}, family.upper = ${quoted(upper)}; a band needs 0 <= lower < 1 < upper`);
+  }
+  if (!isDigest(fields.weights)) refuse("family.weights is not 'sha256:' and 64 hexadecimal digits");
+  if (everybody !== undefined && !(everybody === true && lower === 0)) {
+    refuse("family.everybody is true, where family.lower is 0, or left out");
+  }
+  if (size === 1) refuse("there is one distribution on one outcome, and nothing to keep private");
+  const { reference, least, sum } = referenceOf(fields, size, weights);
+  checkAttained(lower, upper, least, sum, everybody);
+  const terms = { kind: "band", ...domain.terms, lower, upper, weights: fields.weights };
+  if (everybody) terms.everybody = true;
+  return { lower, upper, everybody, reference, terms };
+}
+
+function referenceOf(fields, size, weights) {
+  let listed = fields.reference ?? weights;
+  if (listed instanceof ArrayBuffer || ArrayBuffer.isView(listed)) listed = floatsOf(listed, size);
+  if (listed === undefined) {
+    if (size <= LARGEST_TRIED && digestOfFloats(size, () => 1 / size) === fields.weights) {
+      return { reference: 1 / size, least: 1, sum: size };
+    }
+    refuse("the agreement holds a digest of its weights; pass the file of weights that was written beside it");
+  }
+  if (listed.length !== size) refuse(`family.reference is not a list of ${size} weights, one for each outcome`);
+  let largest = 0;
+  for (const weight of listed) {
+    if (!(typeof weight === "number" && weight > 0 && weight <= 1)) {
+      refuse(`family.reference holds ${quoted(weight)}, which is not in (0, 1]; weights are relative to the largest`);
+    }
+    if (weight > largest) largest = weight;
+  }
+  const scaled = Float64Array.from(listed, (weight) => weight / largest);
+  const sum = pairwise(scaled, 0, size);
+  const mu = scaled.map((weight) => weight / sum);
+  const reference = mu.every((mass) => mass === mu[0]) ? 1 / size : mu;
+  const at = typeof reference === "number" ? () => reference : (place) => mu[place];
+  if (digestOfFloats(size, at) !== fields.weights || !mu.every((mass) => mass > 0)) {
+    refuse(`the weights are not those whose digest is ${fields.weights}; get the file anew`);
+  }
+  return { reference, least: scaled.reduce((one, other) => Math.min(one, other)), sum: exactSum(scaled) };
+}
+
+function floatsOf(given, size) {
+  const bytes = ArrayBuffer.isView(given)
+    ? new DataView(given.buffer, given.byteOffset, given.byteLength)
+    : new DataView(given);
+  if (bytes.byteLength !== 8 * size) refuse(`the file of weights holds ${bytes.byteLength} bytes, not ${size} weights`);
+  return Float64Array.from({ length: size }, (_, place) => bytes.getFloat64(8 * place, true));
+}
+
+/** The sum in the order in which numpy adds: eight at a time, halves of what is long. */
+function pairwise(values, start, count) {
+  if (count < 8) {
+    let sum = -0;
+    for (let i = 0; i < count; i++) sum += values[start + i];
+    return sum;
+  }
+  if (count > 128) {
+    const half = (count >> 1) - ((count >> 1) % 8);
+    return pairwise(values, start, half) + pairwise(values, start + half, count - half);
+  }
+  const r = Array.from(values.subarray(start, start + 8));
+  let i = 8;
+  for (; i < count - (count % 8); i += 8) for (let lane = 0; lane < 8; lane++) r[lane] += values[start + i + lane];
+  let sum = r[0] + r[1] + (r[2] + r[3]) + (r[4] + r[5] + (r[6] + r[7]));
+  for (; i < count; i++) sum += values[start + i];
+  return sum;
+}
+
+/** The float nearest to the exact sum of numbers in (0, 1]. */
+function exactSum(values) {
+  let sum = 0n;
+  for (const value of values) {
+    const [numerator, denominator] = fractionOf(value);
+    sum += (numerator << 1074n) / denominator;
+  }
+  return nearest(sum, 1n << 1074n);
+}
+
+/** Bounds that no distribution attains stand for others, with another box: Python writes those that are attained, and so reads them. */
+function checkAttained(lower, upper, least, sum, everybody) {
+  if (everybody) return;
+  const [l, u, m, s] = [lower, upper, least, sum].map((value) => {
+    const [numerator, denominator] = fractionOf(value);
+    return { n: numerator, d: denominator };
+  });
+  // least mass = m/s; most = l + (1 - l) s/m, the highest density there is; fewest = u - (u - 1) s/m, the lowest
+  const scale = { n: s.n * m.d, d: s.d * m.n };
+  const most = { n: l.n * scale.d + (l.d - l.n) * scale.n, d: l.d * scale.d };
+  const fewest = { n: u.n * scale.d - (u.n - u.d) * scale.n, d: u.d * scale.d };
+  if (nearest(most.n, most.d) === upper || nearest(fewest.n, fewest.d) === lower) return;
+  if (u.n * most.d > most.n * u.d || l.n * fewest.d < fewest.n * l.d) {
+    refuse(`the agreement has bounds ${lower} and ${upper}, of which no distribution attains both; make a new agreement`);
+  }
+}

@@ -1,0 +1,136 @@
+/** The client by itself: what it reads, what it refuses and in which words, and that nobody is drawn for twice. */
+import assert from "node:assert/strict";
+import { webcrypto } from "node:crypto";
+import test from "node:test";
+import { Agreement, Budget, DiscreetError, randomInteger } from "../src/discreet.js";
+
+globalThis.crypto ??= webcrypto;
+
+const SIMPLEX = { discreet: 2, bits: 62, mechanism: "optimal", epsilon: 1, family: { kind: "simplex", size: 3 } };
+const read = (changes = {}, options) => Agreement.read(JSON.stringify({ ...SIMPLEX, ...changes }), options);
+const refused = (call, words) => assert.throws(call, (error) => error instanceof DiscreetError && words.test(error.message));
+const LABELS = ["<img src=x onerror=alert(1)>", "grün", "蓝"];
+const named = read({ family: { kind: "simplex", size: 3, labels: LABELS } });
+
+test("an id is that of Python, and a document that was changed is told", () => {
+  const { id } = read({ family: { kind: "simplex", size: 10 } });
+  assert.equal(id, "ce9453d8ad967336f02dcc9346a35a8398d6707ba2c90f076e3588a6f164cc6a");
+  refused(() => read({ epsilon: 2 }, { id }), /^the document is agreement .{64}, not .*: it was changed/);
+  assert.equal(read({ rounds: 1, purpose: "" }).id, read().id);
+});
+
+test("what is not understood is refused, in one sentence", () => {
+  refused(() => read({ discreet: 1 }), /version 1, whose id only Python/);
+  refused(() => read({ discreet: 3 }), /not version 2; update/);
+  refused(() => read({ privacy: { kind: "gaussian", nu: 1 } }), /another notion of privacy/);
+  refused(() => read({ samples: 3 }), /a field "samples" that this version does not know/);
+  refused(() => read({ family: { kind: "gaussian mixtures", dim: 1, size: 1 } }), /does not know how to draw for it/);
+  refused(() => Agreement.read('{"epsilon":1,"epsilon":2}'), /gives "epsilon" twice/);
+  refused(() => Agreement.read(new Uint8Array([0xff, 0xfe])), /not a text in UTF-8/);
+  refused(() => Agreement.read("x\u001b[2Jx"), /not JSON/);
+  refused(() => Agreement.read(null), /UTF-8|not JSON/);
+});
+
+test("records and counts become the same distribution", () => {
+  const seen = named.law({ records: ["蓝", "grün", "蓝"] });
+  for (const counts of [[0, 1, 2], { grün: 1, 蓝: 2 }, new Map([["蓝", 2], ["grün", 1]]), new Int32Array([0, 1, 2]), [0, 2, 4]]) {
+    assert.deepEqual(named.law({ counts }), seen);
+  }
+  assert.deepEqual([...seen.masses], [1 / 3, 2 / 3]);
+  const cells = read({ family: { kind: "simplex", size: 4, interval: [0, 60] } });
+  assert.deepEqual([...cells.law({ records: [0, 14.9, 15, 60] }).outcomes], [0, 1, 3]);
+  assert.deepEqual(cells.law({ counts: { 0: 2, 1: 1, 3: 1 } }), cells.law({ records: [0, 14.9, 15, 60] }));
+  assert.equal(cells.domain.named(0), 7.5);
+  assert.equal(named.law({ records: Array(1_000_000).fill("蓝") }).masses[0], 1);
+});
+
+test("what is no records and no counts is refused, and markup is only ever a text", () => {
+  for (const [given, words] of [
+    [{}, /either records .* or counts/], [{ records: [], counts: [] }, /either/], [{ records: [] }, /no records/],
+    [{ counts: [0, 0, 0] }, /no records/], [{ counts: [1, -1, 0] }, /-1, not a whole number/], [{ counts: [1, 0.5, 0] }, /0.5, not a whole/],
+    [{ counts: [1, NaN, 0] }, /not a whole number/], [{ counts: [1, "2", 0] }, /not a whole/], [{ counts: [1, 2] }, /2 entries/],
+    [{ counts: { rouge: 1 } }, /unknown labels: "rouge"/], [{ records: ["<b>"] }, /unknown labels: "<b>"/], [{ records: "grün" }, /not a list/],
+    [{ counts: [2 ** 53, 0, 0] }, /not a whole number/], [{ counts: [2 ** 53 - 1, 1, 0] }, /add up to more/], [{ counts: 3 }, /neither a list/],
+    [{ records: ["\u202e"] }, /\\u\{202e\}/], [{ records: [1n] }, /unknown/], [undefined, /either/],
+  ]) refused(() => named.law(given), words);
+  refused(() => read().law({ records: [3] }), /unknown outcomes: 3/);
+  refused(() => read().law({ records: [0.5] }), /unknown outcomes: 0.5/);
+  refused(() => read().outcome(read().law({ records: [1] }), 1), /not a bigint/);
+  refused(() => read().outcome(read().law({ records: [1] }), 1n << 62n), /not a bigint/);
+});
+
+test("weights keep to e^epsilon between any two clients, as whole numbers, and sum to 2^62", () => {
+  const all = [[1, 0, 0], [0, 0, 1], [1, 1, 1], [1, 2, 97]].map((counts) => named.weights(named.law({ counts })));
+  for (const one of all) {
+    assert.equal(one.reduce((sum, each) => sum + each, 0n), 1n << 62n);
+    for (const other of all) one.forEach((each, place) => assert.ok(each * 10n ** 15n <= other[place] * 2718281828459046n));
+  }
+});
+
+test("draws need the system's generator", (context) => {
+  assert.ok(randomInteger() < 1n << 62n);
+  const law = named.law({ records: ["蓝"] });
+  assert.ok(LABELS.includes(named.release(law).sample));
+  const own = Object.getOwnPropertyDescriptor(globalThis, "crypto");
+  context.after(() => Object.defineProperty(globalThis, "crypto", own));
+  Object.defineProperty(globalThis, "crypto", { value: undefined, configurable: true, writable: true });
+  refused(() => named.release(law), /no crypto.getRandomValues/);
+});
+
+class Memory {
+  held = new Map();
+  getItem = (key) => this.held.get(key) ?? null;
+  setItem = (key, value) => void this.held.set(key, value);
+  removeItem = (key) => void this.held.delete(key);
+}
+const locks = { last: Promise.resolve(), request(_, call) { return (this.last = this.last.then(call, call)); } };
+
+test("the same question has the same answer, also in another tab, and is charged once", async () => {
+  const storage = new Memory();
+  const wide = read({ family: { kind: "simplex", size: 1000 }, rounds: 2 });
+  const tabs = [new Budget({ limit: 2, storage, locks }), new Budget({ limit: 2, storage, locks })];
+  const laws = [1, 2, 3].map((outcome) => wide.law({ records: [outcome] }));
+  const found = await Promise.all(laws.flatMap((law) => tabs.map((tab) => tab.release(wide, law))));
+  assert.equal(new Set(found.map(({ sample }) => sample)).size, 1);
+  assert.equal(tabs[0].spent, 1);
+  await tabs[1].release(wide, laws[0], { round: 2 });
+  assert.equal(tabs[0].spent, 2);
+  await assert.rejects(tabs[0].release(read(), read().law({ records: [0] })), /budget of 2 does not allow another epsilon = 1/);
+  await assert.rejects(tabs[0].release(wide, laws[0], { round: 3 }), /more than the 2 agreed on/);
+  assert.equal(tabs[0].spent, 2);
+});
+
+test("ten times a tenth is one", async () => {
+  const budget = new Budget({ limit: 1, storage: new Memory(), locks });
+  const tenth = read({ epsilon: 0.1, rounds: 11 });
+  for (let round = 1; round <= 10; round++) await budget.release(tenth, tenth.law({ records: [0] }), { round });
+  assert.equal(budget.spent, 1);
+  await assert.rejects(budget.release(tenth, tenth.law({ records: [0] }), { round: 11 }), /does not allow/);
+});
+
+test("a charge that does not stick lets no sample leave", async () => {
+  const law = named.law({ records: ["蓝"] });
+  for (const setItem of [() => {}, () => { throw new Error("full"); }]) {
+    const storage = Object.assign(new Memory(), { setItem });
+    await assert.rejects(new Budget({ limit: 9, storage, locks }).release(named, law), /no sample leaves/);
+  }
+  const denied = Object.assign(new Memory(), { getItem: () => { throw new Error("denied"); } });
+  refused(() => new Budget({ limit: 9, storage: denied, locks }), /keeps nothing/);
+  refused(() => new Budget({ limit: 9, locks }), /keeps nothing/);
+  refused(() => new Budget({ limit: 9, storage: new Memory(), locks: null }), /no locks/);
+  for (const limit of [0, -1, NaN, Infinity, "1", undefined]) refused(() => new Budget({ limit, storage: new Memory(), locks }), /limit/);
+});
+
+test("a budget is not taken for an empty one, raised, or cleared by a page", async () => {
+  const storage = new Memory();
+  await new Budget({ limit: 1, storage, locks }).release(named, named.law({ records: ["蓝"] }));
+  refused(() => new Budget({ limit: 5, storage, locks }), /limit = 5 is not the 1/);
+  const budget = new Budget({ limit: 1, storage, locks });
+  refused(() => budget.clear(), /only the person/);
+  refused(() => budget.clear(new Event("click")), /only the person/);
+  assert.equal(budget.spent, 1);
+  for (const text of ["{}", "nonsense", '{"discreet":9,"limit":1,"answers":{}}', '{"discreet":1,"limit":1,"answers":{"a":{}}}']) {
+    storage.setItem("discreet budget", text);
+    refused(() => budget.spent, /no budget of this version/);
+  }
+});

@@ -1,0 +1,75 @@
+"""Node and a real Chromium, as a machine has them: Debian's `chromium`, driven by Playwright."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.needed import cannot_run, needed_module
+
+ROOT = Path(__file__).parents[2]
+CLIENT = ROOT / "clients" / "js"
+SITE = "http://localhost"  # a page that browsers trust as they do one over TLS
+_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".html": "text/html", ".json": "application/json"}
+
+
+def node(*arguments: str | Path) -> str:
+    """What Node prints when it runs a file of the client."""
+    command = shutil.which("node")
+    if command is None:
+        cannot_run("node is not installed: apt-get install nodejs npm")
+    done = subprocess.run(
+        [command, *map(str, arguments)], capture_output=True, encoding="utf-8", cwd=CLIENT, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def node_modules() -> Path:
+    """The tools that the client is built and checked with."""
+    found = CLIENT / "node_modules"
+    if not (found / "esbuild").is_dir():
+        cannot_run("the tools of clients/js are not installed: npm ci --prefix clients/js")
+    return found
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser without a window; what it cannot be given is said."""
+    playwright = needed_module("playwright.sync_api", "pip install playwright")
+    command = shutil.which("chromium") or shutil.which("google-chrome")
+    if command is None:
+        cannot_run("chromium is not installed: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=command, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def served(page: Any, files: dict[str, Path | str]) -> None:
+    """Let a page find these files, paths or texts by their address, and nothing else: no network is needed or used."""
+
+    def answer(route: Any) -> None:
+        name = route.request.url.removeprefix(SITE).split("?")[0]
+        for address, found in files.items():
+            path = found / name.removeprefix(address) if isinstance(found, Path) and found.is_dir() else found
+            if name == address or (isinstance(found, Path) and found.is_dir() and name.startswith(address)):
+                kind = _TYPES.get(Path(name).suffix, "text/html" if isinstance(found, str) else "text/plain")
+                body = path if isinstance(path, str) else path.read_bytes()
+                route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")
+                return
+        route.fulfill(status=404, body="")
+
+    page.route("**/*", answer)
+
+
+def watched(page: Any) -> Callable[[], list[str]]:
+    """What the page has complained about so far: errors of its own, and lines in the console that are warnings or errors."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("console", lambda line: found.append(line.text) if line.type in ("error", "warning") else None)
+    return lambda: list(found)

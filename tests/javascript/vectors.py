@@ -1,0 +1,299 @@
+"""What Python draws, for other implementations to repeat: agreements, counts, integers, weights and outcomes, and documents that are refused.
+
+    python -m tests.javascript.vectors FILE [--vectors 10000] [--seed 1]
+
+One JSON object a line. An agreement comes with cases: counts by outcome number, integers below 2^62 as texts, and for each of them the
+outcome and the sample; the weights as texts, or a checksum where they are many (the polynomial of these coefficients at 2^61 - 1, modulo
+2^127 - 1). Integers are chosen where implementations would part: first and last, around the shared part, and on both sides of the edges
+between outcomes. A vector is one integer.
+"""
+
+import argparse
+import base64
+import json
+import math
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import discreet as dc
+from discreet import release
+from discreet.agreement import Agreement
+from discreet.mechanisms import MECHANISMS
+from discreet.release.clients import plan_of
+from discreet.release.lattice import TOTAL
+from discreet.release.plain import _outcomes
+
+VECTORS = 10_000
+_POINT, _PRIME = 2**61 - 1, 2**127 - 1
+WRITTEN_OUT = 1 << 17  # outcomes of a law that is drawn from as a row
+LISTED = 64  # weights that a vector lists
+INTEGERS = 5  # of one client
+CLIENTS = 2  # of one agreement
+_WORDS = [
+    "red",
+    "grün",
+    "蓝",
+    "أحمر",
+    "<script>alert(1)</script>",
+    "",
+    " ",
+    "🙂",
+    'a"b\\c',
+    "e\u0301",
+    "é",
+    "\u202e",
+    "1",
+    "true",
+]
+_EPSILONS = [
+    0.1,
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    math.log(2),
+    math.log(3),
+    1e-9,
+    3e-5,
+    10.0,
+    64.0,
+    65.0,
+    554.0,
+    700.5,
+    1500.0,
+    1e300,
+]
+
+
+def written(path: Path, vectors: int = VECTORS, seed: int = 1) -> None:
+    """The file: as many vectors, and the documents that every reader refuses."""
+    rng = np.random.default_rng(seed)
+    with path.open("w", encoding="utf-8") as file:
+        left = vectors
+        while left > 0:
+            line = _line(rng, left)
+            if line is not None:
+                left -= sum(len(case["integers"]) for case in line["cases"])
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for refused in refusals():
+            file.write(json.dumps({"refused": refused}, ensure_ascii=False) + "\n")
+
+
+def read(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """(agreements with their cases, documents that are refused)."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if "cases" in line], [line["refused"] for line in lines if "refused" in line]
+
+
+def _line(rng: np.random.Generator, left: int) -> dict[str, Any] | None:
+    try:
+        family = _family(rng)
+        epsilon = float(rng.choice(_EPSILONS)) if rng.random() < 0.5 else float(10.0 ** rng.uniform(-3, 1.3))
+        kind = list(MECHANISMS.values())[rng.integers(3)]
+        sampler = kind(family, epsilon=epsilon)
+        agreement = Agreement.of(
+            sampler, rounds=int(rng.choice([1, 1, 1, 2, 10**15])), purpose=str(rng.choice(["", "", *_WORDS]))
+        )
+        _ = sampler.lattice
+    except dc.DiscreetError:  # a budget too small for so many outcomes, bounds that only the reference satisfies
+        return None
+    cases = list(islice(_cases(agreement, sampler, rng), -(-left // INTEGERS)))
+    if not cases:
+        return None
+    beside = agreement.family.beside
+    return {
+        "agreement": agreement.text,
+        "id": agreement.id,
+        "canonical": agreement.canonical,
+        **({} if beside is None else {"beside": base64.b64encode(beside).decode()}),
+        "cases": cases,
+    }
+
+
+def _family(rng: np.random.Generator) -> Any:
+    size = int(rng.choice([2, 3, 7, 8, 9, 10, 50, 129, 1000]) if rng.random() < 0.9 else rng.integers(2, 3000))
+    match rng.integers(12):
+        case 0:
+            return dc.Simplex(int(rng.choice([1, 2, 2**20, 10**9, 2**40])))
+        case 1:
+            return dc.Simplex(list(rng.permutation(np.array(_WORDS))[: max(2, size % 14)]))
+        case 2:
+            return dc.Simplex([1.0, 0.5, "1", 1e-7, 1e21, -3, 2**53][: max(2, size % 8)])
+        case 3:
+            low = float(rng.choice([0.0, -1.0, 1e-300, 0.1, -1e6]))
+            return dc.Simplex(dc.Interval(low, low + float(rng.choice([1.0, 0.3, 1e6, 60.0])), cells=size))
+        case 4:
+            return dc.Simplex(size).spread(1.0 + (size - 1.0) * rng.random())
+        case 5 if rng.random() < 0.1:
+            return dc.Band(rng.random(66_000) + 0.01, lower=0.0, upper=3.0, everybody=True)
+        case 5 | 6 | 7:
+            weights = rng.dirichlet(np.full(size, rng.choice([0.05, 0.5, 5.0]))) + 10.0 ** rng.uniform(-12, -3)
+            return dc.Band(weights, lower=0.0, upper=1.0 + float(10.0 ** rng.uniform(-2, 3)), everybody=True)
+        case 8:
+            weights = 10.0 ** -rng.uniform(0, 290, size)
+            return dc.Band(weights, lower=0.0, upper=float(1.0 + rng.exponential(5.0)), everybody=True)
+        case 9:
+            return dc.Band(rng.integers(1, 5, size), lower=float(rng.uniform(0, 0.9)), upper=float(rng.uniform(1.1, 9)))
+        case 10:
+            return dc.Band(np.ones(size), lower=float(rng.uniform(0, 0.9)), upper=float(rng.uniform(1.1, 9)))
+        case _:
+            return dc.Simplex(size)
+
+
+def _cases(agreement: Agreement, sampler: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    domain = agreement.domain
+    for _ in range(CLIENTS):
+        outcomes, counts = (
+            _member(sampler, rng) if sampler.mixing and sampler.bounds.lower else _client(domain.size, rng)
+        )
+        if domain.size > WRITTEN_OUT:  # too many to be written out: drawn from the few that are held
+            integers = _integers(sampler.lattice.shared, [], rng)
+            plan, held = plan_of(sampler.lattice, sampler.mixing), np.array(outcomes, dtype=np.uint64)
+            laws = [(held, np.array(counts, dtype=np.uint64))] * len(integers)
+            own = [place for place, integer in enumerate(integers) if integer >= sampler.lattice.shared]
+            drawn = [integer // int(sampler.lattice.lower) for integer in integers]
+            for place, found in zip(
+                own, _outcomes(plan, [laws[i] for i in own], [integers[i] for i in own]), strict=True
+            ):
+                drawn[place] = found
+            yield _case(domain, outcomes, counts, integers, drawn, None)
+            continue
+        dense = np.zeros(domain.size)
+        dense[outcomes] = counts
+        try:
+            law = sampler._held(sampler.family.law(counts=dense)[None, :]).rows
+        except dc.DiscreetError:  # the linear mechanism serves members alone
+            return
+        weights = release.weights(sampler.lattice, law, sampler.mixing)[0]
+        integers = _integers(sampler.lattice.shared, _edges(sampler, law), rng)
+        rows = np.repeat(law, len(integers), axis=0)
+        drawn = release.outcomes(sampler.lattice, rows, sampler.mixing, np.array(integers, dtype=np.int64)).tolist()
+        yield _case(domain, outcomes, counts, integers, drawn, weights)
+
+
+def _case(
+    domain: dc.Domain,
+    outcomes: list[int],
+    counts: list[int],
+    integers: list[int],
+    drawn: list[int],
+    weights: NDArray[np.int64] | None,
+) -> dict[str, Any]:
+    samples = [domain.named(np.asarray(number)) for number in drawn]
+    case: dict[str, Any] = {
+        "counts": [list(pair) for pair in zip(outcomes, counts, strict=True)],
+        "integers": list(map(str, integers)),
+        "outcomes": drawn,
+        "samples": samples,
+    }
+    if weights is not None:
+        whole = weights.tolist()
+        case.update({"weights": list(map(str, whole))} if len(whole) <= LISTED else {"checksum": str(_checksum(whole))})
+    return case
+
+
+def _checksum(weights: list[int]) -> int:
+    total = 0
+    for weight in weights:
+        total = (total * _POINT + weight) % _PRIME
+    return total
+
+
+def _client(size: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Outcomes in order, and how often each was seen: points, few, all, of every size up to 2^53."""
+    held = int(rng.choice([1, 2, 3, size // 2, size]))
+    held = min(max(held, 1), size, 5000)
+    outcomes = sorted({int(x) for x in rng.integers(0, size, held)} if held < size else range(size))
+    most = float(rng.choice([1.0, 10.0, 1e3, 1e9, 2.0**52 / len(outcomes)]))
+    counts = np.maximum(1, np.floor(most ** rng.random(len(outcomes)))).astype(np.int64)
+    if rng.random() < 0.2:
+        counts[:] = counts[0]
+    return outcomes, counts.tolist()
+
+
+def _member(sampler: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """A client of a band: near its reference, mostly within its bounds."""
+    bounds, size = sampler.bounds, sampler.carrier.size
+    factor = rng.uniform(max(bounds.lower, 0.9), min(bounds.upper, 1.1), size)
+    counts = np.floor(np.broadcast_to(sampler.reference, size) * factor * 2.0**40) + 1
+    return list(range(size)), counts.astype(np.int64).tolist()
+
+
+def _edges(sampler: Any, law: NDArray[np.float64]) -> list[int]:
+    """Where one outcome ends and the next begins, above the shared part."""
+    past = np.array([min(sampler.lattice.shared, TOTAL - 1)], dtype=np.int64)
+    _, slope, lift = release.drawing._drawn(sampler.lattice, law, sampler.mixing, past)
+    ends, edges = sampler.lattice.shared, []
+    for part in sampler.lattice.parts(law, slope, lift):
+        for length in part[0].tolist():
+            ends += length
+            if length:
+                edges.append(ends)
+    return edges
+
+
+def _integers(shared: int, edges: list[int], rng: np.random.Generator) -> list[int]:
+    chosen = [0, TOTAL - 1, shared - 1, shared, *(int(rng.integers(0, TOTAL)) for _ in range(2))]
+    if shared < TOTAL:
+        chosen += [int(rng.integers(shared, TOTAL)) for _ in range(4)]
+    if edges:
+        chosen += [edge + side for edge in map(edges.__getitem__, rng.integers(0, len(edges), 8)) for side in (-1, 0)]
+        chosen += [edge + side for edge in edges[-3:] for side in (-1, 0)]
+    good = [integer for integer in chosen if 0 <= integer < TOTAL]
+    return [good[place] for place in rng.permutation(len(good))[:INTEGERS]]
+
+
+def refusals() -> list[str]:
+    """Documents that are no agreement, or one that nobody here knows how to draw for."""
+    simplex = json.loads(Agreement.of(dc.OptimalSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)).text)
+    band = json.loads(
+        Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.0, upper=1.5, everybody=True), epsilon=1.0)).text
+    )
+    cells = json.loads(Agreement.of(dc.OptimalSampler(dc.Simplex(dc.Interval(0, 1, cells=4)), epsilon=1.0)).text)
+    narrow = json.loads(Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.2, upper=1.5), epsilon=1.0)).text)
+    top: dict[str, list[Any]] = {
+        "discreet": [0, 3, True, "2", None, 2.5], "bits": [53, "62", None], "mechanism": ["best", None, 1, "Optimal"],
+        "epsilon": [0, -1, "1", None, True, []], "rounds": [0, -1, 1.5, "1", None, True], "purpose": [1, None, []],
+        "family": [None, [], "simplex", {}, 3], "more": [1], "privacy": [{"kind": "renyi"}, None],
+    }  # fmt: skip
+    within: dict[str, list[Any]] = {
+        "size": [0, -1, 1.5, "3", None, True, 2**41], "kind": ["renyi", None, [], "Simplex"], "labels": [[], ["a", "b"], ["a", "b", "b"],
+        ["a", "b", None], ["a", "b", []], "sha256:0", {}], "interval": [[0, 1]], "lower": [0.5], "reference": [[1, 1, 1]], "more": [1],
+    }  # fmt: skip
+    of_band: dict[str, list[Any]] = {
+        "lower": [-0.1, 1, 0.5, None, "0"], "upper": [1, 0.5, None, "2"], "everybody": [False, 1, "yes"], "weights": [None, "sha256:", "x"],
+        "reference": [[1, 0.5], [1, 0.5, 0.2500001], [1, 0.5, 0], [1, 0.5, -0.25], [1, 0.5, "0.25"], [2, 1, 0.5], {}, "x", [1, 0.5, True]],
+    }  # fmt: skip
+    of_cells: dict[str, list[Any]] = {
+        "interval": [[1, 0], [0], [0, 1, 2], [0, 0], ["0", 1], 1, [1e16, 1e16 + 2], [-1e308, 1e308]]
+    }
+    of_narrow: dict[str, list[Any]] = {"upper": [60.0]}
+    found = [json.dumps({**simplex, name: value}) for name, values in top.items() for value in values]
+    for base, fields in ((simplex, within), (band, of_band), (cells, of_cells), (narrow, of_narrow)):
+        found += [
+            json.dumps({**base, "family": {**base["family"], name: value}})
+            for name, values in fields.items()
+            for value in values
+        ]
+    for base in (simplex, band):
+        found += [json.dumps({key: each for key, each in base.items() if key != name}) for name in base]
+    text = json.dumps(simplex)
+    return [
+        *found, "", "[]", "1", "nonsense", text[:-1], text + "}", text[:-1] + ', "epsilon": 2}', text.replace(': 1,', ": 1e999,"),
+        text.replace(": 1,", ": NaN,"), text.replace(": 1,", ": 01,"), text.replace('"a"', '"\\ud800"'), "[" * 100_000,
+        json.dumps({**band, "mechanism": "linear"}), "{}",
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--vectors", type=int, default=VECTORS)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    written(given.file, given.vectors, given.seed)
