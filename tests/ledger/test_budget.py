@@ -61,6 +61,18 @@ def test_at_delta_the_accountant_counts(epsilon: float, alpha: float, count: int
     assert mixed.accounted >= compose([(profile, count), (other, 1)]).epsilon(delta / 2) - 1e-9
 
 
+@given(st.floats(0.05, 3.0), st.floats(0.01, 0.5), st.sampled_from([1e-9, 1e-6, 1e-3]), st.floats(0.1, 2.0))
+@settings(deadline=None, max_examples=60)
+def test_what_only_fits_alone_is_followed_by_nothing(epsilon: float, alpha: float, delta: float, total: float) -> None:
+    """The whole delta is used by a single release alone: where half of it would not do, no rule allows another, however small."""
+    profile = BoxProfile(epsilon=epsilon, alpha=alpha)
+    budget = Budget(epsilon=total, delta=delta)
+    if epsilon > total and compose([(profile, 1)]).epsilon(delta / 2) > total:
+        assert budget.allows(budget.spent([(profile, 1)])) == (compose([(profile, 1)]).epsilon(delta) <= total)
+        for more in ([(profile, 2)], [(profile, 1), (BoxProfile(epsilon=1e-9, alpha=0.5), 1)]):
+            assert not budget.allows(budget.spent(more))
+
+
 def test_many_small_releases_fit_where_the_sum_does_not() -> None:
     small = BoxProfile(epsilon=0.05, alpha=0.1)
     pure, loose = Budget(epsilon=2.0), Budget(epsilon=2.0, delta=1e-6)

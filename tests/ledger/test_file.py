@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import discreet as dc
 from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
@@ -210,6 +211,31 @@ def test_a_budget_at_delta_counts_repetitions_of_one_sampler_as_such(tmp_path: P
         ledger.release(sampler, [1.0, 0.0], agreement=agreed, round=number)
     with pytest.raises(BudgetError, match="would make that"):
         ledger.release(sampler, [1.0, 0.0], agreement=agreed, round=most + 1)
+
+
+@pytest.mark.parametrize(
+    ("notion", "delta"),
+    [(dc.Approximate(1.0, delta=1e-3), 1e-3), (dc.Gaussian(1.0), dc.Gaussian(1.0).profile(1.0))],
+    ids=str,
+)
+def test_one_release_of_exactly_the_budget_fits_and_nothing_after_it(
+    tmp_path: Path, notion: dc.privacy.Privacy, delta: float
+) -> None:
+    sampler = OptimalSampler(Simplex(10), privacy=notion)
+    agreed = Agreement.of(sampler, rounds=2)
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0, delta=delta))
+    number = ledger.release(sampler, np.eye(10)[0], agreement=agreed)
+    assert ledger.release(sampler, np.eye(10)[1], agreement=agreed) == number
+    for _ in range(2):
+        with pytest.raises(BudgetError):
+            ledger.release(sampler, np.eye(10)[0], agreement=agreed, round=2)
+    small = OptimalSampler(Simplex(10), epsilon=1e-6)
+    with pytest.raises(BudgetError):
+        ledger.release(small, np.eye(10)[0], agreement=Agreement.of(small))
+    assert len(ledger.entries()) == 1
+    tight = Ledger.create(tmp_path / "tight", Budget(epsilon=1.0, delta=0.999 * profile_of(sampler).delta(1.0)))
+    with pytest.raises(BudgetError):
+        tight.release(sampler, np.eye(10)[0], agreement=agreed)
 
 
 def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> None:

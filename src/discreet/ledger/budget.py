@@ -11,6 +11,10 @@ Three sums are kept, and a release is allowed if any of them stays within the bu
 
 A run ends within at least one of them. Split any event by which one that is: the parts lose (epsilon, 0), (epsilon, delta/2)
 and (epsilon, delta/2), so together (epsilon, delta). At delta = 0 only the first is used.
+
+A single release may use the whole delta: it is chosen before any sample is seen, so nothing has to be split, and where it does not fit
+into delta/2 nothing is allowed after it: all three sums grow with every release, and the accountant's of two is at least that of one.
+So a release that promises (epsilon, delta) fits into a budget of (epsilon, delta), by its promise (`covers`) if not by its profile.
 """
 
 import math
@@ -22,6 +26,8 @@ from discreet.accounting import BoxProfile, compose, renyi
 from discreet.accounting.composition import MOST_SAMPLES
 from discreet.errors import Range
 from discreet.numerics import stated
+from discreet.privacy import Privacy
+from discreet.privacy.notion import EXPONENT
 from discreet.privacy.pure import check_epsilon
 
 _DELTA = Range(0.0, 1.0, high_open=True)
@@ -71,12 +77,17 @@ class Budget:
         if self.delta > _NO_DELTA and releases:
             accounted = self._by_renyi(releases)
             if len(releases) == 1 and releases[0][1] <= MOST_SAMPLES:
-                accounted = min(accounted, compose(releases).epsilon(self.delta / 2.0))
+                allowed = self.delta if releases[0][1] == 1 else self.delta / 2.0
+                accounted = min(accounted, compose(releases).epsilon(allowed))
         return Spent(basic, accounted)
 
     def allows(self, spent: Spent) -> bool:
         """Whether that much may have been spent."""
         return spent.basic <= Fraction(stated(self.epsilon)) or spent.accounted <= self.epsilon
+
+    def covers(self, privacy: Privacy) -> bool:
+        """Whether one release with that promise, and no other, is within the budget."""
+        return privacy.profile(min(self.epsilon, EXPONENT.high)) <= self.delta
 
     def left(self, spent: Spent) -> float:
         """What is left of epsilon, rounded down."""

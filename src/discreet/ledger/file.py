@@ -31,6 +31,7 @@ from discreet.labelled import LawLike
 from discreet.ledger.book import WAIT_SECONDS, Book
 from discreet.ledger.budget import Budget, Spent, told_apart
 from discreet.mechanisms.sampler import AnyFamily, Client, Sampler
+from discreet.privacy import Privacy
 
 FORMAT = "discreet ledger 2"
 
@@ -102,7 +103,9 @@ class Ledger:
             within = secrets.randbits(62) if isinstance(sampler.family, ContinuousFamily) else None
             return int(sampler.release_number(p)), within
 
-        number, place = self._charged(agreement.id, round=round, profile=profile_of(sampler), draw=draw)
+        number, place = self._charged(
+            agreement.id, round=round, profile=profile_of(sampler), draw=draw, privacy=sampler.privacy
+        )
         return sampler.points(number, rng=None if place is None else np.random.default_rng(place))
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
@@ -113,9 +116,15 @@ class Ledger:
         return self._charged(agreement, round=round, profile=profile, draw=lambda: (int(draw()), None))[0]
 
     def _charged(
-        self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], tuple[int, int | None]]
+        self,
+        agreement: str,
+        *,
+        round: int,
+        profile: BoxProfile,
+        draw: Callable[[], tuple[int, int | None]],
+        privacy: Privacy | None = None,
     ) -> tuple[int, int | None]:
-        """The sample, and the seed of its place where it has one."""
+        """The sample, and the seed of its place where it has one. `privacy`: what one release promises, where more than the profile is known."""
         key = (agreement, check_count("round", round))
         known = _sample(self._book.lines(), key)
         if known is not None:
@@ -125,7 +134,7 @@ class Ledger:
             known = _sample(pen.lines, key)
             if known is not None:
                 return known
-            self._check(pen.lines, profile)
+            self._check(pen.lines, profile, privacy)
             pen.add([*key, profile.epsilon, profile.alpha, number, _now(), *([] if place is None else [place])])
         return number, place
 
@@ -137,8 +146,10 @@ class Ledger:
         """What all charges together cost."""
         return self.budget.spent(_releases(self._book.lines()))
 
-    def _check(self, lines: list[Any], profile: BoxProfile) -> None:
+    def _check(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
         before = _releases(lines)
+        if not before and privacy is not None and self.budget.covers(privacy):
+            return
         counts = dict(before)
         asked = BoxProfile(epsilon=profile.epsilon, alpha=profile.alpha)
         counts[asked] = counts.get(asked, 0) + 1
