@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet as dc
 from discreet import OptimalSampler, Simplex
 from discreet.audit import certificate, certificate_of, verify
 from discreet.release import TOTAL
@@ -26,6 +27,82 @@ def verified(path: Path) -> tuple[int, str]:
         [sys.executable, "-I", "-S", verify.__file__, str(path)], capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout + done.stderr
+
+
+LINE = dc.Functional(
+    [
+        (0, Fraction(99, 100)),
+        (Fraction(1, 5), Fraction(1, 2)),
+        (Fraction(1, 2), Fraction(1, 5)),
+        (Fraction(99, 100), 0),
+        (1, 0),
+    ]
+)
+NOTIONS = [dc.Approximate(1.0, delta=1e-3), dc.Approximate(0.1, delta=1e-9), dc.Gaussian(1.0), dc.Gaussian(0.05), LINE]
+
+
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+@pytest.mark.parametrize("notion", NOTIONS, ids=str)
+def test_other_promises_are_verified_and_larger_ones_are_not(notion: dc.privacy.Privacy, tmp_path: Path) -> None:
+    for family in (Simplex(5), dc.Band([4, 3, 2, 1], lower=0.2, upper=2.0)):
+        found = certificate(OptimalSampler(family, privacy=notion))
+        assert found.holds
+        assert found.privacy == notion
+        record = verify.parsed(found.to_json())
+        assert verify.problems(record) == []
+    path = tmp_path / "certificate.json"
+    found.write(path)
+    code, said = verified(path)
+    assert (code, "LDP, and" in said) == (0, True)
+    for forge in FORGERIES[record["privacy"]["kind"]]:
+        forged = json.loads(found.to_json())
+        forge(forged)
+        assert verify.problems(forged), forged["privacy"]
+
+
+FORGERIES: dict[str, list[Callable[[Any], Any]]] = {
+    "approximate": [
+        lambda r: r["privacy"].update(delta=r["privacy"]["delta"] * 0.999999),
+        lambda r: r["privacy"].update(delta=0.0),
+        lambda r: r["privacy"].update(kind="gaussian"),
+        lambda r: r["corners"].reverse(),
+        lambda r: r.pop("corners"),
+        lambda r: r.pop("box"),
+        lambda r: r["box"]["lower"].__setitem__(0, 1),
+        lambda r: r.update(version=1),
+    ],
+    "gaussian": [
+        lambda r: r["privacy"].update(nu=r["privacy"]["nu"] * 0.999999),
+        lambda r: r.pop("place"),
+        lambda r: r.update(place="-1/3"),
+        lambda r: r.update(place=str(Fraction(r["place"]) + Fraction(1, 10**6))),
+        lambda r: r.update(place="-1" + "0" * 900),
+    ],
+    "functional": [
+        lambda r: r["privacy"]["points"].__setitem__(1, ["1/5", "3/5"]),
+        lambda r: r["privacy"]["points"].__setitem__(1, ["1/5", "9/10"]),
+        lambda r: r["privacy"]["points"].pop(),
+        lambda r: r["privacy"]["points"].__setitem__(1, ["1/5", 0.5]),
+        lambda r: r["privacy"].update(points=[["0", "1"], ["1", "0"]]),
+    ],
+}
+
+
+def test_the_verifiers_normal_distribution_function() -> None:
+    with mpmath.workdps(130):
+        for x in (
+            Fraction(0),
+            Fraction(1, 3),
+            Fraction(-5, 2),
+            Fraction(8),
+            Fraction(-12),
+            Fraction(-29),
+            Fraction(30),
+        ):
+            low, high = verify.normal_bounds(x)
+            exact = mpmath.ncdf(mpmath.mpf(x.numerator) / x.denominator)
+            assert mpmath.mpf(low.numerator) / low.denominator <= exact <= mpmath.mpf(high.numerator) / high.denominator
+            assert high - low <= Fraction(3, 10**100)
 
 
 @pytest.mark.slow
@@ -54,7 +131,7 @@ def test_the_script_runs_alone_and_finds_every_forgery(tmp_path: Path) -> None:
         path.write_text(json.dumps(record))
         code, said = verified(path)
         assert (code, "WRONG" in said) == (1, True), name
-    for text in ("", "[]", "{}", '{"format": "discreet certificate", "version": 2}', "null"):
+    for text in ("", "[]", "{}", '{"format": "discreet certificate", "version": 3}', "null"):
         path.write_text(text)
         code, said = verified(path)
         assert (code, "not a certificate" in said) == (2, True), text

@@ -80,6 +80,19 @@ def test_certify_writes_what_the_script_verifies(run: Run, tmp_path: Path, mecha
     assert "0.7" in banded.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [(["--epsilon", "0.7", "--delta", "1e-4"], "(0.7, 0.0001)-LDP"), (["--nu", "1"], "1-Gaussian LDP")],
+)
+def test_certify_states_other_promises(run: Run, tmp_path: Path, options: list[str], says: str) -> None:
+    path = tmp_path / "certificate.json"
+    result = run("certify", "--outcomes", "6", *options, "-o", str(path))
+    assert f"and {says} (holds)" in result.stdout
+    assert verify.main([str(path)]) == 0
+    record = json.loads(run("certify", "--outcomes", "6", *options, "-o", str(path), "--json").stdout)
+    assert record["privacy"]["kind"] in ("approximate", "gaussian")
+
+
 def test_certify_prints_json(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     record = json.loads(run("certify", "--outcomes", "6", "--epsilon", "0.7", "-o", str(path), "--json").stdout)
@@ -101,5 +114,7 @@ def test_certify_refuses_unknown_mechanisms(refusal: Refusal, tmp_path: Path) ->
 
 def test_certify_takes_its_terms_once(refusal: Callable[..., str], tmp_path: Path) -> None:
     out = ("-o", str(tmp_path / "c.json"))
-    assert "--outcomes K and --epsilon E, or --agreement FILE" in refusal("certify", "--epsilon", "1", *out)
+    assert "--outcomes K and --epsilon E (or --nu NU), or --agreement FILE" in refusal(
+        "certify", "--epsilon", "1", *out
+    )
     assert "--agreement says it all" in refusal("certify", "--agreement", "a.json", "--epsilon", "1", *out)

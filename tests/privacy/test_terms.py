@@ -12,7 +12,12 @@ import discreet as dc
 from discreet.engines import sample
 from discreet.estimation import population
 
-NOTIONS = [dc.Approximate(1.0, delta=1e-3), dc.Gaussian(1.0)]
+NOTIONS = [
+    dc.Approximate(1.0, delta=1e-3),
+    dc.Gaussian(1.0),
+    dc.Functional([(0, 1), (0.2, 0.5), (0.5, 0.2), (1, 0)]),
+    dc.Functional(dc.Gaussian(0.9).tradeoff),
+]
 
 
 def test_ids_of_pure_agreements_are_what_they_were() -> None:
@@ -65,6 +70,14 @@ def changed(**fields: Any) -> str:
         ({"kind": "approximate", "epsilon": 1.0, "delta": 1.0}, r"delta = 1 is not in \[0, 1\)"),
         ({"kind": "pure", "epsilon": 1.0}, "kind is one of approximate, gaussian"),
         ({"kind": ["gaussian"], "nu": 1.0}, "kind is one of approximate, gaussian"),
+        ({"kind": "functional", "points": [["0", "1"]]}, "is not a list of 2 to"),
+        ({"kind": "functional", "points": [["0", "1"], ["1", 0]]}, "which is not a pair of rationals"),
+        (
+            {"kind": "functional", "points": [["0", "1"], ["-1/2", "1/2"], ["1", "0"]]},
+            "which is not a pair of rationals",
+        ),
+        ({"kind": "functional", "points": [["0", "1"], ["2/4", "1/4"], ["1", "0"]]}, "as discreet writes them"),
+        ({"kind": "functional", "points": [["0", "1"], ["1/2", "3/4"], ["1", "0"]]}, "is not between 0 and 1 - x"),
         (None, "privacy = None is not an object"),
         (3, "privacy = 3 is not an object"),
     ],

@@ -6,14 +6,22 @@ its word that can be computed. Checked, in whole numbers:
 * there is one name for each row of weights, all names differ, and every row sums to the stated total;
 * the stated worst ratio is the largest W_i(x)/W_j(x), at the stated place, and its logarithm lies where it is said to;
 * it is at most e^epsilon (bounded from below with 50 digits), and the certificate itself says that the claim holds;
-* where there is a box, all weights lie in it, and its own ratio is at most e^epsilon too.
+* where there is a box, all weights lie in it, and its own ratio is at most e^epsilon too;
+* where another promise is stated beside epsilon, that every two laws in the box keep it. With s = sum of the lower bounds / total and r the
+  largest ratio of the box, let l = min(1 - s, r s - 1)/(r - 1) and u = r l. For every z >= 1 the largest sum (W - z W')_+ over two laws in
+  the box is at most (u - z l) total (a set A holds at most u of one law where it holds at least l of the other, or is worse), as of the pair
+  (u, l, rest), (l, u, rest) on three points. Its trade-off function is a broken line with the corners (l, 1 - u) and (1 - u, l), so a convex
+  trade-off function f is kept, at every z at once, if f(l) <= 1 - u and f(1 - u) <= l:
+  for (epsilon, delta) that is u - e^epsilon l <= delta; for Gaussian nu it is Phi(x) <= l and u <= Phi(x + nu) for some x, which is stated;
+  for a broken line it is read off the line.
 
-That proves epsilon-LDP between the inputs listed and, with a box, between any inputs whose weights lie in it. That a mechanism draws
-with these weights and keeps to that box is what no file can prove.
+That proves epsilon-LDP between the inputs listed and, with a box, that and the other promise between any inputs whose weights lie in it.
+That a mechanism draws with these weights and keeps to that box is what no file can prove.
 Exit status 0: the claim holds. 1: it does not, or the certificate contradicts itself. 2: not a certificate.
 """
 
 import decimal
+import itertools
 import json
 import math
 import re
@@ -25,7 +33,9 @@ FIELDS = {
     "format", "version", "mechanism", "epsilon", "inputs", "total", "weights", "worst", "realised_epsilon", "holds"
 }  # fmt: skip
 WORST = {"outcome", "first_input", "second_input", "ratio"}
+NOTIONS = {"approximate": {"kind", "epsilon", "delta"}, "gaussian": {"kind", "nu"}, "functional": {"kind", "points"}}
 RATIONAL = re.compile("[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
+PI = "3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067982148086513282306647093844609550"
 CONTEXT = decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 FINER = decimal.Context(prec=90, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
@@ -60,13 +70,18 @@ def parsed(text: str) -> dict[str, Any]:
     """What a file says that calls itself a certificate; a ValueError if it is none."""
     record: dict[str, Any] = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
     require(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
-    require(is_whole(record.get("version")) and record["version"] == 1, "unknown version")
+    require(is_whole(record.get("version")) and record["version"] in (1, 2), "unknown version")
     return record
 
 
 def check_form(record: dict[str, Any]) -> None:
     """Every field is there, of its type, and fits the others; a ValueError says which does not."""
-    require(FIELDS <= record.keys() <= FIELDS | {"box"}, "its fields are not those of a certificate")
+    if record["version"] == 2:
+        needed = FIELDS | {"box", "privacy", "corners"}
+        require(needed <= record.keys() <= needed | {"place"}, "its fields are not those of a certificate")
+        check_promise(record)
+    else:
+        require(FIELDS <= record.keys() <= FIELDS | {"box"}, "its fields are not those of a certificate")
     epsilon = record["epsilon"]
     require(type(epsilon) in (int, float) and 0 < epsilon < math.inf, "epsilon is not a positive number")
     require(type(record["mechanism"]) is str, "mechanism is not a text")
@@ -94,6 +109,99 @@ def check_form(record: dict[str, Any]) -> None:
         for side in box.values():
             require(is_list(side) and len(side) == len(rows[0]), "the box does not have a bound for each outcome")
             require(all(is_whole(x) and x >= 1 for x in side), "the box is not one of positive whole numbers")
+
+
+def check_promise(record: dict[str, Any]) -> None:
+    """The promise beside epsilon is one of three kinds, with numbers in their ranges."""
+    promise, corners = record["privacy"], record["corners"]
+    require(isinstance(promise, dict) and promise.get("kind") in NOTIONS, "the promise is of no known kind")
+    require(promise.keys() == NOTIONS[promise["kind"]], "the promise does not have the fields of its kind")
+    for name, most in (("epsilon", math.inf), ("delta", 1.0), ("nu", math.inf)):
+        if name in promise:
+            number = promise[name]
+            require(type(number) in (int, float) and 0 < number < most, f"the promise's {name} is out of range")
+    require(is_list(corners) and len(corners) == 2, "the corners are not two rationals")
+    require(all(is_rational(corner) for corner in corners), "the corners are not two rationals")
+    require("place" not in record or is_rational(record["place"], signed=True), "the place is not a rational")
+    if "points" in promise:
+        points = promise["points"]
+        require(is_list(points) and 2 <= len(points) <= 10**5, "the broken line has no points")
+        pairs = all(is_list(pair) and len(pair) == 2 and all(is_rational(one) for one in pair) for pair in points)
+        require(pairs, "a point of the broken line is not a pair of rationals")
+
+
+def is_rational(value: object, *, signed: bool = False) -> bool:
+    if type(value) is not str:
+        return False
+    return RATIONAL.fullmatch(value.removeprefix("-") if signed else value) is not None
+
+
+def normal_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals certainly at most and at least Phi(x), for |x| <= 30: the integral of the density's series, term by term.
+
+    Phi(x) = 1/2 + density(x) (x + x^3/3 + x^5/15 + ...) for x >= 0; with 120 digits all roundings together are below 10^-100.
+    """
+    if x < 0:
+        low, high = normal_bounds(-x)
+        return 1 - high, 1 - low
+    if x > 30:
+        return normal_bounds(Fraction(30))[0], Fraction(1)
+    with decimal.localcontext(decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+        value = decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator)
+        term = total = value
+        odd = 3
+        while term > decimal.Decimal("1e-110") or odd < 4 * value * value:
+            term = term * value * value / odd
+            total, odd = total + term, odd + 2
+        density = (-value * value / 2).exp() / (2 * decimal.Decimal(PI)).sqrt()
+        found = Fraction(total * density)
+    return Fraction(1, 2) + found - Fraction(1, 10**100), Fraction(1, 2) + found + Fraction(1, 10**100)
+
+
+def broken_line(points: list[tuple[Fraction, Fraction]], x: Fraction) -> Fraction:
+    """The value at x in [0, 1] of the broken line through points."""
+    for (left, high), (right, low) in itertools.pairwise(points):
+        if x <= right:
+            return high + (low - high) * (x - left) / (right - left)
+    return points[-1][1]
+
+
+def is_tradeoff(points: list[tuple[Fraction, Fraction]]) -> bool:
+    """Whether the broken line goes from x = 0 to 1, falls, is convex, and lies between 0 and 1 - x."""
+    sides = list(itertools.pairwise(points))
+    if points[0][0] != 0 or points[-1][0] != 1 or any(left[0] >= right[0] for left, right in sides):
+        return False
+    slopes = [(right[1] - left[1]) / (right[0] - left[0]) for left, right in sides]
+    return slopes == sorted(slopes) and slopes[-1] <= 0 and all(0 <= y <= 1 - x for x, y in points)
+
+
+def keeps(record: dict[str, Any], lower: Fraction, upper: Fraction) -> bool:
+    """Whether a trade-off function lies below the corners: the promise holds for any two laws in the box."""
+    promise = record["privacy"]
+    if promise["kind"] == "approximate":
+        return upper - at_most_exp(promise["epsilon"]) * lower <= Fraction(promise["delta"])
+    if promise["kind"] == "gaussian":
+        if lower == upper:
+            return True
+        place = Fraction(record["place"]) if "place" in record else None
+        if place is None or abs(place) > 1000:
+            return False
+        return normal_bounds(place)[1] <= lower and upper <= normal_bounds(place + Fraction(promise["nu"]))[0]
+    points = [(Fraction(x), Fraction(y)) for x, y in promise["points"]]
+    if not is_tradeoff(points):
+        return False
+    return broken_line(points, lower) <= 1 - upper and broken_line(points, 1 - upper) <= lower
+
+
+def said(promise: dict[str, Any]) -> str:
+    """A promise in words."""
+    if promise["kind"] == "approximate":
+        return f"({promise['epsilon']!r}, {promise['delta']!r})-LDP"
+    return (
+        f"{promise['nu']!r}-Gaussian LDP"
+        if promise["kind"] == "gaussian"
+        else f"f-LDP ({len(promise['points'])} points)"
+    )
 
 
 def require(right: bool, wrong: str) -> None:
@@ -138,7 +246,23 @@ def problems(record: dict[str, Any]) -> list[str]:
             found.append("a weight lies outside the box")
         if max(Fraction(high, low) for low, high in zip(lower, upper, strict=True)) > bound:
             found.append(f"the box allows a ratio above e^{record['epsilon']!r}")
+    if "privacy" in record:
+        found += broken_promise(record)
     return found
+
+
+def broken_promise(record: dict[str, Any]) -> list[str]:
+    """What is wrong with the promise beside epsilon."""
+    sides = record["box"]["lower"], record["box"]["upper"]
+    ratio = max(Fraction(high, low) for low, high in zip(*sides, strict=True))
+    shared = Fraction(sum(sides[0]), record["total"])
+    if not (ratio >= 1 and 0 < shared <= 1 <= ratio * shared):
+        return ["the box holds no law of this total"]
+    lower = Fraction(0) if ratio == 1 else min(1 - shared, ratio * shared - 1) / (ratio - 1)
+    upper = ratio * lower
+    if [Fraction(corner) for corner in record["corners"]] != [lower, upper]:
+        return ["the corners are not those of the box"]
+    return [] if keeps(record, lower, upper) else [f"the box does not keep {said(record['privacy'])}"]
 
 
 def shown(ratio: Fraction) -> str:
@@ -163,7 +287,8 @@ def main(arguments: list[str]) -> int:
     if not wrong:
         listed = f"the {len(record['inputs'])} inputs listed, and no others"
         scope = "any two inputs whatever, of a mechanism that keeps to the box" if "box" in record else listed
-        sys.stdout.write(f"holds: {record['epsilon']!r}-LDP between {scope}, in whole numbers\n")
+        also = f", and {said(record['privacy'])}," if "privacy" in record else ""
+        sys.stdout.write(f"holds: {record['epsilon']!r}-LDP{also} between {scope}, in whole numbers\n")
     return 1 if wrong else 0
 
 

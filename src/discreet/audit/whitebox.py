@@ -11,6 +11,11 @@ projection they are the clients that reach the box if any do. Its integer box L 
 
     realised  <=  true  <=  possible = log max U/L
 
+For another notion of privacy than pure epsilon what matters of the box are two corners: all its laws lie between L and ratio L, ratio = max
+U/L, so that no two of them are easier to tell apart, at any beta, than one pair on three points with the probabilities l and u of
+`discreet.privacy.extreme_masses`; the notion is kept if its trade-off function lies below the corners (`discreet.privacy.notion`). Both are
+rationals, so one comparison proves sum (W - e^beta W')_+ <= delta(beta) 2^62 for every beta at once.
+
 A certificate is a JSON file that holds the integers; `discreet/audit/verify.py` re-verifies it with the standard library alone.
 """
 
@@ -29,11 +34,15 @@ from discreet.families.band import Bounds
 from discreet.files import check_target, written
 from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
+from discreet.privacy import Gaussian, Privacy, Pure, extreme_masses
+from discreet.privacy.normal import normal_quantile_below
 from discreet.privacy.pure import check_epsilon
+from discreet.privacy.terms import privacy_document
 from discreet.showing import shown_shortly
 
 FORMAT = "discreet certificate"
 VERSION = 1
+WITH_PRIVACY = 2
 MOST_INPUTS = 64
 
 
@@ -47,6 +56,7 @@ class Certificate:
     inputs: tuple[str, ...]
     weights: tuple[tuple[int, ...], ...]
     box: tuple[tuple[int, ...], tuple[int, ...]] | None
+    privacy: Privacy | None = None
 
     @property
     def total(self) -> int:
@@ -80,7 +90,15 @@ class Certificate:
     def holds(self) -> bool:
         """Whether the claim is certainly true: for any inputs where there is a box, else between the inputs listed."""
         bound = exp_lower(self.epsilon)
-        return self.ratio <= bound and (self.box is None or max(map(Fraction, self.box[1], self.box[0])) <= bound)
+        pure = self.ratio <= bound and (self.box is None or max(map(Fraction, self.box[1], self.box[0])) <= bound)
+        return pure and (self.privacy is None or (self.corners is not None and self.privacy.allows(*self.corners)))
+
+    @property
+    def corners(self) -> tuple[Fraction, Fraction] | None:
+        """l and u, which decide whether any two laws in the box keep a notion other than pure epsilon; None without a box."""
+        if self.box is None:
+            return None
+        return extreme_masses(Fraction(sum(self.box[0]), self.total), max(map(Fraction, self.box[1], self.box[0])))
 
     @property
     def refuted(self) -> bool:
@@ -95,7 +113,7 @@ class Certificate:
         outcome, first, second = self.worst
         record: dict[str, Any] = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self.privacy is None else WITH_PRIVACY,
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
             "inputs": list(self.inputs),
@@ -107,6 +125,12 @@ class Certificate:
         }
         if self.box is not None:
             record["box"] = {"lower": list(self.box[0]), "upper": list(self.box[1])}
+        if self.privacy is not None and self.corners is not None:
+            record["privacy"] = privacy_document(self.privacy)
+            record["corners"] = [str(corner) for corner in self.corners]
+            place = normal_quantile_below(self.corners[0]) if isinstance(self.privacy, Gaussian) else None
+            if place is not None:
+                record["place"] = str(place)
         return json.dumps(record, indent=1) + "\n"
 
     def write(self, path: str | Path) -> None:
@@ -151,11 +175,16 @@ def certificate_of(
 
 
 def certificate(
-    sampler: Sampler[AnyFamily], *, epsilon: float | None = None, most_inputs: int = MOST_INPUTS
+    sampler: Sampler[AnyFamily],
+    *,
+    epsilon: float | None = None,
+    privacy: Privacy | None = None,
+    most_inputs: int = MOST_INPUTS,
 ) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
-    `epsilon`: the claim, by default the sampler's own. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
+    `epsilon`: the claim, by default the sampler's own; of a sampler with another promise the pure budget of its box, beside which its own
+    notion is claimed, or the one that is given as `privacy`. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
     family the outcomes are the cells or points that it releases by, and the clients are laws on those.
     """
     check_sampler(sampler)
@@ -167,7 +196,14 @@ def certificate(
         tuple(np.broadcast_to(bound, size).tolist()) for bound in (sampler.lattice.lower, sampler.lattice.upper)
     )
     claim = sampler.epsilon if epsilon is None else check_epsilon(epsilon)
-    return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]))
+    if privacy is not None:
+        check_kind("privacy", privacy, Privacy, "pass Approximate(...), Gaussian(...) or Functional(...)")
+    notion = sampler.privacy if privacy is None and epsilon is None else privacy
+    if isinstance(notion, Pure):
+        claim, notion = (claim if privacy is None else notion.epsilon), None
+    elif notion is not None:
+        privacy_document(notion)  # one that no file can state is refused here
+    return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]), notion)
 
 
 def extreme_laws(mu: NDArray[np.float64], bounds: Bounds, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:

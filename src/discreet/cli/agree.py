@@ -20,10 +20,10 @@ from discreet.cli.options import (
     refuse_large,
 )
 from discreet.cli.printing import plain, say, write_json
+from discreet.cli.promise import Delta, Nu, promise
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, sampler_named
-from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.tradeoff import large_epsilon
 
 
@@ -32,12 +32,8 @@ def agree(
         Path, typer.Argument(metavar="FILE", help="The agreement: a new file, or with --check an existing one.")
     ],
     epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
-    delta: Annotated[
-        float | None, typer.Option(metavar="D", help="Promise (epsilon, delta)-LDP in place of epsilon alone.")
-    ] = None,
-    nu: Annotated[
-        float | None, typer.Option(metavar="NU", help="Promise Gaussian privacy in place of epsilon.")
-    ] = None,
+    delta: Delta = None,
+    nu: Nu = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
@@ -71,7 +67,12 @@ def agree(
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     else:
-        promise = _promise(epsilon, delta, nu)
+        promised = promise(
+            epsilon,
+            delta,
+            nu,
+            missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
+        )
         name, taken = chosen(serve, mechanism, may_ask=not json)
         whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
         family = _banded(whole, lower, upper)
@@ -80,7 +81,7 @@ def agree(
                 "--lower and --upper with the mechanism linear, which is for members of the band alone: no table is released under that, "
                 "since it may hold others; say --for clients, which serves everybody, or leave both out to estimate a population"
             )
-        sampler = sampler_named(name, family, privacy=promise)
+        sampler = sampler_named(name, family, privacy=promised)
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
         found.write(file)
@@ -122,14 +123,3 @@ def _banded(whole: Simplex, lower: float | None, upper: float | None) -> Simplex
         return whole
     least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
     return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)
-
-
-def _promise(epsilon: float | None, delta: float | None, nu: float | None) -> Privacy:
-    """What the options promise."""
-    if nu is not None:
-        if epsilon is not None or delta is not None:
-            raise DiscreetError("--nu is a promise by itself; leave out --epsilon and --delta")
-        return Gaussian(nu)
-    if epsilon is None:
-        raise DiscreetError("agree needs --epsilon, the budget of each sample (or --check, to read an agreement)")
-    return Pure(epsilon) if not delta else Approximate(epsilon, delta=delta)

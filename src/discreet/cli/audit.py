@@ -13,12 +13,15 @@ import typer
 
 from discreet import plots
 from discreet.agreement import Agreement
-from discreet.audit import BlackBoxAudit, black_box_audit, certificate
+from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
+from discreet.cli.promise import Delta, Nu, promise
 from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import OptimalSampler, check_mechanism, sampler_named
 from discreet.mechanisms.sampler import Sampler
+from discreet.privacy import Privacy
+from discreet.privacy.terms import privacy_document
 
 REFUTED = 1
 _BAR = 40
@@ -68,6 +71,8 @@ def certify(
     ],
     outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
     epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget.")] = None,
+    delta: Delta = None,
+    nu: Nu = None,
     agreement: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: what was agreed on."),
@@ -85,7 +90,15 @@ def certify(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write the exact privacy of a sampler as integers that a short script re-verifies: discreet/audit/verify.py."""
-    found = certificate(_certified(outcomes, epsilon, agreement, mechanism, lower, upper))
+    stated = None
+    if agreement is None:
+        missing = "certify needs --outcomes K and --epsilon E (or --nu NU), or --agreement FILE"
+        if outcomes is None:
+            raise DiscreetError(missing)
+        stated = promise(epsilon, delta, nu, missing=missing)
+    elif any(given is not None for given in (epsilon, delta, nu)):
+        raise DiscreetError("--agreement says it all; leave out --epsilon, --delta and --nu")
+    found = certificate(_certified(outcomes, stated, agreement, mechanism, lower, upper))
     found.write(out)
     low, high = found.realised
     assert found.possible is not None
@@ -93,21 +106,26 @@ def certify(
         write_json({
             "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
             "realised": {"low": float(low), "high": float(high)}, "possible": float(found.possible[1]),
+            **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
         })  # fmt: skip
     else:
         say(
             f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
             f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
-            f"Claimed:                              {found.epsilon:g} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+            f"Claimed:                              {_claimed(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
             f"Certificate: {plain(out)}",
         )
     if not found.holds:
         raise typer.Exit(REFUTED)
 
 
+def _claimed(found: Certificate) -> str:
+    return f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
+
+
 def _certified(
     outcomes: int | None,
-    epsilon: float | None,
+    stated: Privacy | None,
     agreement: Path | None,
     mechanism: str | None,
     lower: float,
@@ -115,18 +133,15 @@ def _certified(
 ) -> Sampler[FiniteFamily]:
     """The sampler that options state, or an agreement."""
     if agreement is not None:
-        if lower or any(given is not None for given in (outcomes, epsilon, mechanism, upper)):
-            raise DiscreetError(
-                "--agreement says it all; leave out --outcomes, --epsilon, --mechanism, --lower and --upper"
-            )
+        if lower or any(given is not None for given in (outcomes, mechanism, upper)):
+            raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
         return Agreement.read(agreement).sampler()
-    if outcomes is None or epsilon is None:
-        raise DiscreetError("certify needs --outcomes K and --epsilon E, or --agreement FILE")
+    assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
     family: Simplex | Band = Simplex(outcomes)
     if lower or upper is not None:
         family = Band(np.ones(outcomes), lower=lower, upper=float(outcomes) if upper is None else upper)
-    return sampler_named(name, family, epsilon=epsilon)
+    return sampler_named(name, family, privacy=stated)
 
 
 def _loaded(name: str) -> Callable[[Any, int], Any]:

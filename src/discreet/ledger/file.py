@@ -124,7 +124,7 @@ class Ledger:
         draw: Callable[[], tuple[int, int | None]],
         privacy: Privacy | None = None,
     ) -> tuple[int, int | None]:
-        """The sample, and the seed of its place where it has one. `privacy`: what one release promises, where more than the profile is known."""
+        """The sample, and the seed of its place where it has one. `privacy`: what one release promises, if that is known."""
         key = (agreement, check_count("round", round))
         known = _sample(self._book.lines(), key)
         if known is not None:

@@ -42,7 +42,7 @@ class Functional(Privacy):
         DiscreetError: for what is no trade-off function; the message says where, and why.
     """
 
-    def __init__(self, f: Callable[[float], float] | Iterable[tuple[float, float]]) -> None:
+    def __init__(self, f: Callable[[float], float] | Iterable[tuple[float | Fraction, float | Fraction]]) -> None:
         table = _tabulated(f) if callable(f) else _given(f)
         self._points = _hull(_checked(table))
 
