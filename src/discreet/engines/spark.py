@@ -28,17 +28,17 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
 from discreet.engines.kernel import Kernel
-from discreet.engines.parts import Group, Parts, Records, client_arrays, grouped
+from discreet.engines.packing import packed, unpacked
+from discreet.engines.parts import Parts, grouped
 from discreet.engines.request import Job, Request, RequestTerms
 from discreet.engines.telling import Summary
 from discreet.errors import DiscreetError, need_extra
 from discreet.ledger.rounds import Rounds
 from discreet.release.keyed import DIGEST_WORDS, InputDigest
-from discreet.tables.arrow import checked, plain_clients
+from discreet.tables.arrow import checked
 from discreet.tables.clients import client_list
 from discreet.tables.formats import AGREEMENT_FILE, TEXTS
 from discreet.tables.marks import LISTED
@@ -245,38 +245,9 @@ def _new_parts() -> Parts:
 
 def _combined(parts: Parts) -> Batches:
     groups = (group() for groups in parts.groups() for group in groups)
-    batches = [_packed(group) for group in groups if len(group.clients)]
+    batches = [packed(group) for group in groups if len(group.clients)]
     if batches:
         yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
-
-
-def _packed(group: Group) -> pa.RecordBatch:
-    columns = {
-        "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
-        "outcomes": _as_bytes(group.clients.ends, group.clients.outcomes),
-    }
-    amounts = group.clients.counts if group.clients.counts.size else group.clients.weights
-    if amounts.size:
-        columns["counts"] = _as_bytes(group.clients.ends, amounts)
-    return pa.RecordBatch.from_pydict(columns)
-
-
-def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
-    """Lists of numbers as a column of bytes: Spark passes bytes on as they are, and lists element by element."""
-    offsets = pa.py_buffer((ends * values.itemsize).astype(np.int64))
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(ends) - 1, [None, offsets, pa.py_buffer(values)]
-    ).cast(pa.binary())
-
-
-def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """(how many numbers in each row, the numbers)."""
-    rows = column.cast(pa.large_binary())
-    _, offsets, content = rows.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
-    size = np.dtype(kind).itemsize
-    values = np.frombuffer(content, dtype=kind, count=(ends[-1] - ends[0]) // size, offset=ends[0])
-    return np.diff(ends) // size, values
 
 
 def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
@@ -307,11 +278,7 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
     (batch,) = table.combine_chunks().to_batches()
     if batch.column("client").null_count:  # records are checked before they are combined
         raise DiscreetError("the list of clients holds nulls; nobody is called null, leave them out")
-    lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
-    counts = np.empty(0)
-    if "counts" in batch.schema.names:
-        counts = _from_bytes(batch.column("counts"), job.reading.columns.amounts)[1]
-    records = Records(*client_arrays(plain_clients(batch.column("client"))), outcomes, counts)
+    records, lengths = unpacked(batch, job.reading.columns.amounts)
     group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group = group.without_marks()

@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.quadrature import subdivided
+
 Floats = NDArray[np.float64]
 
 
@@ -131,6 +133,21 @@ class Cartesian:
     @property
     def turn(self) -> float:
         return 0.0
+
+
+def cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
+    """Straight axes cut at the breaks, and at the edges with at most `width` between the two next to the origin, within a box."""
+    origin = int(np.searchsorted(edges, 0.0))
+    near = subdivided(edges[origin - 1 : origin + 2], width, {1: 4096, 2: 64, 3: 8}[len(box)])
+    fine = np.concatenate([edges[: origin - 1], near, edges[origin + 2 :]])
+    reach = float(edges[-1])
+    coarse, all_edges = [], []
+    for low, high in box:
+        low, high = max(low, -reach), min(high, reach)
+        coarse.append(np.concatenate([[low], breaks[(breaks > low) & (breaks < high)], [high]]))
+        inner = fine[(fine > low) & (fine < high)]
+        all_edges.append(np.concatenate([[low], inner, [high]]))
+    return Cartesian((Identity(),) * len(box), tuple(coarse), tuple(all_edges))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.families.band import normalised_bounds
-from discreet.families.charts import Cartesian, Chart, Identity, Polar, Spherical
+from discreet.families.charts import Chart, Polar, Spherical, cartesian
 from discreet.families.continuous import LARGEST_CHARTED, ContinuousFamily, as_box, refuse_singular
 from discreet.families.kernels import GAUSSIAN, LAPLACE, Kernel, Mixture, laplace_cdf
 from discreet.families.worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
@@ -284,7 +284,7 @@ class GaussianMixtures(_Mixtures):
             outermost = rho + s * _TAIL[-1]
             whole = [(-outermost, outermost)] * self.dim
             both = np.concatenate([-rho - s * _TAIL[::-1], [0.0], rho + s * _TAIL])
-            return _cartesian(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
+            return cartesian(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
         if self.dim > LARGEST_CHARTED:
             raise DiscreetError(
                 f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
@@ -381,22 +381,7 @@ class LaplaceMixtures(_Mixtures):
         reach = self.radius + self.scale * tail
         both = np.concatenate([-reach[::-1], [0.0], reach])
         whole = [(-float(reach[-1]), float(reach[-1]))] * self.dim
-        return _cartesian(self.box or whole, both, np.array([0.0]), self.scale)
-
-
-def _cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
-    """Straight axes cut at the breaks, and at the edges with at most `width` between the two next to the origin, within a box."""
-    origin = int(np.searchsorted(edges, 0.0))
-    near = subdivided(edges[origin - 1 : origin + 2], width, {1: 4096, 2: 64, 3: 8}[len(box)])
-    fine = np.concatenate([edges[: origin - 1], near, edges[origin + 2 :]])
-    reach = float(edges[-1])
-    coarse, all_edges = [], []
-    for low, high in box:
-        low, high = max(low, -reach), min(high, reach)
-        coarse.append(np.concatenate([[low], breaks[(breaks > low) & (breaks < high)], [high]]))
-        inner = fine[(fine > low) & (fine < high)]
-        all_edges.append(np.concatenate([[low], inner, [high]]))
-    return Cartesian((Identity(),) * len(box), tuple(coarse), tuple(all_edges))
+        return cartesian(self.box or whole, both, np.array([0.0]), self.scale)
 
 
 def _normal_between(low: float, high: float, uniform: Floats) -> Floats:

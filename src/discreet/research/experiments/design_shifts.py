@@ -26,7 +26,7 @@ from discreet.research.experiments.designs import KEEP, best_uniform, designed, 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
-SAFE = ("optimal", "mollifier", "uniform")
+SAFE = (OptimalSampler.name, MollifierSampler.name, "uniform")
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,7 @@ class ShiftComparison:
         at_home, served = split_of(others, 0.2, self.seed or 0, 0)
         family = Simplex(served.shape[1])
         samplers: dict[str, Sampler[FiniteFamily]] = {
-            "optimal": OptimalSampler(family, epsilon=epsilon),
-            "mollifier": MollifierSampler(family, epsilon=epsilon),
+            **{kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)},
             "uniform": best_uniform(examples, epsilon),
             "elsewhere": designed(examples, epsilon, KEEP, SMOOTHING).sampler,
             "home": designed(at_home, epsilon, KEEP, SMOOTHING).sampler,

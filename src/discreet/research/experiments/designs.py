@@ -23,7 +23,7 @@ from discreet.design import Design, design
 from discreet.divergences import divergence
 from discreet.families import Simplex
 from discreet.families.on_outcomes import FiniteFamily
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import log_bracket
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
@@ -43,7 +43,7 @@ FOLDS = 3
 ENOUGH = 1000  # redrawn examples, or as many as there are examples
 SPREADS = 25
 KEEP = 0.001
-RIVALS = ("optimal", "linear", "mollifier", "uniform")
+RIVALS = (*MECHANISMS, "uniform")
 
 
 def means(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
@@ -194,9 +194,7 @@ class DesignComparison:
         parts, sampler = chosen(examples, epsilon, self.keep)
         floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
         samplers: dict[str, Sampler[FiniteFamily]] = {
-            "optimal": OptimalSampler(family, epsilon=epsilon),
-            "linear": LinearSampler(family, epsilon=epsilon),
-            "mollifier": MollifierSampler(family, epsilon=epsilon),
+            **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
             "uniform": best_uniform(examples, epsilon),
             "designed": sampler,
         }
@@ -213,7 +211,7 @@ class DesignComparison:
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
             exact_gap=exact_gap(floor, served) if split == 0 and not self.quick else None,
-            kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers["optimal"].risk("tv"))),
+            kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers[OptimalSampler.name].risk("tv"))),
         )
 
 

@@ -168,11 +168,8 @@ class LearnedComparison:
 
 
 def _batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> Batch:
-    safe = {
-        "optimal": OptimalSampler(family, epsilon=epsilon),
-        "mollifier": MollifierSampler(family, epsilon=epsilon),
-    }
-    used = "designed" if found.published else "mollifier" if isinstance(found.sampler, MollifierSampler) else "optimal"
+    safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
+    used = "designed" if found.published else found.sampler.name
     costs = {name: _cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
     return Batch(found.published, used, found.better, found.gain, found.concentration, costs[used], **costs)
 
