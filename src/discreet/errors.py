@@ -17,6 +17,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+__all__ = [
+    "BudgetError",
+    "DiscreetError",
+    "ImpossibleError",
+    "LargeEpsilonWarning",
+    "LedgerError",
+    "MissingExtraError",
+    "NotPrivateWarning",
+    "OutsideFamilyError",
+    "OutsideFamilyWarning",
+    "UnresolvedWarning",
+]
+
 
 def visible(text: str, *, keep: str = "") -> str:
     """The text with every character that is no visible one spelled out, as `repr` does: ESC is \\x1b, a line break \\n.

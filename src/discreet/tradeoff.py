@@ -43,6 +43,8 @@ from discreet.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.pure import check_epsilon
 
+__all__ = ["Constants", "Risk", "minimax_risk"]
+
 
 class Family(Protocol):
     """What the closed forms need: the band's bounds, and whether they are all there is to say of the family."""

@@ -7,6 +7,8 @@ import sys
 
 from discreet.errors import MissingExtraError, need_extra
 
+__all__ = ["main"]
+
 
 def main() -> None:
     """Run the command line; without the packages it needs, say in one line how to get them."""

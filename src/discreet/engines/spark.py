@@ -56,6 +56,8 @@ except ImportError as missing:
 
 Batches = Iterator[pa.RecordBatch]
 
+__all__ = ["sample", "sample_files"]
+
 _READ_AT_ONCE = 1 << 18  # rows
 _COMBINED = 1 << 23  # rows that a task gathers by client before it passes them on
 _WORDS = f"<{DIGEST_WORDS}Q"

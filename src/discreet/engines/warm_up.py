@@ -13,6 +13,8 @@ from discreet.kernels import Code, only
 from discreet.mechanisms import OptimalSampler
 from discreet.mechanisms import warm_up as mechanisms
 
+__all__ = ["warm_up"]
+
 
 def warm_up() -> None:
     """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list, over

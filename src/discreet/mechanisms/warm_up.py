@@ -12,6 +12,8 @@ from discreet.kernels import Code, only
 from discreet.mechanisms.linear import LinearSampler
 from discreet.mechanisms.optimal import OptimalSampler
 
+__all__ = ["warm_up"]
+
 
 def warm_up() -> None:
     """Call every kernel once for a uniform reference and once for another: the two kinds of code there are."""

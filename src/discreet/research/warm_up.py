@@ -5,6 +5,8 @@ import importlib.util
 from discreet.families import GaussianMixtures, Mixture
 from discreet.research.boosted import BoostedSampler, Training
 
+__all__ = ["warm_up"]
+
 
 def warm_up() -> None:
     """Train one client as little as can be. Without numba there is nothing to compile."""

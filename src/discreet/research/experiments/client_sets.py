@@ -19,6 +19,8 @@ from discreet.domain import Interval
 from discreet.errors import DiscreetError, need_extra
 from discreet.families import Simplex
 
+__all__ = ["CLIENT_SETS", "ClientSet"]
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
