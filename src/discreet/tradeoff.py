@@ -43,7 +43,7 @@ from discreet.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.pure import check_epsilon
 
-__all__ = ["Constants", "Risk", "minimax_risk"]
+__all__ = ["Constants", "Risk"]
 
 
 class Family(Protocol):
