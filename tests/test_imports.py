@@ -28,6 +28,7 @@ LAYERS = [
     {"mechanisms"},
     {"design"},
     {"family_terms", "continuous_terms"},
+    {"reference_terms"},
     {"agreement", "audit", "data"},
     {"ledger", "tables"},
     {"estimation", "engines"},

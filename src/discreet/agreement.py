@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from discreet import continuous_terms as continuous
+from discreet import reference_terms as own_reference
 from discreet.continuous_terms import ContinuousTerms
 from discreet.domain import Domain
 from discreet.domain.canonical import VERSION, canonical, check_version, whole
@@ -26,11 +27,12 @@ from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily
 from discreet.family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, family_terms
 from discreet.files import check_target, reason, written
-from discreet.mechanisms import MECHANISMS, check_mechanism, sampler_named
+from discreet.mechanisms import MECHANISMS, MollifierSampler, check_mechanism, sampler_named
 from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.pure import check_epsilon
 from discreet.privacy.terms import privacy_document, read_privacy
+from discreet.reference_terms import ReferenceTerms
 from discreet.release.randomness import BITS
 from discreet.showing import shown_shortly
 
@@ -39,7 +41,7 @@ __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms"]
 F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_FIELDS = {"discreet", "family", "mechanism", "epsilon", "privacy", "bits", "rounds", "purpose"}
+_FIELDS = {"discreet", "family", "mechanism", "epsilon", "privacy", "reference", "bits", "rounds", "purpose"}
 
 
 @shown_shortly
@@ -56,6 +58,7 @@ class Agreement:
         rounds: how many samples each client releases.
         purpose: what for, in words.
         privacy: the notion that is promised, where it is not pure epsilon: `Approximate(...)` or `Gaussian(...)`.
+        reference: the public law that a mollifier's ball is around, where it is not the family's own.
 
     Raises:
         DiscreetError: for terms out of range.
@@ -67,9 +70,12 @@ class Agreement:
     rounds: int = 1
     purpose: str = ""
     privacy: Privacy | None = None
+    reference: ReferenceTerms | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
+        if self.reference is not None and self.mechanism != MollifierSampler.name:
+            raise DiscreetError(f"reference has no meaning for the mechanism {self.mechanism}; leave it out")
         if self.privacy is not None:
             privacy_document(self.privacy)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -88,8 +94,8 @@ class Agreement:
         version: int = VERSION,
     ) -> "Agreement":
         """The agreement to release by this sampler; `version` is that of the document, an older one for what was agreed on before."""
-        if type(sampler) not in MECHANISMS.values() or getattr(sampler, "_own_reference", None) is not None:
-            raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)} as it comes")
+        if type(sampler) not in MECHANISMS.values():
+            raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)}")
         return cls(
             family=_terms_of(sampler, check_version(version)),
             mechanism=sampler.name,
@@ -97,6 +103,7 @@ class Agreement:
             rounds=rounds,
             purpose=purpose,
             privacy=None if isinstance(sampler.privacy, Pure) else sampler.privacy,
+            reference=ReferenceTerms.of(sampler) if isinstance(sampler, MollifierSampler) else None,
         )
 
     @property
@@ -135,6 +142,8 @@ class Agreement:
             terms["purpose"] = self.purpose
         if self.privacy is not None:
             terms["privacy"] = privacy_document(self.privacy)
+        if self.reference is not None:
+            terms["reference"] = self.reference.document
         return terms
 
     @property
@@ -150,7 +159,8 @@ class Agreement:
     @property
     def text(self) -> str:
         """What a file holds: the canonical form, but with labels and weights themselves where they are known and not too many."""
-        return canonical({**self.document, "family": self.family.listed}, self.version)
+        own = {} if self.reference is None else {"reference": self.reference.listed}
+        return canonical({**self.document, "family": self.family.listed, **own}, self.version)
 
     @cached_property
     def id(self) -> str:
@@ -175,16 +185,27 @@ class Agreement:
             )
 
     @overload
-    def sampler(self, family: F) -> Sampler[F]: ...
+    def sampler(self, family: F, *, reference: Any = None) -> Sampler[F]: ...
     @overload
-    def sampler(self, family: None = None) -> Sampler[Any]: ...
-    def sampler(self, family: AnyFamily | None = None) -> Sampler[Any]:
-        """The sampler agreed on. `family`: needed where the agreement does not hold all of it; checked against what it holds."""
+    def sampler(self, family: None = None, *, reference: Any = None) -> Sampler[Any]: ...
+    def sampler(self, family: AnyFamily | None = None, *, reference: Any = None) -> Sampler[Any]:
+        """The sampler agreed on.
+
+        Args:
+            family: needed where the agreement does not hold all of it; checked against what it holds.
+            reference: the same of a mollifier's own reference.
+
+        Returns:
+            The sampler.
+
+        Raises:
+            DiscreetError: for what is missing, and for what is not what was agreed on.
+        """
+        whole_family = self.family.family() if family is None else family
+        if reference is None and self.reference is not None:
+            reference = self.reference.reference(whole_family)
         found = sampler_named(
-            self.mechanism,
-            self.family.family() if family is None else family,
-            privacy=self.promise,
-            how=self.family.how,
+            self.mechanism, whole_family, privacy=self.promise, how=self.family.how, reference=reference
         )
         if found.epsilon != self.epsilon:
             raise DiscreetError(
@@ -194,6 +215,11 @@ class Agreement:
         for name in (name for name in {**agreed, **here} if here.get(name) != agreed.get(name)):
             raise DiscreetError(
                 f"family.{name} = {here.get(name)!r} is not the {agreed.get(name)!r} that was agreed on{_HINTS.get(name, '')}"
+            )
+        own = ReferenceTerms.of(found) if isinstance(found, MollifierSampler) else None
+        if own != self.reference:
+            raise DiscreetError(
+                f"reference = {own and own.document!r} is not the {self.reference and self.reference.document!r} that was agreed on"
             )
         return found
 
@@ -272,6 +298,7 @@ class Agreement:
             rounds=terms.get("rounds", 1),
             purpose=terms.get("purpose", ""),
             privacy=read_privacy(terms["privacy"]) if "privacy" in terms else None,
+            reference=_read_reference(terms["reference"]) if "reference" in terms else None,
         )
 
 
@@ -291,6 +318,10 @@ def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms:
             _object("family", fields, continuous.READ_FIELDS, continuous.NEEDED), version
         )
     return family_terms(_object("family", fields, READ_FIELDS, {"kind", "size"}), version)
+
+
+def _read_reference(fields: Any) -> ReferenceTerms:
+    return own_reference.reference_terms(_object("reference", fields, own_reference.READ_FIELDS, own_reference.NEEDED))
 
 
 def weights_beside(path: str | Path) -> Path:

@@ -104,11 +104,7 @@ class ContinuousTerms:
     @property
     def listed(self) -> dict[str, Any]:
         """The terms as a file lists them: with the table itself, where it is known and not too large."""
-        listed = self.document
-        if self.table is not None and self.table.values.size <= LISTED:
-            axes = [axis.tolist() for axis in self.table.axes]
-            listed["table"] = {"axes": axes, "values": self.table.values.tolist()}
-        return listed
+        return self.document if self.table is None else {**self.document, **listed_table(self.table)}
 
     @property
     def beside(self) -> None:
@@ -182,7 +178,7 @@ def continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Continuo
     stated = fields.get("density")
     if not is_digest(stated):
         raise DiscreetError(f"family.density = {stated!r} is not 'sha256:' and 64 hexadecimal digits")
-    table = _read_table(fields.get("table"))
+    table = read_table(fields.get("table"), "family.table")
     if table is not None and table.digest != stated:
         raise DiscreetError(f"the table listed is not the one whose digest is {stated}; get the file anew")
     return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, table, version)
@@ -216,9 +212,17 @@ def _is_end(end: Any) -> bool:
     return end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and abs(end) < 1e300)
 
 
-def _read_table(table: Any) -> Tabulated | None:
+def listed_table(table: Tabulated) -> dict[str, Any]:
+    """A table as a file lists it beside its digest; nothing where it is too large."""
+    if table.values.size > LISTED:
+        return {}
+    return {"table": {"axes": [axis.tolist() for axis in table.axes], "values": table.values.tolist()}}
+
+
+def read_table(table: Any, where: str) -> Tabulated | None:
+    """The table that a file lists; None where there is none. Errors call it `where`."""
     if table is None:
         return None
     if not isinstance(table, dict) or table.keys() != {"axes", "values"} or not isinstance(table["axes"], list):
-        raise DiscreetError("family.table does not have axes and values")
+        raise DiscreetError(f"{where} does not have axes and values")
     return Tabulated([np.asarray(axis) for axis in table["axes"]], table["values"])

@@ -15,9 +15,7 @@ from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.families import Simplex
 from discreet.mechanisms import mechanism_for, sampler_named
-from discreet.mechanisms.carriers.choice import How
 from discreet.mechanisms.sampler import AnyFamily, Sampler
-from discreet.privacy import Pure
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables.coding import Coding, Columns
 from discreet.tables.records import Reading
@@ -125,20 +123,17 @@ class Request:
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
         )  # fmt: skip
 
-    def _clients(self, coding: Coding) -> tuple[AnyFamily, How | None]:
-        """Who they may be, and by what they are released."""
+    def _sampler(self, coding: Coding) -> Sampler[AnyFamily]:
+        """What releases, for who the clients may be."""
         if self.agreement is None:
-            return Simplex(coding.domain), None
-        return agreed_clients(self.agreement, coding), self.agreement.family.how
+            return sampler_named(self.mechanism, Simplex(coding.domain), epsilon=self.epsilon)
+        return self.agreement.sampler(agreed_clients(self.agreement, coding))
 
     def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
-        family, how = self._clients(reading.coding)
-        promise = None if self.agreement is None else self.agreement.privacy
-        privacy = Pure(self.epsilon) if promise is None else promise
-        sampler = sampler_named(self.mechanism, family, privacy=privacy, how=how)
-        if self.mechanism == "linear" and not isinstance(family, Simplex):
+        sampler = self._sampler(reading.coding)
+        if self.mechanism == "linear" and not isinstance(sampler.family, Simplex):
             raise DiscreetError(
                 "mechanism = 'linear' on a band is for its members alone, and a table may hold others; say serve='clients' (--for clients), "
                 "or agree on every distribution on the outcomes"

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.families.band import Bounds
-from discreet.mechanisms import LinearSampler, OptimalSampler
+from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms.projecting import ProjectingSampler
 from discreet.mechanisms.sampler import AnyFamily, Sampler
 
@@ -103,6 +103,11 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
     if constants.r1 == constants.r2 or (isinstance(sampler.family, (Simplex, Band)) and sampler.family.size == 1):
         return Inversion(_SAME, _SAME)  # the identity, or a single outcome
     if constants.gamma < _LEAST_WEIGHT:
+        if isinstance(sampler, MollifierSampler) and sampler.given_reference is not None:
+            raise DiscreetError(
+                f"nothing bounds what a client of {sampler!r} may hold relative to its reference, so samples tell nothing of the "
+                "population; give a DensityBand as reference=, which says so"
+            )
         raise DiscreetError(
             f"epsilon = {sampler.epsilon:g}: what is drawn from holds too little of a client for anything to be learnt from any "
             "number of samples; agree on a larger epsilon"

@@ -76,13 +76,15 @@ class MollifierSampler(ProjectingSampler[F]):
     ) -> None:
         super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
         self._own_reference: NDArray[np.float64] | DensityBand | None = None
+        self._given_reference: Any = None
         if reference is None:
             return
         if isinstance(family, ContinuousFamily):
-            self._own_reference = _around(reference, family)
+            self._own_reference, self._given_reference = _around(reference, family), reference
             self._carrier = carrier_of(self._own_reference, self.how, members=family)
         else:
-            self._own_reference = _positive_law(reference, family)
+            self._given_reference = _positive_law(reference, family)
+            self._own_reference = normalised(self._given_reference)
 
     def with_privacy(self, privacy: Privacy) -> Self:
         return type(self)(self.family, privacy=privacy, how=self.how, reference=self._own_reference)
@@ -92,6 +94,11 @@ class MollifierSampler(ProjectingSampler[F]):
             raise DiscreetError(
                 f"privacy = {self.privacy!r}: the mollifier is a ball of pure epsilon; give epsilon=, or use OptimalSampler"
             )
+
+    @property
+    def given_reference(self) -> Any:
+        """Q0 as it was given, on a finite family in the order of the outcomes; None where it is the family's own."""
+        return self._given_reference
 
     @property
     def reference(self) -> float | NDArray[np.float64]:
@@ -149,7 +156,12 @@ def _positive_law(reference: Any, family: FiniteFamily) -> NDArray[np.float64]:
             f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released, and the worst case "
             "would be the largest there is; give every outcome a positive probability"
         )
-    found: NDArray[np.float64] = law / law.sum()  # a copy: what the caller does to its array is no concern of ours
+    return law.copy()  # what the caller does to its array is no concern of ours
+
+
+def normalised(law: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities that sum to one as nearly as floats do: what the box is made of."""
+    found: NDArray[np.float64] = law / law.sum()
     found.setflags(write=False)
     return found
 

@@ -60,7 +60,18 @@ def check_mechanism(name: Any, argument: str = "mechanism") -> str:
 
 
 def sampler_named(
-    name: str, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
+    name: str,
+    family: F,
+    *,
+    epsilon: float | None = None,
+    how: How | None = None,
+    privacy: Privacy | None = None,
+    reference: Any = None,
 ) -> Sampler[F]:
-    """The sampler of that name."""
-    return MECHANISMS[check_mechanism(name)](family, epsilon=epsilon, how=how, privacy=privacy)
+    """The sampler of that name; `reference`: that of a mollifier, where it is not the family's own."""
+    kind = MECHANISMS[check_mechanism(name)]
+    if reference is None:
+        return kind(family, epsilon=epsilon, how=how, privacy=privacy)
+    if kind is not MollifierSampler:
+        raise DiscreetError(f"mechanism = {name!r} has no reference of its own, only {MollifierSampler.name} has")
+    return MollifierSampler(family, epsilon=epsilon, how=how, privacy=privacy, reference=reference)

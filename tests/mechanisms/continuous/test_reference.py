@@ -99,10 +99,10 @@ def test_outsiders_are_those_of_the_family_and_not_of_the_reference() -> None:
 def test_refusals_and_values() -> None:
     with pytest.raises(dc.DiscreetError, match="make it on the same space"):
         ball(reference=dc.DensityBand(NORMAL, lower=0.5, upper=2.0))
-    with pytest.raises(dc.DiscreetError, match="cannot be agreed on yet"):
+    with pytest.raises(dc.DiscreetError, match="agree on a table of it"):
         dc.Agreement.of(ball())
     assert ball() == ball()
     assert ball() != ball(reference=stats.norm(0.0, 2.0))
     assert ball() != dc.MollifierSampler(INTERVAL, epsilon=1.0)
-    with pytest.raises(dc.DiscreetError, match="too little of a client"):
+    with pytest.raises(dc.DiscreetError, match="give a DensityBand as reference="):
         population(ball(), samples=[0.0, 1.0], edges=[-4.0, 0.0, 4.0])
