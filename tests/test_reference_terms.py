@@ -79,7 +79,7 @@ def test_what_was_agreed_on_once_is_so_for_ever() -> None:
 
 def test_everything_that_matters_is_in_the_id() -> None:
     simplex = dc.Simplex(["a", "b", "c"])
-    others = [
+    others: list[dc.Sampler[Any]] = [
         dc.MollifierSampler(simplex, epsilon=1.0),
         dc.MollifierSampler(simplex, epsilon=1.0, reference=[0.3, 0.2, 0.5]),
         dc.MollifierSampler(INTERVAL, epsilon=1.0, how=dc.Cells(40)),
@@ -165,7 +165,13 @@ def test_tables_of_numbers_are_drawn_with_integers_that_keep_the_budget(name: st
     """Lists of values, however absurd, on the cells of the reference: the integers that the engine draws with are within e^epsilon."""
     sampler = dc.Agreement.from_json(dc.Agreement.of(MADE[name]).text).sampler()
     line, rng = line_of(sampler), np.random.default_rng(0)
-    values = [[0.1], [-3.9, 3.9], rng.normal(0.0, 1.0, 400).clip(-4, 4), np.full(50, 2.0), np.linspace(-4, 4, 999)]
+    values: list[Any] = [
+        [0.1],
+        [-3.9, 3.9],
+        rng.normal(0.0, 1.0, 400).clip(-4, 4),
+        np.full(50, 2.0),
+        np.linspace(-4, 4, 999),
+    ]
     laws = [np.bincount(line.numbers(one), minlength=line.size) / len(one) for one in values]
     drawn = sampler.weights_on_atoms(laws).tolist()
     assert all(sum(row) == TOTAL for row in drawn)

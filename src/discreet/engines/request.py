@@ -16,6 +16,7 @@ from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
 from discreet.families import Simplex
 from discreet.mechanisms import mechanism_for, sampler_named
 from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.privacy import Pure
 from discreet.release.keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables.coding import Coding, Columns
 from discreet.tables.records import Reading
@@ -125,9 +126,17 @@ class Request:
 
     def _sampler(self, coding: Coding) -> Sampler[AnyFamily]:
         """What releases, for who the clients may be."""
-        if self.agreement is None:
-            return sampler_named(self.mechanism, Simplex(coding.domain), epsilon=self.epsilon)
-        return self.agreement.sampler(agreed_clients(self.agreement, coding))
+        agreement, privacy = self.agreement, Pure(self.epsilon)
+        if agreement is None:
+            return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
+        family = agreed_clients(agreement, coding)
+        return sampler_named(
+            self.mechanism,
+            family,
+            privacy=privacy if agreement.privacy is None else agreement.privacy,
+            how=agreement.family.how,
+            reference=None if agreement.reference is None else agreement.reference.reference(family),
+        )
 
     def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
