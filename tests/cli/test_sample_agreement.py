@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+import discreet as dc
 from discreet.agreement import Agreement
 
 Run = Callable[..., Any]
@@ -115,19 +117,8 @@ def test_what_no_engine_can_carry_out_is_refused(folder: Path, run: Run, refusal
     assert "nowhere.json" in refusal(*BASE, "--agreement", "nowhere.json")
     Path("broken.json").write_text("{}")
     assert "no field" in refusal(*BASE, "--agreement", "broken.json")
-    band = (
-        "agree",
-        "band.json",
-        "--epsilon",
-        "1",
-        "--domain",
-        "animals.txt",
-        "--lower",
-        "0.5",
-        "--mechanism",
-        "linear",
-    )
-    assert run(*band).exit_code == 0
+    band = dc.Band(np.ones(4), lower=0.5, upper=2.0, labels=ANIMALS)
+    dc.Agreement.of(dc.LinearSampler(band, epsilon=1.0)).write("band.json")
     assert "say serve='clients' (--for clients)" in refusal(*BASE, "--agreement", "band.json")
     assert "epsilon is not given" in refusal(*BASE, "--domain", "animals.txt")
 
