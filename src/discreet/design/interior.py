@@ -14,26 +14,30 @@ one number, and leaves the system of `discreet.design.normal`. Nothing here is t
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from discreet.design.costs import Cost, Pair
-from discreet.design.examples import Examples, Floats, Integers
+from discreet.design.blocks import Block, CostOf
+from discreet.design.costs import Pair
+from discreet.design.examples import Examples, Floats
 from discreet.design.normal import Factored, NormalMatrix
+from discreet.design.plain import PlainSteps
+from discreet.kernels import compiled_for
 from discreet.projection.threads import available
 
 _BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
+_COMPILED_BLOCK = 1 << 15  # the same for compiled code
+_ENTRY_SECONDS = 4e-6  # over all steps, for an entry, without a compiler
 _FIRST_MU = 30.0  # times the average product of slack and gradient at the start
 _WORTH_SHARING = 4  # blocks, below which starting threads costs more than they save
-_LARGEST_PART = 1e6
 _LONGEST = 0.999
 _SHORTEST = 0.9
 
-CostOf = Callable[[Floats, Floats, float, Floats | float], Cost]  # of masses, laws, a common target and its parts
+One = TypeVar("One")
 Result = TypeVar("Result")
 
 
@@ -45,141 +49,33 @@ class Promise:
     most: float
 
 
-class Block:
-    """Some of the clients, with their slacks and multipliers."""
+class Steps(Protocol):
+    """A Newton step of one block of clients, in halves: its entries and normalisations are eliminated, then they follow the floor."""
 
-    def __init__(
-        self, examples: Examples, rows: slice, floor: Floats, total: float, growth: float, slope: float
-    ) -> None:
-        self.rows, self.entries = rows, examples.entries(rows)
-        self.p, self.outcome = examples.mass[self.entries], examples.outcome[self.entries]
-        self.starts: Integers = examples.starts[rows] - self.entries.start
-        self.client = np.repeat(np.arange(len(self.starts), dtype=np.int32), examples.held[rows])
-        self.weight = examples.weight[rows]
-        self._alike = bool((self.weight == self.weight[0]).all())
-        self.open = np.flatnonzero(examples.held[rows] < examples.size)
-        self.growth = growth  # E - 1
-        held = floor[self.outcome]
-        rest = total - self.by_client(held)[self.open]
-        share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
-        parts = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
-        places = (held, self._for_entries(parts)), (rest, self._for_rests(parts))
-        self.low, self.rest_low = (Pair(share * m, np.zeros(m.size), part) for m, part in places)
-        self.high, self.rest_high = (Pair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
-        self.multiplier = np.full(self.weight.size, slope)
+    def eliminate(self, matrix: NormalMatrix, floor: Floats, total: float) -> None:
+        """Add what is left of the clients to the matrix."""
 
-    def start(self, floor: Floats, mu: float, cost: CostOf) -> None:
-        """Multipliers on the central path of mu."""
-        self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
-        for pair in (self.low, self.high, self.rest_low, self.rest_high):
-            pair.start(mu)
+    def predict(self) -> None:
+        """Aim at products of zero."""
 
-    def _for_entries(self, values: Floats) -> Floats | float:
-        """A client's number for each of its entries; one number where clients count alike."""
-        return float(values[0]) if self._alike else values[self.client]
-
-    def _for_rests(self, values: Floats) -> Floats | float:
-        return float(values[0]) if self._alike else values[self.open]
-
-    @property
-    def entry_weight(self) -> Floats | float:
-        """The weight of every entry's client."""
-        return self._for_entries(self.weight)
-
-    @property
-    def pairs(self) -> Iterator[tuple[Pair, Floats | float]]:
-        """Every pair with the weights of its members."""
-        for pair in (self.low, self.high, *self.cost.pairs):
-            yield pair, self.entry_weight
-        for pair in (self.rest_low, self.rest_high):
-            yield pair, self._for_rests(self.weight)
-
-    def by_client(self, values: Floats) -> Floats:
-        return np.asarray(np.add.reduceat(values, self.starts))
-
-    def by_outcome(self, values: Floats, seen: int) -> Floats:
-        return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen), dtype=np.float64)
-
-    def widened(self, values: Floats) -> Floats:
-        """Values of the clients that leave outcomes out, with zeros for the others."""
-        out = np.zeros(self.weight.size)
-        out[self.open] = values
-        return out
-
-    def add_to(self, matrix: NormalMatrix, floor: Floats, total: float) -> None:
-        """Eliminate the entries and the normalisation, and add what they leave to the matrix."""
-        growth, bend = self.growth, self.cost.look(floor[self.outcome] + self.low.s)
-        low, high, rest_low, rest_high = (
-            pair.stiffness for pair in (self.low, self.high, self.rest_low, self.rest_high)
-        )
-        self.inverse = 1.0 / (bend + low + high)
-        self.coupling = (bend - growth * high) * self.inverse
-        self.rest_inverse = 1.0 / (rest_low + rest_high)
-        self.rest_coupling = -growth * rest_high * self.rest_inverse
-        diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self.inverse
-        rest = self.widened(growth**2 * rest_low * rest_high * self.rest_inverse)
-        self.looseness = self.by_client(self.inverse) + self.widened(self.rest_inverse)
-        self.alpha = 1.0 - self.widened(self.rest_coupling)
-        self.residual = self.by_client(self.low.s) + self.widened(self.rest_low.s) + total - 1.0
-        weight = self.weight
-        matrix.add(
-            self.starts,
-            self.outcome,
-            self.entry_weight * diagonal,
-            weight * rest,
-            weight / self.looseness,
-            self.alpha,
-            1.0 - self.coupling,
-        )
+    def correct(self, mu: float, largest: float) -> None:
+        """Aim at mu, less what the prediction's second-order term adds."""
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
         """Minus the gradient left after elimination: of each outcome's floor, and of |m|."""
-        growth, gradient, at_zero = self.growth, self.cost.gradient(), self.cost.at_zero
-        self.slack = gradient + self.multiplier[self.client] - self.low.aim + self.high.aim
-        self.rest_slack = at_zero + self.multiplier[self.open] - self.rest_low.aim + self.rest_high.aim
-        moved = self.by_client(self.slack * self.inverse) + self.widened(self.rest_slack * self.rest_inverse)
-        self.shift = (self.residual - moved) / self.looseness
-        entries = gradient - growth * self.high.aim - self.coupling * self.slack
-        entries += self.shift[self.client] * (1.0 - self.coupling) - (self.shift * self.alpha)[self.client]
-        rest = self.widened(at_zero - growth * self.rest_high.aim - self.rest_coupling * self.rest_slack)
-        entries -= rest[self.client]
-        whole = float(np.sum(self.weight * (rest + self.multiplier + self.shift * self.alpha)))
-        return -self.by_outcome(self.entry_weight * entries, seen), -whole
 
     def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
-        held_step = floor_step[self.outcome]
-        rest_step = total_step - self.by_client(held_step)[self.open]
-        pull = self.by_client((1.0 - self.coupling) * held_step)
-        pull[self.open] += self.alpha[self.open] * rest_step
-        self.multiplier_step = self.shift + pull / self.looseness
-        step = -(self.slack + self.multiplier_step[self.client]) * self.inverse - self.coupling * held_step
-        rest = -(self.rest_slack + self.multiplier_step[self.open]) * self.rest_inverse - self.rest_coupling * rest_step
-        limits = [
-            self.low.follow(step),
-            self.high.follow(self.growth * held_step - step),
-            self.rest_low.follow(rest),
-            self.rest_high.follow(self.growth * rest_step - rest),
-            self.cost.follow(held_step + step),
-        ]
-        return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def aim(self, aim: Callable[[Pair], None]) -> None:
-        """Tell every pair where its product should go."""
-        for pair, _ in self.pairs:
-            aim(pair)
+    def predicted(self, primal: float, dual: float) -> float:
+        """The weighted products of slacks and multipliers after predicted steps of these lengths."""
+
+    @property
+    def gap(self) -> float:
+        """These products now."""
 
     def move(self, primal: float, dual: float) -> None:
-        for pair, _ in self.pairs:
-            pair.move(primal, dual)
-        self.multiplier += dual * self.multiplier_step
-
-    def value(self, floor: Floats, total: float) -> float:
-        """The clients' mean cost, times their weight."""
-        held = floor[self.outcome]
-        costs = self.by_client(self.cost.value(held + self.low.s))
-        rest = self.widened(total - self.by_client(held)[self.open] + self.rest_low.s)
-        return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
+        """Take the step so far, and forget it."""
 
 
 class InteriorPoint:
@@ -201,13 +97,19 @@ class InteriorPoint:
         self.bounds = Pair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
         self.cap = Pair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
-        self.blocks = [Block(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(_BLOCK)]
+        compiled = compiled_for(_ENTRY_SECONDS * examples.mass.size)
+        entries = min(_COMPILED_BLOCK, examples.mass.size // available() + 1) if compiled else _BLOCK
+        self.blocks = [Block(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(entries)]
         mu = self._first_mu(cost)
         for block in self.blocks:
             block.start(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
             pair.start(mu)
-        self.number = self._summed(lambda pair: pair.part * np.ones_like(pair.s))
+        self._all_steps = [_steps(block, compiled) for block in self.blocks]
+        shared = available() > 1 and len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
+        self._pool = ThreadPoolExecutor(available()) if shared else None
+        self.number = self._of_floor(lambda pair: pair.part * np.ones_like(pair.s))
+        self.number += sum(block.summed(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks)
 
     @property
     def floor(self) -> Floats:
@@ -222,37 +124,44 @@ class InteriorPoint:
     @property
     def value(self) -> float:
         floor, total = self.floor, self.total
-        return sum(self._each(lambda block: block.value(floor, total)))
+        return sum(self._each(lambda block: block.value(floor, total), self.blocks))
 
     @property
     def gap(self) -> float:
         """The products of slacks and multipliers: how far from optimal, once the gradients have settled."""
-        return self._summed(lambda pair: pair.products())
+        return self._of_floor(lambda pair: pair.products()) + sum(self._each_step(lambda steps: steps.gap))
 
     def step(self, value: float) -> None:
         """One predictor and corrector step from where the value is this."""
         matrix, floor, total = NormalMatrix(self.size, self.seen), self.floor, self.total
-        self._each(lambda block: block.add_to(matrix, floor, total))
+        self._each_step(lambda steps: steps.eliminate(matrix, floor, total))
         factored = matrix.factored(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
-        self._aim(lambda pair: pair.predict())
-        primal, dual = (min(1.0, length) for length in self._follow(factored))
-        predicted = self._summed(lambda pair: pair.products(primal, dual))
+        primal, dual = (min(1.0, length) for length in self._follow(factored, lambda aimed: aimed.predict()))
+        predicted = self._of_floor(lambda pair: pair.products(primal, dual))
+        predicted += sum(self._each_step(lambda steps: steps.predicted(primal, dual)))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
-        self._aim(lambda pair: pair.correct(mu, 2.0 * average))
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
-        primal, dual = (min(1.0, part * length) for length in self._follow(factored))
+        lengths = self._follow(factored, lambda aimed: aimed.correct(mu, 2.0 * average))
+        primal, dual = (min(1.0, part * length) for length in lengths)
         self.v += primal * self.bounds.ds[:-1]
         self.y += primal * float(self.bounds.ds[-1])
         for pair in (self.bounds, self.cap):
             pair.move(primal, dual)
-        self._each(lambda block: block.move(primal, dual))
+        self._each_step(lambda steps: steps.move(primal, dual))
 
-    def _follow(self, factored: Factored) -> tuple[float, float]:
+    def _follow(self, factored: Factored, aim: Callable[[Pair | Steps], None]) -> tuple[float, float]:
         right = np.append(np.zeros(self.seen), 0.0)
         whole = 0.0
-        for of_outcome, of_total in self._each(lambda block: block.right_side(self.seen)):
+        aim(self.bounds)
+        aim(self.cap)
+
+        def right_side(steps: Steps) -> tuple[Floats, float]:
+            aim(steps)
+            return steps.right_side(self.seen)
+
+        for of_outcome, of_total in self._each_step(right_side):
             right[:-1] += of_outcome
             right[-1] += of_outcome.sum()
             whole += of_total
@@ -261,7 +170,7 @@ class InteriorPoint:
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
         limits = [self.bounds.follow(found), self.cap.follow(-np.array([float(self._cap @ found)]))]
-        limits += self._each(lambda block: block.follow(step, total_step))
+        limits += self._each_step(lambda steps: steps.follow(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def _first_mu(self, cost: CostOf) -> float:
@@ -277,20 +186,20 @@ class InteriorPoint:
             value += abs(float(np.sum(block.entry_weight * found.value(q))))
         return max(_FIRST_MU * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
 
-    def _aim(self, aim: Callable[[Pair], None]) -> None:
-        for pair in (self.bounds, self.cap):
-            aim(pair)
-        self._each(lambda block: block.aim(aim))
+    def _of_floor(self, values: Callable[[Pair], Floats]) -> float:
+        return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
 
-    def _summed(self, values: Callable[[Pair], Floats]) -> float:
-        own = sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
-        return own + sum(
-            self._each(lambda block: sum(float(np.sum(weight * values(pair))) for pair, weight in block.pairs))
-        )
+    def _each_step(self, work: Callable[[Steps], Result]) -> list[Result]:
+        return self._each(work, self._all_steps)
 
-    def _each(self, work: Callable[[Block], Result]) -> list[Result]:
+    def _each(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
         """The work on every block, in order; shared out among threads where there are several."""
-        if len(self.blocks) < _WORTH_SHARING or available() == 1:
-            return [work(block) for block in self.blocks]
-        with ThreadPoolExecutor(available()) as pool:
-            return list(pool.map(work, self.blocks))
+        return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
+
+
+def _steps(block: Block, compiled: bool) -> Steps:
+    if not compiled:
+        return PlainSteps(block)
+    from discreet.design.compiled import CompiledSteps  # which imports numba
+
+    return CompiledSteps(block)

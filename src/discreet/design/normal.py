@@ -53,12 +53,9 @@ class NormalMatrix:
             with self._free:
                 self._diagonal += on_outcomes
             return
-        counts = np.diff(np.append(starts, outcome.size))
-        beta = np.repeat(alpha, counts) - pull
-        crossed = np.repeat(rest, counts) + np.repeat(rank * alpha, counts) * beta
-        cross = np.bincount(outcome, weights=crossed, minlength=seen)
+        cross = np.zeros(seen)
         with self._borrowed(self._spare, seen) as squares:
-            _add_squares(squares, starts, outcome, rest, rank, beta)
+            _add_squares(squares, cross, starts, outcome, rest, rank, alpha, pull)
         with self._free:
             self._diagonal += on_outcomes
             self._both += float(np.sum(rest + rank * alpha**2))
@@ -139,18 +136,26 @@ class Factored:
         return np.asarray(linalg.cho_solve(self._factor, right * self._scale, check_finite=False)) * self._scale
 
 
-def _add_squares(out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, beta: Floats) -> None:
-    """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j', in the lower triangle at least."""
-    pairs = float(np.square(np.diff(np.append(starts, outcome.size)), dtype=np.float64).sum())
-    if compiled_for(_PAIR_SECONDS * pairs):
-        from discreet.design.compiled import add_squares
+def _add_squares(
+    out: Floats, cross: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
+) -> None:
+    """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j' with b = alpha - pull, in the lower triangle at least.
 
-        add_squares(out, starts, outcome, rest, rank, beta)
+    cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.
+    """
+    counts = np.diff(np.append(starts, outcome.size))
+    if compiled_for(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
+        from discreet.design.squares import add_squares
+
+        add_squares(out, cross, starts, outcome, rest, rank, alpha, pull)
         return
     from scipy import sparse
 
+    beta = np.repeat(alpha, counts) - pull
+    crossed = np.repeat(rest, counts) + np.repeat(rank * alpha, counts) * beta
+    cross += np.bincount(outcome, weights=crossed, minlength=len(out))
     shape, ends = (starts.size, len(out)), np.append(starts, outcome.size)
-    of_client = np.repeat(np.arange(starts.size), np.diff(ends))
+    of_client = np.repeat(np.arange(starts.size), counts)
     for root in (np.sqrt(rest)[of_client], np.sqrt(rank)[of_client] * beta):
         rows = sparse.csr_array((root, outcome, ends), shape=shape)
         out += (rows.T @ rows).toarray()
