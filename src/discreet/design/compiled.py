@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.design.blocks import Block
-from discreet.design.costs import Pair
+from discreet.design.costs import OWN_SHARE, Pair
 from discreet.design.examples import Floats
 from discreet.design.normal import NormalMatrix
 from discreet.kernels import kernel
@@ -171,15 +171,16 @@ def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tu
 
 @kernel(error_model="numpy", nogil=True)
 def _aimed(slacks: Any, place: Any, ceiling_step: float, mu: float, most: float) -> None:
-    """Aim at mu, less what the prediction's second-order term adds; kept within (0, most]."""
+    """`Pair.correct` of both pairs of a place."""
     step = slacks.step[place]
     other = ceiling_step - step
     low, high = slacks.low[place], slacks.high[place]
     both = 1.0 / (low * high)
     low_dz = -slacks.low_z[place] - slacks.low_z[place] * high * both * step
     high_dz = -slacks.high_z[place] - slacks.high_z[place] * low * both * other
-    slacks.low_aim[place] = min(max(mu - step * low_dz, 0.01 * mu), most) * high * both
-    slacks.high_aim[place] = min(max(mu - other * high_dz, 0.01 * mu), most) * low * both
+    low_most, high_most = most + OWN_SHARE * low * slacks.low_z[place], most + OWN_SHARE * high * slacks.high_z[place]
+    slacks.low_aim[place] = min(max(mu - step * low_dz, 0.01 * mu), low_most) * high * both
+    slacks.high_aim[place] = min(max(mu - other * high_dz, 0.01 * mu), high_most) * low * both
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -277,7 +278,10 @@ class CompiledSteps:
         *shrinking, first, second = _follow(self._state, self._gradient, floor_step, total_step)
         self._terms = first, second
         own = [1.0 / fastest if fastest > 0.0 else np.inf for fastest in shrinking]
-        others = self._block.cost.follow(floor_step[self._block.outcome] + self._state.held.step)
+        cost = self._block.cost
+        if not cost.pairs:
+            return own[0], own[1]
+        others = cost.follow(floor_step[self._block.outcome] + self._state.held.step)
         return min(own[0], others[0]), min(own[1], others[1])
 
     def predicted(self, primal: float, dual: float) -> float:

@@ -14,6 +14,8 @@ from discreet.design.curves import Curve, Floats
 
 Booleans = NDArray[np.bool_]
 
+OWN_SHARE = 3.0  # of its own product that a pair may aim at, besides the common target
+
 
 @dataclass(eq=False)
 class Pair:
@@ -39,10 +41,13 @@ class Pair:
         self.aim = 0.0
 
     def correct(self, mu: float, largest: float) -> None:
-        """Aim at mu, less what the prediction's second-order term adds; kept within (0, mu + largest]. Both are common targets."""
-        self.aim = (
-            np.clip(mu * self.part - self.ds * self.dz, 0.01 * mu * self.part, (mu + largest) * self.part) / self.s
-        )
+        """Aim at mu, less what the prediction's second-order term adds; kept within bounds. mu and `largest` are common targets.
+
+        Where a slack is about to vanish while its multiplier grows, that term is many times their product: a bound that is a multiple of
+        the product lets such pairs go their way along the hyperbola, and they no longer hold up everybody's step.
+        """
+        most = (mu + largest) * self.part + OWN_SHARE * self.s * self.z
+        self.aim = np.clip(mu * self.part - self.ds * self.dz, 0.01 * mu * self.part, most) / self.s
 
     @property
     def stiffness(self) -> Floats:

@@ -32,6 +32,7 @@ from discreet.projection.threads import available
 _BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
 _COMPILED_BLOCK = 1 << 15  # the same for compiled code
 _ENTRY_SECONDS = 4e-6  # over all steps, for an entry, without a compiler
+_LIKE_CLIENTS = 0.9  # of the first floor, the rest is spread evenly
 _FIRST_MU = 30.0  # times the average product of slack and gradient at the start
 _WORTH_SHARING = 4  # blocks, below which starting threads costs more than they save
 _LONGEST = 0.999
@@ -92,7 +93,7 @@ class InteriorPoint:
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
         average = np.sum([part.by_outcome(part.mass * part.weight[part.client]) for part in examples.parts()], axis=0)
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        v = spread * (average / average.sum() + 1.0 / self.seen) / 2.0
+        v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
         self.y, self.v = y, v
         self.bounds = Pair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
         self.cap = Pair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
