@@ -10,6 +10,8 @@ from discreet.release.lattice import TOTAL, Integers, Lattice
 from discreet.release.randomness import BITS
 
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
+FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
+ROW = 8  # columns of both: what a processor brings from memory at once
 OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
 HALF = 31  # bits: sums of room are kept in two halves
 LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
@@ -31,22 +33,22 @@ class Plan(NamedTuple):
 class ReferencePlan(NamedTuple):
     """The same over a reference that is not uniform: what is looked up of an outcome, and running sums from 0 on of all that is searched.
 
-    `held` holds L, U, S and the sum of S before it for each outcome, side by side, so that one look-up brings them all. `edges` are sums of
-    L, `portions` of S (`discreet.release.portions`), `room` of U - L in units of 2^31 and `rest_of_room` of what that leaves, since they
-    can exceed 64 bits. The guides say where to search: `guide[i]` is the last place whose sum is at most i 2^shift.
+    `held` holds L, U, S and the sum of S before it for each outcome, and `bounds`, the same memory read as floats, its floor and its
+    ceiling beside them, so that one look-up brings them all. `edges` are sums of L, `portions` of S (`discreet.release.portions`),
+    `room` of U - L in units of 2^31 and `rest_of_room` of what that leaves, since they can exceed 64 bits. The guides say where to
+    search: `guide[i]` is the last place whose sum is at most i 2^shift.
     """
 
     size: int
-    floors: NDArray[np.float64]
-    ceilings: NDArray[np.float64]
     held: Integers
+    bounds: NDArray[np.float64]
     edges: Integers
     portions: Integers
     room: Integers
     rest_of_room: Integers
     shift: int
-    edge_guide: Integers
-    portion_guide: Integers
+    edge_guide: NDArray[np.int32]
+    portion_guide: NDArray[np.int32]
 
 
 def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
@@ -62,11 +64,15 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
     room = np.asarray(lattice.upper) - lattice.lower
     edges, portions = _sums(lattice.lower), _sums(lattice.portions)
     shift = max(0, BITS - box.size.bit_length())
+    held = _rows(box.size)
+    bounds = held.view(np.float64)
+    for column, values in enumerate((lattice.lower, np.asarray(lattice.upper), lattice.portions, portions[:-1])):
+        held[:, column] = values
+    bounds[:, FLOOR], bounds[:, CEILING] = box.lower, box.ceiling
     return ReferencePlan(
         size=box.size,
-        floors=_frozen(np.asarray(box.lower)),
-        ceilings=_frozen(np.asarray(box.ceiling)),
-        held=_frozen(np.column_stack([lattice.lower, np.asarray(lattice.upper), lattice.portions, portions[:-1]])),
+        held=_frozen(held),
+        bounds=_frozen(bounds),
         edges=edges,
         portions=portions,
         room=_sums(room >> HALF),
@@ -77,9 +83,16 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
     )
 
 
-def _guide(sums: Integers, shift: int) -> Integers:
+def _rows(number: int) -> Integers:
+    """Rows of zeros, each of which lies in one line of the cache."""
+    spare = np.zeros((number + 1) * ROW, dtype=np.int64)
+    first = -spare.ctypes.data // spare.itemsize % ROW
+    return spare[first : first + number * ROW].reshape(number, ROW)
+
+
+def _guide(sums: Integers, shift: int) -> NDArray[np.int32]:
     steps = np.arange((TOTAL >> shift) + 2) << shift
-    return _frozen(np.searchsorted(sums[:-1], steps, side="right") - 1)
+    return _frozen((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
 
 
 def _sums(values: Integers) -> Integers:

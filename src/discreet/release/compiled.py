@@ -26,6 +26,21 @@ _TOTAL = float(_WHOLE)
 _BLOCK = 16
 
 
+@kernel(error_model="numpy")
+def scaled_over_reference(mass: float, steep: float) -> Any:
+    """A mass times the slope, with infinity times 0 = 0; a negligible mass is none."""
+    return 0.0 if mass <= NEGLIGIBLE else (mass * steep if steep != np.inf else _TOTAL)
+
+
+@kernel(error_model="numpy")
+def clipped_above(value: float, low: Any, high: Any) -> Any:
+    """A value in units of 2^-62, clipped to [L, U], rounded down, less L.
+
+    L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
+    """
+    return np.int64(min(max(np.float64(low), value), np.float64(high))) - low  # in this order NaN gives L
+
+
 def _scaled(mass: float, steep: float, floors: Any) -> Any:
     """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass is none."""
     raise TypeError("_scaled is called from compiled code")
@@ -37,20 +52,16 @@ def _scaled_over(mass: float, steep: float, floors: Any) -> Any:
         return mass * steep if steep != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
 
     def general(mass: float, steep: float, floors: Any) -> Any:
-        return 0.0 if mass <= NEGLIGIBLE else (mass * steep if steep != np.inf else _TOTAL)
+        return scaled_over_reference(mass, steep)
 
     return general if isinstance(floors, types.Array) else uniform
 
 
 @kernel(error_model="numpy")
 def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
-    """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L.
-
-    L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
-    """
+    """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
     value = _scaled(p[place], steep, floors) + lift * at(floors, place) * _TOTAL
-    low = at(lower, place)
-    return np.int64(min(max(np.float64(low), value), np.float64(at(upper, place)))) - low  # in this order NaN gives L
+    return clipped_above(value, at(lower, place), at(upper, place))
 
 
 @kernel(error_model="numpy")

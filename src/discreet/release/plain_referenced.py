@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection.vectorised import scaled, solve_listed
-from discreet.release.clients import HALF, LOWER, SIZE, UPPER, ReferencePlan
+from discreet.release.clients import CEILING, FLOOR, HALF, LOWER, SIZE, UPPER, ReferencePlan
 from discreet.release.lattice import TOTAL
 from discreet.release.portions import all_fit
 
@@ -14,7 +14,7 @@ def excesses(
 ) -> NDArray[np.int64]:
     """What each client's outcomes get above L, from lists that are padded with zeros."""
     present = np.arange(masses.shape[1]) < lengths[:, None]
-    low, high = (np.where(present, bound[outcomes], 0.0) for bound in (plan.floors, plan.ceilings))
+    low, high = (np.where(present, plan.bounds[outcomes, column], 0.0) for column in (FLOOR, CEILING))
     lower, upper = plan.held[outcomes, LOWER], plan.held[outcomes, UPPER]
     shared = int(plan.edges[-1])
     unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL

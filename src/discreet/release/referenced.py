@@ -4,6 +4,9 @@ The law, and the outcome for a given integer, are those of `Lattice.weights` on 
 excess of what is held, then the portions of what is not (`discreet.release.portions`), then the fill. Over outcomes that are not held
 each of these is a difference of running sums, so the gap between two held outcomes takes one step and the gap that an integer falls
 into one search.
+
+Tables of many outcomes are far from the processor, and a draw that waits for each look-up waits most of the time. So clients are drawn
+for in batches: where the last search of a draw begins is noted (`landing`), brought near for all of them, and searched (`settle`).
 """
 
 from typing import Any
@@ -12,14 +15,16 @@ import numpy as np
 
 from discreet.kernels import kernel
 from discreet.projection.compiled import solve_held
-from discreet.release.clients import BEFORE, HALF, LOWER, SIZE, UPPER
-from discreet.release.compiled import _excess
+from discreet.release.clients import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
+from discreet.release.compiled import clipped_above, scaled_over_reference
 from discreet.release.lattice import TOTAL
+from discreet.release.prefetch import prefetch
 from discreet.release.wide import quotient, share_of_total
 
 _TOTAL = TOTAL
 _UNITS = float(TOTAL)
 _MOST = (1 << 63) - 1
+IN_EDGES, IN_PORTIONS = -2, -3  # sums in which an outcome is still to be searched for
 _HIGHEST = 1 << 31  # room in units of 2^31 past which it is more than anything asked for
 
 
@@ -36,10 +41,38 @@ def last_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
 
 
 @kernel()
-def shared_outcome(plan: Any, uniform: Any) -> Any:
-    """The outcome that an integer of the shared part falls on."""
-    step = uniform >> plan.shift
-    return last_not_above(plan.edges, uniform, plan.edge_guide[step], plan.edge_guide[step + 1] + 1)
+def _searched(plan: Any, found: Any, wanted: Any) -> Any:
+    """An outcome that was found, or the one at which the sum that was noted reaches `wanted`."""
+    if found >= 0:
+        return found
+    step = wanted >> plan.shift
+    if found == IN_EDGES:
+        return last_not_above(plan.edges, wanted, np.int64(plan.edge_guide[step]), plan.edge_guide[step + 1] + 1)
+    return last_not_above(plan.portions, wanted, np.int64(plan.portion_guide[step]), plan.portion_guide[step + 1] + 1)
+
+
+@kernel()
+def bring(plan: Any, outcomes: Any) -> None:
+    """Begin to bring near what is looked up of held outcomes."""
+    for place in range(outcomes.size):
+        prefetch(plan.held, np.int64(outcomes[place]) * ROW)
+
+
+@kernel()
+def settle(plan: Any, found: Any, wanted: Any) -> None:
+    """Search for the outcomes of a batch where they are not found yet: bring the guides near, then the sums, then look."""
+    for place in range(found.size):
+        if found[place] == IN_EDGES:
+            prefetch(plan.edge_guide, wanted[place] >> plan.shift)
+        elif found[place] == IN_PORTIONS:
+            prefetch(plan.portion_guide, wanted[place] >> plan.shift)
+    for place in range(found.size):
+        if found[place] == IN_EDGES:
+            prefetch(plan.edges, np.int64(plan.edge_guide[wanted[place] >> plan.shift]))
+        elif found[place] == IN_PORTIONS:
+            prefetch(plan.portions, np.int64(plan.portion_guide[wanted[place] >> plan.shift]))
+    for place in range(found.size):
+        found[place] = _searched(plan, found[place], wanted[place])
 
 
 @kernel()
@@ -53,14 +86,13 @@ def _room(plan: Any, first: Any, last: Any) -> Any:
 
 @kernel()
 def _among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
-    """The unheld outcome in whose part of the running sum of S, without what is held, `wanted` lies."""
+    """Where in the running sum of S a place in the sum without what is held lies."""
     for place in range(outcomes.size):
         held = np.int64(outcomes[place])
         if wanted < plan.held[held, BEFORE]:
             break
         wanted += plan.held[held, SIZE]
-    step = wanted >> plan.shift
-    return last_not_above(plan.portions, wanted, plan.portion_guide[step], plan.portion_guide[step + 1] + 1)
+    return wanted
 
 
 @kernel()
@@ -95,24 +127,31 @@ def _filled(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: An
 
 
 @kernel()
-def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, unheld: Any) -> None:
-    """Fill `own` with the excess of every held outcome."""
-    low, high = np.empty(outcomes.size), np.empty(outcomes.size)
+def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, unheld: Any) -> None:
+    """Fill `own` with the excess of every held outcome, `low` and `high` with its bounds."""
     for place in range(outcomes.size):
-        low[place], high[place] = plan.floors[outcomes[place]], plan.ceilings[outcomes[place]]
+        low[place], high[place] = plan.bounds[outcomes[place], FLOOR], plan.bounds[outcomes[place], CEILING]
     steep = solve_held(masses, unheld, low, high)[0] * _UNITS
     for place in range(outcomes.size):
         held = outcomes[place]
-        one, other = plan.held[held, LOWER : LOWER + 1], plan.held[held, UPPER : UPPER + 1]
-        own[place] = _excess(masses[place : place + 1], 0, steep, 0.0, low[place : place + 1], one, other)
+        value = scaled_over_reference(masses[place], steep)
+        own[place] = clipped_above(value, plan.held[held, LOWER], plan.held[held, UPPER])
 
 
 @kernel()
 def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    low, high = np.empty(outcomes.size), np.empty(outcomes.size)
+    found, wanted = landing(plan, outcomes, masses, own, low, high, uniform)
+    return _searched(plan, found, wanted)
+
+
+@kernel()
+def landing(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+    """(the outcome, 0), or (the sum in which it is to be searched for, what is wanted there). `own`, `low`, `high` are scratch."""
     shared = plan.edges[plan.size]
     if uniform < shared:
-        return shared_outcome(plan, uniform)
+        return np.int64(IN_EDGES), uniform
     rest = uniform - shared
     available = _TOTAL - shared
     whole = plan.portions[plan.size]
@@ -125,12 +164,12 @@ def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, unif
         unheld -= plan.held[held, LOWER]
         whole -= plan.held[held, SIZE]
     if room < 0:  # else all that is held fits at its ceiling, and no slope serves
-        _excesses(plan, outcomes, masses, own, np.float64(unheld) / _UNITS)
+        _excesses(plan, outcomes, masses, own, low, high, np.float64(unheld) / _UNITS)
     for place in range(outcomes.size):
         if rest < own[place]:
-            return np.int64(outcomes[place])
+            return np.int64(outcomes[place]), np.int64(0)
         rest -= own[place]
     limit = min(available - (uniform - shared - rest), share_of_total(whole, available))
     if rest < limit:
-        return _among_portions(plan, outcomes, quotient(rest, whole, limit))
-    return _filled(plan, outcomes, own, whole, limit, rest - limit)
+        return np.int64(IN_PORTIONS), _among_portions(plan, outcomes, quotient(rest, whole, limit))
+    return np.int64(_filled(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)

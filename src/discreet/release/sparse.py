@@ -25,7 +25,7 @@ from discreet.release.compiled import _excess
 from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL
 from discreet.release.randomness import BITS
-from discreet.release.referenced import outcome_over_reference, shared_outcome
+from discreet.release.referenced import IN_EDGES, bring, landing, outcome_over_reference, settle
 
 __all__ = ["Clients", "Plan", "ReferencePlan", "draw", "outcome", "plan_of", "state_of"]
 
@@ -33,6 +33,9 @@ _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
 _MINUS, _ZERO, _NINE = np.uint8(ord("-")), np.uint8(ord("0")), np.uint8(ord("9"))
 _LONGEST_INTEGER, _MOST_DIGITS = 20, 19  # characters
+_BATCH = 32  # clients, whose look-ups in large tables wait together
+_ROOM = 1024  # for what they hold
+_LATE = -1  # in place of an outcome: its client's law is needed
 _LEAST = np.uint64(1 << 63)  # the absolute value of the least 64-bit integer
 
 
@@ -105,19 +108,67 @@ def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> An
 
 
 def _common(plan: Any, uniform: Any) -> Any:
-    """The outcome that an integer of the shared part falls on, or -1."""
+    """(the outcome that an integer of the shared part falls on, or what is to be searched; what for), or (_LATE, 0)."""
     raise TypeError("_common is called from compiled code")
 
 
 @overload(_common)
 def _common_of_kind(plan: Any, uniform: Any) -> Any:
     def over_uniform(plan: Any, uniform: Any) -> Any:
-        return uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(-1)
+        return (uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(_LATE)), np.int64(0)
 
     def over_reference(plan: Any, uniform: Any) -> Any:
         if uniform >= plan.edges[plan.size]:
-            return np.int64(-1)
-        return np.int64(shared_outcome(plan, uniform))
+            return np.int64(_LATE), np.int64(0)
+        return np.int64(IN_EDGES), uniform
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+def _bring(plan: Any, outcomes: Any) -> Any:
+    """Begin to bring near what is looked up of held outcomes, where anything is."""
+    raise TypeError("_bring is called from compiled code")
+
+
+@overload(_bring)
+def _bring_of_kind(plan: Any, outcomes: Any) -> Any:
+    def over_uniform(plan: Any, outcomes: Any) -> None:
+        return
+
+    def over_reference(plan: Any, outcomes: Any) -> None:
+        bring(plan, outcomes)
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+def _above(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+    """(the outcome past the shared part, or what is to be searched; what for)."""
+    raise TypeError("_above is called from compiled code")
+
+
+@overload(_above)
+def _above_of_kind(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+    def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+        return np.int64(_outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
+
+    def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+        return landing(plan, outcomes, masses, own, low, high, uniform)
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+def _settle(plan: Any, found: Any, wanted: Any) -> Any:
+    """Search for what is not found yet."""
+    raise TypeError("_settle is called from compiled code")
+
+
+@overload(_settle)
+def _settle_of_kind(plan: Any, found: Any, wanted: Any) -> Any:
+    def over_uniform(plan: Any, found: Any, wanted: Any) -> None:
+        return
+
+    def over_reference(plan: Any, found: Any, wanted: Any) -> None:
+        settle(plan, found, wanted)
 
     return over_uniform if plan.instance_class is Plan else over_reference
 
@@ -166,6 +217,23 @@ def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any
     return number
 
 
+@kernel()
+def _draw_batch(
+    plan: Any, drawn: Any, wanted: Any, late_ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any
+) -> None:
+    """Draw for the clients of a batch whose integers lie past the shared part; their laws were brought near meanwhile."""
+    start = 0
+    for place in range(drawn.size):
+        stop = late_ends[place]
+        if drawn[place] == _LATE:
+            held = stop - start
+            drawn[place], wanted[place] = _above(
+                plan, keys[start:stop], masses[start:stop], own[:held], low[:held], high[:held], wanted[place]
+            )
+        start = stop
+    _settle(plan, drawn, wanted)
+
+
 @kernel(nogil=True)
 def draw(
     plan: Any,
@@ -199,7 +267,14 @@ def draw(
     words = np.empty(1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     state = np.empty(8, dtype=np.uint64)
     seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
+    wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
+    late_keys, late_masses = np.empty(longest + _ROOM, dtype=np.uint32), np.empty(longest + _ROOM)
+    low, high = np.empty(longest), np.empty(longest)
+    begun, filled = first, 0
     for row in range(first, last):
+        if row - begun == _BATCH or filled + ends[row + 1] - ends[row] > late_keys.size:
+            _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high)
+            begun, filled = row, 0
         used = _write_client(integers, text_ends, text, row, words)
         form = NARROW
         if counts.size:
@@ -223,16 +298,20 @@ def draw(
             state[place] = keyed[place]
         finish(state, words, used + number * (2 if form == WIDE else 1))
         uniform = np.int64(state[0] >> _SPARE_BITS)
-        drawn[row] = _common(plan, uniform)
-        if drawn[row] < 0:
-            number = read_law(words, used, number, form, keys, masses)
-            drawn[row] = outcome(plan, keys[:number], masses[:number], own[:number], uniform)
+        drawn[row], wanted[row - begun] = _common(plan, uniform)
+        if drawn[row] == _LATE:
+            number = read_law(words, used, number, form, late_keys[filled:], late_masses[filled:])
+            _bring(plan, late_keys[filled : filled + number])
+            wanted[row - begun] = uniform
+            filled += number
+        late_ends[row - begun] = filled
         if order.size:
             order[row] = state[1]
         if within.size:
             within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
         for place in range(DIGEST_WORDS):
             digest[place] += state[WORDS - DIGEST_WORDS + place]
+    _draw_batch(plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high)
     return -1
 
 
