@@ -27,7 +27,7 @@ from discreet.design.floors import Floors
 from discreet.errors import DiscreetError
 
 _UNIT = 2.0**-53
-PART = 1 << 20  # entries that are looked at together
+PART = 1 << 17  # entries that are looked at together
 
 
 @dataclass(frozen=True, eq=False)

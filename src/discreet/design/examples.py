@@ -69,7 +69,7 @@ class Examples:
         ends = self.starts[rows.stop] if rows.stop < len(self) else self.mass.size
         return slice(int(self.starts[rows.start]), int(ends))
 
-    def parts(self, entries: int = 1 << 20) -> "Iterator[Examples]":
+    def parts(self, entries: int = 1 << 17) -> "Iterator[Examples]":
         """The same clients, some at a time."""
         for rows in self.rows(entries):
             held = self.entries(rows)

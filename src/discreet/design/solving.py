@@ -71,7 +71,7 @@ def best_floor(
     promise = Promise(held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio))
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost)
     floors = Floors(size, epsilon, keep)
-    bound, certificate = -math.inf, certificate_of(point, objective, floors)
+    proofs: list[tuple[float, Certificate]] = []
     spent, first = False, point.gap
     for _ in range(STEPS):
         value, gap = point.value + objective.constant, point.gap
@@ -80,15 +80,19 @@ def best_floor(
         spent |= gap <= _SPENT * value
         if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
             found = certificate_of(point, objective, floors)
-            bound, certificate = max((bound, certificate), (found.lower_bound(), found), key=lambda one: one[0])
-            if spent or value - max(bound, 0.0) <= max(TOLERANCE * value, NEGLIGIBLE):
+            proofs = [max([*proofs, (found.lower_bound(), found)], key=lambda one: one[0])]
+            if spent or value - max(proofs[0][0], 0.0) <= max(TOLERANCE * value, NEGLIGIBLE):
                 break
         try:
             point.step(value)
         except np.linalg.LinAlgError:  # nothing is left to gain that floats can tell
             spent = True
-    bound = max(bound, 0.0)  # no divergence is negative
+    if not proofs:
+        found = certificate_of(point, objective, floors)
+        proofs = [(found.lower_bound(), found)]
+    bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
     floor = np.full(size, 1.0 / (ratio + size - 1)) if keep > _MOST_KEEP else examples.spread_out(point.floor, point.y)
+    del point  # what it holds is many times the examples
     value = mean_divergence(examples, f, floor, ratio)
     if value - bound > max(ALLOWED * value, UNRESOLVED):
         raise DiscreetError(

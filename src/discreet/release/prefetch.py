@@ -11,8 +11,7 @@ cgutils: Any = numba.core.cgutils  # without types of their own
 types: Any = numba.core.types
 
 
-@intrinsic  # type: ignore[misc]
-def prefetch(typing: Any, line: Any, place: Any) -> Any:
+def _prefetch(typing: Any, line: Any, place: Any) -> Any:
     """Begin to bring line[place] near. Any place is allowed: a hint about memory that is not ours is none."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -24,3 +23,6 @@ def prefetch(typing: Any, line: Any, place: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(line, types.intp), generate
+
+
+prefetch: Any = intrinsic(_prefetch)

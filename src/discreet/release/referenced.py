@@ -41,14 +41,10 @@ def last_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
 
 
 @kernel()
-def _searched(plan: Any, found: Any, wanted: Any) -> Any:
-    """An outcome that was found, or the one at which the sum that was noted reaches `wanted`."""
-    if found >= 0:
-        return found
-    step = wanted >> plan.shift
-    if found == IN_EDGES:
-        return last_not_above(plan.edges, wanted, np.int64(plan.edge_guide[step]), plan.edge_guide[step + 1] + 1)
-    return last_not_above(plan.portions, wanted, np.int64(plan.portion_guide[step]), plan.portion_guide[step + 1] + 1)
+def _searched(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
+    """The last place where a sum is at most `wanted`, by its guide."""
+    step = wanted >> shift
+    return last_not_above(sums, wanted, np.int64(guide[step]), guide[step + 1] + 1)
 
 
 @kernel()
@@ -59,20 +55,32 @@ def bring(plan: Any, outcomes: Any) -> None:
 
 
 @kernel()
-def settle(plan: Any, found: Any, wanted: Any) -> None:
-    """Search for the outcomes of a batch where they are not found yet: bring the guides near, then the sums, then look."""
+def numbers_of(kind: Any, found: Any, numbers: Any) -> Any:
+    """Fill `numbers` with the places where `found` is `kind`, without branches that a processor would have to guess; how many."""
+    count = 0
     for place in range(found.size):
-        if found[place] == IN_EDGES:
-            prefetch(plan.edge_guide, wanted[place] >> plan.shift)
-        elif found[place] == IN_PORTIONS:
-            prefetch(plan.portion_guide, wanted[place] >> plan.shift)
-    for place in range(found.size):
-        if found[place] == IN_EDGES:
-            prefetch(plan.edges, np.int64(plan.edge_guide[wanted[place] >> plan.shift]))
-        elif found[place] == IN_PORTIONS:
-            prefetch(plan.portions, np.int64(plan.portion_guide[wanted[place] >> plan.shift]))
-    for place in range(found.size):
-        found[place] = _searched(plan, found[place], wanted[place])
+        numbers[count] = place
+        count += found[place] == kind
+    return count
+
+
+@kernel()
+def _settle_in(sums: Any, guide: Any, shift: Any, kind: Any, found: Any, wanted: Any, numbers: Any) -> None:
+    count = numbers_of(kind, found, numbers)
+    for number in range(count):
+        prefetch(guide, wanted[numbers[number]] >> shift)
+    for number in range(count):
+        prefetch(sums, np.int64(guide[wanted[numbers[number]] >> shift]))
+    for number in range(count):
+        place = numbers[number]
+        found[place] = _searched(sums, guide, shift, wanted[place])
+
+
+@kernel()
+def settle(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+    """Search for the outcomes of a batch that are not found yet: bring the guides near, then the sums, then look."""
+    _settle_in(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
+    _settle_in(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
 
 
 @kernel()
@@ -143,7 +151,11 @@ def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, unif
     """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
     low, high = np.empty(outcomes.size), np.empty(outcomes.size)
     found, wanted = landing(plan, outcomes, masses, own, low, high, uniform)
-    return _searched(plan, found, wanted)
+    if found == IN_EDGES:
+        return _searched(plan.edges, plan.edge_guide, plan.shift, wanted)
+    if found == IN_PORTIONS:
+        return _searched(plan.portions, plan.portion_guide, plan.shift, wanted)
+    return found
 
 
 @kernel()

@@ -25,7 +25,7 @@ from discreet.release.compiled import _excess
 from discreet.release.keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
 from discreet.release.lattice import TOTAL
 from discreet.release.randomness import BITS
-from discreet.release.referenced import IN_EDGES, bring, landing, outcome_over_reference, settle
+from discreet.release.referenced import IN_EDGES, bring, landing, numbers_of, outcome_over_reference, settle
 
 __all__ = ["Clients", "Plan", "ReferencePlan", "draw", "outcome", "plan_of", "state_of"]
 
@@ -157,18 +157,18 @@ def _above_of_kind(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, hi
     return over_uniform if plan.instance_class is Plan else over_reference
 
 
-def _settle(plan: Any, found: Any, wanted: Any) -> Any:
+def _settle(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
     """Search for what is not found yet."""
     raise TypeError("_settle is called from compiled code")
 
 
 @overload(_settle)
-def _settle_of_kind(plan: Any, found: Any, wanted: Any) -> Any:
-    def over_uniform(plan: Any, found: Any, wanted: Any) -> None:
+def _settle_of_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+    def over_uniform(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
         return
 
-    def over_reference(plan: Any, found: Any, wanted: Any) -> None:
-        settle(plan, found, wanted)
+    def over_reference(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+        settle(plan, found, wanted, numbers)
 
     return over_uniform if plan.instance_class is Plan else over_reference
 
@@ -219,19 +219,17 @@ def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any
 
 @kernel()
 def _draw_batch(
-    plan: Any, drawn: Any, wanted: Any, late_ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any
+    plan: Any, drawn: Any, wanted: Any, ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any, numbers: Any
 ) -> None:
-    """Draw for the clients of a batch whose integers lie past the shared part; their laws were brought near meanwhile."""
-    start = 0
-    for place in range(drawn.size):
-        stop = late_ends[place]
-        if drawn[place] == _LATE:
-            held = stop - start
-            drawn[place], wanted[place] = _above(
-                plan, keys[start:stop], masses[start:stop], own[:held], low[:held], high[:held], wanted[place]
-            )
-        start = stop
-    _settle(plan, drawn, wanted)
+    """Draw for the clients of a batch whose integers lie past the shared part; what they need was brought near meanwhile."""
+    for number in range(numbers_of(_LATE, drawn, numbers)):
+        place = numbers[number]
+        start, stop = (ends[place - 1] if place else 0), ends[place]
+        held = stop - start
+        drawn[place], wanted[place] = _above(
+            plan, keys[start:stop], masses[start:stop], own[:held], low[:held], high[:held], wanted[place]
+        )
+    _settle(plan, drawn, wanted, numbers)
 
 
 @kernel(nogil=True)
@@ -269,11 +267,11 @@ def draw(
     seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
     wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
     late_keys, late_masses = np.empty(longest + _ROOM, dtype=np.uint32), np.empty(longest + _ROOM)
-    low, high = np.empty(longest), np.empty(longest)
+    numbers, low, high = np.empty(_BATCH, dtype=np.int64), np.empty(longest), np.empty(longest)
     begun, filled = first, 0
     for row in range(first, last):
         if row - begun == _BATCH or filled + ends[row + 1] - ends[row] > late_keys.size:
-            _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high)
+            _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
             begun, filled = row, 0
         used = _write_client(integers, text_ends, text, row, words)
         form = NARROW
@@ -311,7 +309,7 @@ def draw(
             within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
         for place in range(DIGEST_WORDS):
             digest[place] += state[WORDS - DIGEST_WORDS + place]
-    _draw_batch(plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high)
+    _draw_batch(plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
     return -1
 
 
