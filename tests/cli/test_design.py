@@ -1,6 +1,10 @@
 """`discreet design`: from a table of public records to an agreement that every other command takes."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ from discreet.agreement import Agreement
 
 Run = Callable[..., Any]
 
+BAR = "\N{BOX DRAWINGS HEAVY HORIZONTAL}"  # of which a bar is made
 LABELS = [f"place {number}" for number in range(12)]
 BASE = (
     "design",
@@ -213,3 +218,31 @@ def test_a_plan_under_the_agreement(counts: Any, run: Run, refusal: Callable[...
     assert 0.0 < found["rehearsal"]["client_tv"] < found["worst"]["tv"]
     assert "Rehearsal" in run(*asked).stdout
     assert "--agreement says it all" in refusal("plan", "--agreement", "d.json", "--clients", "500", "--epsilon", "2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quiet", [False, True])
+def test_the_bar_is_shown_on_a_terminal(counts: Any, quiet: bool) -> None:
+    """On a pseudo-terminal every stage has a bar; `-q` shows none."""
+    leader, follower = pty.openpty()
+    arguments = [*BASE[:-1], "--count", "n", "-o", "d.json", "--json", *(["-q"] if quiet else [])]
+    command = [sys.executable, "-c", "from discreet.cli import main; main()", *arguments]
+    environment = {**os.environ, "COLUMNS": "120", "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=follower, env=environment) as process:
+        os.close(follower)
+        shown = b""
+        try:
+            while chunk := os.read(leader, 4096):
+                shown += chunk
+        except OSError:  # how a terminal says that the other side is gone
+            pass
+        assert process.stdout is not None
+        record = json.loads(process.stdout.read())
+    os.close(leader)
+    assert process.returncode == 0
+    assert record["examples"] == 60
+    if quiet:
+        assert shown == b""
+        return
+    for stage in ("reading the examples", "designing for 60 examples on 12 outcomes", "comparing", BAR):
+        assert stage.encode() in shown

@@ -205,7 +205,7 @@ def _moved(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: fl
     slacks.low[place], slacks.high[place] = low, high
     slacks.low_z[place], slacks.high_z[place] = low_z, high_z
     slacks.low_aim[place] = slacks.high_aim[place] = 0.0
-    return low * low_z + high * high_z
+    return float(low * low_z + high * high_z)
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -243,13 +243,15 @@ class CompiledSteps:
             block.part,
             _slacks(block.low, block.high),
             _slacks(block.rest_low, block.rest_high),
-            *(np.empty(number) for _ in range(4)),
-            block.multiplier,
-            *(np.empty(number) for _ in range(2)),
+            looseness=np.empty(number),
+            alpha=np.empty(number),
+            residual=np.empty(number),
+            shift=np.empty(number),
+            multiplier=block.multiplier,
+            multiplier_step=np.empty(number),
+            rest_step=np.empty(number),
         )
-        self._products = sum(
-            float(np.sum(weight * pair.products())) for pair, weight in block.pairs if pair not in block.cost.pairs
-        )
+        self._products = block.summed(lambda pair: pair.products()) - self._of_cost(0.0, 0.0)
 
     def eliminate(self, matrix: NormalMatrix, floor: Floats, total: float) -> None:
         block, state = self._block, self._state

@@ -1,0 +1,59 @@
+"""The compiled steps are those of numpy, up to the rounding of sums; and either way the bound holds."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from discreet import Simplex, divergence
+from discreet.design import design
+from discreet.design.examples import Examples, as_examples
+from discreet.design.interior import InteriorPoint, Promise
+from discreet.design.solving import Objective
+from discreet.kernels import Code, only
+from tests.design.mechanisms import clients
+
+interior = sys.modules[InteriorPoint.__module__]
+EPSILON, SIZE = 2.0, 9
+
+
+def _examples(*, alike: bool) -> Examples:
+    """Clients of one outcome, of a few, and of all there are."""
+    laws = np.vstack([clients(40, SIZE, 3), np.eye(SIZE)[:4], np.full((2, SIZE), 1.0 / SIZE)])
+    weights = None if alike else np.random.default_rng(4).gamma(0.3, size=len(laws))
+    return as_examples(laws, weights, SIZE)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("name", ["kl", "hellinger", "chi2", "tv", "hockey_stick:2"])
+def test_a_step_is_the_same(name: str, alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one block of numpy's, and on many compiled ones."""
+    monkeypatch.setattr(interior, "_COMPILED_BLOCK", 50)
+    objective, ratio = Objective.of(divergence(name)), math.exp(EPSILON)
+    promise = Promise(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
+    found = []
+    for code in Code:
+        with only(code):
+            point = InteriorPoint(_examples(alike=alike), EPSILON, promise, objective.slope_at_one, objective.cost)
+            for _ in range(4):
+                point.step(point.value)
+            multipliers = np.concatenate([block.multiplier for block in point.blocks])
+            found.append((len(point.blocks), point.value, point.gap, point.floor, multipliers))
+    plain, compiled = found
+    assert plain[0] == 1
+    assert compiled[0] > 2
+    for one, other in zip(plain[1:], compiled[1:], strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["kl", "tv"])
+def test_designs_agree(name: str) -> None:
+    laws = clients(60, 12, 8)
+    found = []
+    for code in Code:
+        with only(code):
+            found.append(design(Simplex(12), epsilon=1.0, clients=laws, divergence=name))
+    for one in found:
+        assert max(other.bound for other in found) <= one.value <= one.bound * (1.0 + 1e-4)
+        assert one.certificate.exact() >= one.bound
