@@ -11,7 +11,7 @@ import numpy as np
 from discreet.design.blocks import Block
 from discreet.design.costs import OWN_SHARE, Pair
 from discreet.design.examples import Floats
-from discreet.design.normal import NormalMatrix
+from discreet.design.normal import Share
 from discreet.kernels import kernel
 
 
@@ -253,13 +253,13 @@ class CompiledSteps:
         )
         self._products = block.summed(lambda pair: pair.products()) - self._of_cost(0.0, 0.0)
 
-    def eliminate(self, matrix: NormalMatrix, floor: Floats, total: float) -> None:
+    def eliminate(self, share: Share, floor: Floats, total: float) -> None:
         block, state = self._block, self._state
         bend = block.cost.look(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)
         _eliminate(state, total, bend, diagonal, rest)
         pull = 1.0 - state.held.coupling
-        matrix.add(block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull)
+        share.add(block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull)
 
     def predict(self) -> None:
         for pair in self._block.cost.pairs:

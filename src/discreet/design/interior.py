@@ -24,9 +24,9 @@ import numpy as np
 from discreet.design.blocks import Block, CostOf
 from discreet.design.costs import Pair
 from discreet.design.examples import Examples, Floats
-from discreet.design.normal import Factored, NormalMatrix
+from discreet.design.normal import Factored, NormalMatrix, Share
 from discreet.design.plain import PlainSteps
-from discreet.kernels import compiled_for
+from discreet.kernels import compiled_alone
 from discreet.projection.threads import available
 
 _BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
@@ -53,8 +53,8 @@ class Promise:
 class Steps(Protocol):
     """A Newton step of one block of clients, in halves: its entries and normalisations are eliminated, then they follow the floor."""
 
-    def eliminate(self, matrix: NormalMatrix, floor: Floats, total: float) -> None:
-        """Add what is left of the clients to the matrix."""
+    def eliminate(self, share: Share, floor: Floats, total: float) -> None:
+        """Add what is left of the clients to a share of the matrix."""
 
     def predict(self) -> None:
         """Aim at products of zero."""
@@ -98,7 +98,7 @@ class InteriorPoint:
         self.bounds = Pair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
         self.cap = Pair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
-        compiled = compiled_for(_ENTRY_SECONDS * examples.mass.size)
+        compiled = compiled_alone(_ENTRY_SECONDS * examples.mass.size)
         entries = min(_COMPILED_BLOCK, examples.mass.size // available() + 1) if compiled else _BLOCK
         self.blocks = [Block(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(entries)]
         mu = self._first_mu(cost)
@@ -107,8 +107,9 @@ class InteriorPoint:
         for pair in (self.bounds, self.cap):
             pair.start(mu)
         self._all_steps = [_steps(block, compiled) for block in self.blocks]
-        shared = available() > 1 and len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
-        self._pool = ThreadPoolExecutor(available()) if shared else None
+        shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
+        self._shares = available() if shared else 1
+        self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
         self.number = self._of_floor(lambda pair: pair.part * np.ones_like(pair.s))
         self.number += sum(block.summed(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks)
 
@@ -134,8 +135,13 @@ class InteriorPoint:
 
     def step(self, value: float) -> None:
         """One predictor and corrector step from where the value is this."""
-        matrix, floor, total = NormalMatrix(self.size, self.seen), self.floor, self.total
-        self._each_step(lambda steps: steps.eliminate(matrix, floor, total))
+        matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.total
+
+        def eliminate(number: int) -> None:
+            for steps in self._all_steps[number :: self._shares]:
+                steps.eliminate(matrix.shares[number], floor, total)
+
+        self._each(eliminate, list(range(self._shares)))
         factored = matrix.factored(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number

@@ -6,33 +6,29 @@ entry, so that the work is the sum of squared numbers of held outcomes. Where th
 difference would lose: then the functionals are written out, which dense products make as fast.
 """
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design.examples import Floats, Integers
-from discreet.kernels import compiled_for
+from discreet.kernels import compiled_alone
 
 _DENSE = 0.2  # of entries held, from which rows are written out
 _REGULAR = 1e-14
 _PAIR_SECONDS = 4e-7  # over all steps, for a pair of outcomes of one client, without a compiler
 
 
-class NormalMatrix:
-    """The matrix in the unknowns (v, y), collected from blocks of clients, then factored once and used twice."""
+class Share:
+    """What some of the clients add to the matrix. One thread fills it, in order, so that the sum is the same every time."""
 
     def __init__(self, size: int, seen: int) -> None:
-        self.total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
-        self._free = threading.Lock()
-        self._spare: list[Floats] = []  # sums of squares of entries, as many as threads were at work at once
-        self._whole: list[Floats] = []  # the same of squares that are written out over all outcomes
-        self._diagonal = np.zeros(seen)
-        self._cross = np.zeros(seen)
-        self._both = 0.0
+        self._hidden = size - seen
+        self.squares: Floats | None = None  # of entries, below the diagonal and on it
+        self.whole: Floats | None = None  # of functionals that are written out over all outcomes
+        self.diagonal = np.zeros(seen)
+        self.cross = np.zeros(seen)
+        self.both = 0.0
 
     def add(
         self,
@@ -44,65 +40,62 @@ class NormalMatrix:
         alpha: Floats,
         pull: Floats,
     ) -> None:
-        """One block of clients: `diagonal` and `pull` for each entry, the others for each client. Blocks may come from several threads."""
-        seen = self._diagonal.size
-        on_outcomes = np.bincount(outcome, weights=diagonal, minlength=seen)
+        """One block of clients: `diagonal` and `pull` for each entry, the others for each client."""
+        seen = self.diagonal.size
+        self.diagonal += np.bincount(outcome, weights=diagonal, minlength=seen)
         if outcome.size > _DENSE * starts.size * seen:
-            with self._borrowed(self._whole, seen + 1) as whole:
-                self._add_written_out(whole, starts, outcome, rest, rank, alpha, pull)
-            with self._free:
-                self._diagonal += on_outcomes
+            if self.whole is None:
+                self.whole = np.zeros((seen + 1, seen + 1))
+            self._add_written_out(self.whole, starts, outcome, rest, rank, alpha, pull)
             return
-        cross = np.zeros(seen)
-        with self._borrowed(self._spare, seen) as squares:
-            _add_squares(squares, cross, starts, outcome, rest, rank, alpha, pull)
-        with self._free:
-            self._diagonal += on_outcomes
-            self._both += float(np.sum(rest + rank * alpha**2))
-            self._cross += cross
-
-    @contextmanager
-    def _borrowed(self, spare: list[Floats], side: int) -> Iterator[Floats]:
-        """A sum that no other thread is adding to."""
-        with self._free:
-            one = spare.pop() if spare else np.zeros((side, side))
-        yield one
-        with self._free:
-            spare.append(one)
+        if self.squares is None:
+            self.squares = np.zeros((seen, seen))
+        _add_squares(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
+        self.both += float(np.sum(rest + rank * alpha**2))
 
     def _add_written_out(
         self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
     ) -> None:
         """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
-        seen, client = self._diagonal.size, np.repeat(np.arange(starts.size), np.diff(np.append(starts, outcome.size)))
-        hidden = self.total[-1] - seen
+        seen, client = self.diagonal.size, np.repeat(np.arange(starts.size), np.diff(np.append(starts, outcome.size)))
         for scale, elsewhere, held in ((rank, alpha, pull), (rest, np.ones(starts.size), 0.0)):
             rows = np.empty((starts.size, seen + 1))
             rows[:, :seen] = elsewhere[:, None]
             rows[client, outcome] = held
-            rows[:, seen] = rows[:, :seen].sum(axis=1) + hidden * elsewhere
+            rows[:, seen] = rows[:, :seen].sum(axis=1) + self._hidden * elsewhere
             rows *= np.sqrt(scale)[:, None]
             out += rows.T @ rows
 
+
+class NormalMatrix:
+    """The matrix in the unknowns (v, y), collected from shares of the clients, then factored once and used twice."""
+
+    def __init__(self, size: int, seen: int, shares: int) -> None:
+        self._total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
+        self.shares = [Share(size, seen) for _ in range(shares)]
+
     def factored(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "Factored":
         """With the stiffness of the bounds of (v, y), and of the bound on the functional `cap`."""
-        seen = self._diagonal.size
-        summed = np.zeros((seen, seen)) if not self._spare else self._spare[0]
-        for more in self._spare[1:]:
-            summed += more
+        seen = self._total.size - 1
+        summed = np.zeros((seen, seen))
+        for share in self.shares:
+            if share.squares is not None:
+                summed += share.squares
         squares = np.tril(summed) + np.tril(summed, -1).T
-        squares[np.arange(seen), np.arange(seen)] += self._diagonal
+        squares[np.arange(seen), np.arange(seen)] += sum(share.diagonal for share in self.shares)
         whole = np.empty((seen + 1, seen + 1))
         whole[:seen, :seen] = squares
         whole[:seen, seen] = whole[seen, :seen] = squares.sum(axis=1)
         whole[seen, seen] = squares.sum()
-        if self._both:
-            cross = np.append(self._cross, self._cross.sum())
-            mixed = np.outer(self.total, cross)
-            whole += self._both * np.outer(self.total, self.total) - mixed - mixed.T
+        both = sum(share.both for share in self.shares)
+        if both:
+            crossed = np.sum([share.cross for share in self.shares], axis=0)
+            mixed = np.outer(self._total, np.append(crossed, crossed.sum()))
+            whole += both * np.outer(self._total, self._total) - mixed - mixed.T
         whole += cap_stiffness * np.outer(cap, cap)
-        for more in self._whole:
-            whole += more
+        for share in self.shares:
+            if share.whole is not None:
+                whole += share.whole
         whole[np.arange(seen + 1), np.arange(seen + 1)] += stiffness
         if not (whole.diagonal() > 0.0).all():
             raise np.linalg.LinAlgError("a pivot is lost in rounding")
@@ -144,7 +137,7 @@ def _add_squares(
     cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.
     """
     counts = np.diff(np.append(starts, outcome.size))
-    if compiled_for(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
+    if compiled_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
         from discreet.design.squares import add_squares
 
         add_squares(out, cross, starts, outcome, rest, rank, alpha, pull)

@@ -4,7 +4,7 @@ import numpy as np
 
 from discreet.design.blocks import Block
 from discreet.design.examples import Floats
-from discreet.design.normal import NormalMatrix
+from discreet.design.normal import Share
 
 
 class PlainSteps:
@@ -13,7 +13,7 @@ class PlainSteps:
     def __init__(self, block: Block) -> None:
         self._block = block
 
-    def eliminate(self, matrix: NormalMatrix, floor: Floats, total: float) -> None:
+    def eliminate(self, share: Share, floor: Floats, total: float) -> None:
         block = self._block
         growth, bend = block.growth, block.cost.look(floor[block.outcome] + block.low.s)
         low, high, rest_low, rest_high = (
@@ -28,7 +28,7 @@ class PlainSteps:
         self._looseness = block.by_client(self._inverse) + block.widened(self._rest_inverse)
         self._alpha = 1.0 - block.widened(self._rest_coupling)
         self._residual = block.by_client(block.low.s) + block.widened(block.rest_low.s) + total - 1.0
-        matrix.add(
+        share.add(
             block.starts,
             block.outcome,
             block.entry_weight * diagonal,

@@ -3,6 +3,9 @@
 Importing numba and loading the kernels takes longer than a few thousand clients take in numpy, and compiling them, once,
 half a minute. So the first second of work in a process is done in numpy; what comes after it, and whatever would take longer
 than that at once, by compiled code if numba is installed.
+
+Designs are the exception: their sums are long and their matrices are BLAS's, so that the last bits differ. There the work at hand decides
+alone, and the same examples give the same design whatever the process did before.
 """
 
 import importlib.util
@@ -13,6 +16,7 @@ from functools import cache
 from typing import Any
 
 PATIENCE = 1.0  # seconds
+PATIENCE_ALONE = 0.1
 
 
 class Code(Enum):
@@ -40,6 +44,13 @@ def compiled_for(seconds: float) -> bool:
         return False
     _spent += seconds
     return _spent > PATIENCE
+
+
+def compiled_alone(seconds: float) -> bool:
+    """The same where the two differ in the last bits: decided by this work alone, so that it gives the same result every time."""
+    if _only is not None:
+        return _only is Code.COMPILED
+    return _installed() and seconds > PATIENCE_ALONE
 
 
 @contextmanager
