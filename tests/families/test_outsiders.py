@@ -1,6 +1,8 @@
 """Who is outside a family, and what is said of it: the same rule and the same words for outcomes, cells and points."""
 
+import itertools
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,9 @@ import pytest
 from scipy import stats
 
 import discreet as dc
+from discreet import families
 from discreet.mechanisms import MECHANISMS, nearest_member
+from discreet.mechanisms.carriers import densities
 
 BAND = dc.Band([1, 2, 3], lower=0.5, upper=1.5)
 INTERVAL = dc.GaussianMixtures(1, box=(-4.0, 4.0))
@@ -22,6 +26,8 @@ CLIENTS: dict[str, tuple[Any, Any, Any, Any]] = {  # a family, how it is release
     "mixtures by points": (INTERVAL, dc.Points(4096, seed=1), INTERVAL.mixture([1.0], [0.5]), FAR),
     "Laplace": (LAPLACE, dc.Cells(), LAPLACE.mixture([1.0], [0.5]), FAR),
     "a density band": (NORMAL, dc.Cells(), stats.norm(), FAR),
+    "near a law": (dc.Near([1, 2, 3], factor=1.5), None, [0.2, 0.3, 0.5], [0.9, 0.05, 0.05]),
+    "near a density": (dc.Near(stats.norm(), factor=2.0), dc.Points(4096, seed=1), stats.norm(), FAR),
     "many dimensions": (
         dc.LaplaceMixtures(5), dc.Points(4096, seed=1), dc.Mixture([1.0], np.zeros((1, 5)), kernel="laplace"),
         stats.multivariate_normal(np.zeros(5), 0.2 * np.eye(5)),
@@ -52,6 +58,57 @@ def test_who_projects_warns_and_who_mixes_refuses_in_the_same_words(which: str, 
         else:
             with pytest.warns(dc.OutsideFamilyWarning, match=words + "its release is private all the same"):
                 method([member, outsider])
+
+
+def samplers_of(which: str) -> list[Any]:
+    family, how, *_ = CLIENTS[which]
+    given = {} if how is None else {"how": how}
+    found = [kind(family, epsilon=0.5, **given) for kind in MECHANISMS.values()]
+    own = np.array([0.3, 0.3, 0.4]) if how is None else stats.laplace() if family.dim == 1 else None
+    return found if own is None else [*found, dc.MollifierSampler(family, epsilon=0.5, reference=own, **given)]
+
+
+@pytest.mark.parametrize("which", CLIENTS)
+def test_outsiders_are_told_of_once_by_their_number_and_in_one_category(which: str, monkeypatch: Any) -> None:
+    """Whatever the family, the mechanism and the method, and however many clients are put on atoms at a time."""
+    _, _, member, outsider = CLIENTS[which]
+    some = [member, outsider, member, outsider, outsider]
+    for sampler, entries in itertools.product(samplers_of(which), (1 << 22, 2 * 4096, 1)):
+        monkeypatch.setattr(densities, "_BLOCK", entries)
+        methods = (sampler.output, sampler.weights, sampler.release, sampler.release_number)
+        for method in methods if entries == 1 << 22 else methods[2:3]:
+            if sampler.mixing is not None:
+                with pytest.raises(dc.OutsideFamilyError, match=r"p\[1\] .*is outside"):
+                    method(some)
+                with pytest.raises(dc.OutsideFamilyError, match="p is outside"):
+                    method(outsider)
+                continue
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                method(some)
+                method(outsider)
+                method([member, member])
+            assert [one.category for one in told] == [dc.OutsideFamilyWarning] * 2
+            assert str(told[0].message).startswith("p[1] and 2 more is outside ")
+            assert str(told[1].message).startswith("p is outside ")
+            assert [Path(one.filename).name for one in told] == [Path(__file__).name] * 2
+
+
+def test_every_kind_of_family_is_tried() -> None:
+    named = [getattr(families, name) for name in families.__all__]
+    kinds = {one for one in named if isinstance(one, type) and hasattr(one, "contains")}
+    roles = {families.FiniteFamily, families.ContinuousFamily}
+    assert kinds - roles - {type(family) for family, *_ in CLIENTS.values()} == {dc.Simplex}, "which has no outsiders"
+
+
+@pytest.mark.parametrize("family", [dc.Simplex(3), dc.Simplex(["a", "b", "c"]), dc.Preserving([1, 2, 3])])
+def test_where_everybody_is_served_nobody_is_told_of(family: Any) -> None:
+    corner = [1.0, 0.0, 0.0]
+    assert family.contains(corner)
+    assert family.contains([corner, [0.2, 0.3, 0.5]])
+    for kind in MECHANISMS.values():
+        if kind is not dc.LinearSampler or isinstance(family, dc.Simplex):
+            kind(family, epsilon=0.5).release([corner, corner])  # without a word: warnings are errors
 
 
 def test_a_band_that_serves_everybody_has_no_outsiders() -> None:

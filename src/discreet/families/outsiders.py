@@ -7,7 +7,7 @@ Who mixes refuses: its law would not be linear in p any more, on which whoever i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,14 @@ class Outsiders:
     clients: int
     least: float
     most: float
+
+    def among(self, clients: int, first: int) -> Outsiders:
+        """The same as a part of more clients, of whom `first` come before it."""
+        return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
+
+    def joined(self, later: Outsiders) -> Outsiders:
+        """These and those of a later part of the same clients."""
+        return replace(self, numbers=[*self.numbers, *later.numbers])
 
 
 def outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:

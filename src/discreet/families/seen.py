@@ -19,7 +19,7 @@ from discreet.families.clients import LEAST_MASS, check_masses, largest_log_rati
 from discreet.families.densities import LogDensity
 from discreet.families.features import features_of
 from discreet.families.kernels import masses_between
-from discreet.families.outsiders import Outsiders, named, tell
+from discreet.families.outsiders import Outsiders, named
 from discreet.quadrature import ORDER
 
 if TYPE_CHECKING:
@@ -103,23 +103,16 @@ def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen:
     return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
 
 
-def tell_outside(
-    family: ContinuousFamily,
-    clients: Sequence[LogDensity],
-    seen: Seen,
-    *,
-    refuse: bool,
-    members: ContinuousFamily | None = None,
-) -> None:
-    """Warn about clients that were seen to be outside the band, or refuse them where a mechanism is only for members.
+def outside_of(
+    family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen, members: ContinuousFamily | None
+) -> Outsiders | None:
+    """The clients that were seen to be outside the band.
 
     `members`: the family that they are of, where the nodes are those of another reference; they are looked at again on its own.
     """
     if members is not None and clients:
         family, seen = members, look(members, clients)
-    outsiders = found_outside(family, clients, seen)
-    if outsiders is not None:
-        tell(family, family.bounds, outsiders, refuse=refuse)
+    return found_outside(family, clients, seen)
 
 
 def look(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Seen:

@@ -306,7 +306,7 @@ class Sampler(abc.ABC, Generic[F]):
             number = release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
             return self.carrier.spelled(np.asarray([number]), ())
         given = self.carrier.read(p)
-        blocks = map(self._held, self.carrier.blocks(given.clients))
+        blocks = self.carrier.held_in_blocks(given.clients, refuse=self.mixing is not None)
         found = [held.samples(self._numbers(held, randomness), places) for held in blocks]
         return self.carrier.spelled(np.concatenate(found), given.shape)
 

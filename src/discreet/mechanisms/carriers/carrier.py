@@ -10,20 +10,22 @@ between an outcome, a cell and a point are the two ends, and they are here.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families.outsiders import Outsiders, tell
 from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.projection import Affine, Box
 from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Clients = TypeVar("Clients")
+Clients = TypeVar("Clients", bound=Sized)
 """Some clients as a carrier reads them: rows of probabilities, or densities."""
 
 
@@ -90,9 +92,37 @@ class Carrier(abc.ABC, Generic[Clients]):
     def blocks(self, clients: Clients) -> Iterator[Clients]:
         """The clients, as many at a time as are put on the atoms at once."""
 
+    @property
     @abc.abstractmethod
+    def members(self) -> FiniteFamily | ContinuousFamily:
+        """The family that clients are of."""
+
+    @abc.abstractmethod
+    def put(self, clients: Clients) -> tuple[Held, Outsiders | None]:
+        """The clients on the atoms, and which of them are seen to be outside the family."""
+
     def held(self, clients: Clients, *, refuse: bool) -> Held:
         """The clients on the atoms. `refuse`: raise for one that is seen to be outside the family instead of warning."""
+        found, outsiders = self.put(clients)
+        if outsiders is not None:
+            tell(self.members, self.members.bounds, outsiders, refuse=refuse)
+        return found
+
+    def held_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[Held]:
+        """The same, some at a time; outsiders of all blocks are warned about once, in the end."""
+        seen: Outsiders | None = None
+        first = 0
+        for block in self.blocks(clients):
+            found, outsiders = self.put(block)
+            if outsiders is not None:
+                these = outsiders.among(len(clients), first)
+                if refuse:
+                    tell(self.members, self.members.bounds, these, refuse=True)
+                seen = these if seen is None else seen.joined(these)
+            first += len(block)
+            yield found
+        if seen is not None:
+            tell(self.members, self.members.bounds, seen, refuse=False)
 
     @abc.abstractmethod
     def rows(self, laws: Any) -> Floats:

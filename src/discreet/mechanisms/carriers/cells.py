@@ -17,7 +17,8 @@ from discreet.errors import DiscreetError, check_count
 from discreet.families.clients import log_ratios, unseen
 from discreet.families.continuous import LARGEST_CHARTED, Nodes, Partition
 from discreet.families.densities import LogDensity
-from discreet.families.seen import Seen, missed, tell_outside
+from discreet.families.outsiders import Outsiders
+from discreet.families.seen import Seen, missed, outside_of
 from discreet.mechanisms.carriers.carrier import Floats, Integers
 from discreet.mechanisms.carriers.densities import Densities, DensityCarrier
 from discreet.quadrature import ORDER
@@ -99,7 +100,7 @@ class CellCarrier(DensityCarrier):
     def _nodes(self) -> Nodes:
         return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
 
-    def held(self, clients: Densities, *, refuse: bool) -> HeldOnCells:
+    def put(self, clients: Densities) -> tuple[HeldOnCells, Outsiders | None]:
         """P(cell_i) = mu_i times the average of p/h over the cell; a client that says the nodes missed it is looked at more closely."""
         log_ratio = log_ratios(clients, self._nodes)
         largest = log_ratio.max(axis=(1, 2))
@@ -117,8 +118,8 @@ class CellCarrier(DensityCarrier):
         for i in missed(self.family, clients, seen):
             who = "p" if len(clients) == 1 else f"p[{i}]"
             rows[i], seen.log_mass[i], smallest[i], largest[i] = self._looked_at_closely(clients[i], who)
-        tell_outside(self.family, clients, seen, refuse=refuse, members=self.members)
-        return HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
+        held = HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
+        return held, outside_of(self.family, clients, seen, self.whose)
 
     def _looked_at_closely(self, p: LogDensity, who: str) -> tuple[Floats, float, float, float]:
         """p on the cells, with nodes wherever it says that it is narrow: its row, log of its mass and of its extreme p/h."""

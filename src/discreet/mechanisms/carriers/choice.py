@@ -41,9 +41,9 @@ def carrier_of(
         return OutcomeCarrier(family)
     match how:
         case Cells():
-            return CellCarrier(family, how, members=members)
+            return CellCarrier(family, how, whose=members)
         case Points():
-            return PointCarrier(family, how, members=members)
+            return PointCarrier(family, how, whose=members)
         case Density():
-            return Described(family, how, members=members)
+            return Described(family, how, whose=members)
     raise DiscreetError(f"how = {how!r} is not one of Cells(...), Points(...), Density(...)")

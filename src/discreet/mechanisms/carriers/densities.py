@@ -40,11 +40,15 @@ class OutputDensities:
 class DensityCarrier(Carrier[Densities]):
     """Atoms of the reference of one family. Final classes say which.
 
-    `members` is the family that clients are of, where the reference is another one's.
+    `whose` is the family that clients are of, where the reference is another one's.
     """
 
     family: ContinuousFamily
-    members: ContinuousFamily | None = field(default=None, kw_only=True)
+    whose: ContinuousFamily | None = field(default=None, kw_only=True)
+
+    @property
+    def members(self) -> ContinuousFamily:
+        return self.family if self.whose is None else self.whose
 
     @property
     @abc.abstractmethod
@@ -63,9 +67,7 @@ class DensityCarrier(Carrier[Densities]):
         return as_laws(laws, "laws", self.size)
 
     def outputs(self, mechanism: Mechanism) -> OutputDensities:
-        problem = Problem(
-            self.family, mechanism.constants, mechanism.calibrated_epsilon, mechanism.mixing, self.members
-        )
+        problem = Problem(self.family, mechanism.constants, mechanism.calibrated_epsilon, mechanism.mixing, self.whose)
         return OutputDensities(OutputSolver(problem))
 
     def spelled(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:

@@ -13,7 +13,7 @@ from typing import NoReturn, final
 import numpy as np
 
 from discreet.errors import NON_NEGATIVE, DiscreetError, Range
-from discreet.mechanisms.carriers.carrier import Floats, Held, Integers
+from discreet.mechanisms.carriers.carrier import Floats, Integers
 from discreet.mechanisms.carriers.densities import Densities, DensityCarrier
 
 _FRACTION = Range(0.0, 1.0, high_open=True)
@@ -73,7 +73,7 @@ class Described(DensityCarrier):
     def digest(self) -> str:
         self._refuse()
 
-    def held(self, clients: Densities, *, refuse: bool) -> Held:
+    def put(self, clients: Densities) -> NoReturn:
         self._refuse()
 
     def samples(self, numbers: Integers, rng: np.random.Generator) -> Floats:

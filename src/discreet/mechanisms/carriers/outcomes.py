@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
-from discreet.families.outsiders import on_outcomes, tell
+from discreet.families.outsiders import Outsiders, on_outcomes
 from discreet.mechanisms.carriers.carrier import Carrier, Floats, Given, Integers, Mechanism
 from discreet.projection import Affine, Box
 
@@ -66,11 +66,12 @@ class OutcomeCarrier(Carrier[Floats]):
     def blocks(self, clients: Floats) -> Iterator[Floats]:
         yield clients  # which the draw itself takes in blocks
 
-    def held(self, clients: Floats, *, refuse: bool) -> HeldOnOutcomes:
-        outsiders = on_outcomes(self.family, clients)
-        if outsiders is not None:
-            tell(self.family, self.family.bounds, outsiders, refuse=refuse)
-        return HeldOnOutcomes(clients)
+    @property
+    def members(self) -> FiniteFamily:
+        return self.family
+
+    def put(self, clients: Floats) -> tuple[HeldOnOutcomes, Outsiders | None]:
+        return HeldOnOutcomes(clients), on_outcomes(self.family, clients)
 
     def rows(self, laws: Any) -> Floats:
         return self.family.as_rows(laws, "laws")

@@ -6,7 +6,7 @@ Any dimension, no normalisation. The law of the released point is within O(1/N) 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from discreet.domain.canonical import digest
 from discreet.errors import DiscreetError, OutsideFamilyWarning, check_count, warn_caller
-from discreet.families.seen import Seen, luck, tell_outside
+from discreet.families.outsiders import Outsiders
+from discreet.families.seen import Seen, luck, outside_of
 from discreet.mechanisms.carriers.carrier import Floats, Integers
 from discreet.mechanisms.carriers.densities import Densities, DensityCarrier
 
@@ -100,7 +101,7 @@ class PointCarrier(DensityCarrier):
             out[rows] = self.block(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
         return out
 
-    def held(self, clients: Densities, *, refuse: bool) -> HeldOnPoints:
+    def put(self, clients: Densities) -> tuple[HeldOnPoints, Outsiders | None]:
         """p_i proportional to p(X_i)/h(X_i); uniform for a client that none of the points can see."""
         seed = (
             int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
@@ -130,8 +131,11 @@ class PointCarrier(DensityCarrier):
             (shift + np.log(total / self.size))[seen], smallest[seen], shift[seen], luck(self.family.bounds, self.size)
         )
         visible = [p for p, held in zip(clients, seen, strict=True) if held]
-        tell_outside(self.family, visible, of_points, refuse=refuse, members=self.members)
-        return HeldOnPoints(rows / total[:, None], self, seed)
+        outsiders = outside_of(self.family, visible, of_points, self.whose)
+        if outsiders is not None:
+            numbers = np.flatnonzero(seen)[list(outsiders.numbers)]
+            outsiders = replace(outsiders, numbers=numbers.tolist(), clients=len(clients))
+        return HeldOnPoints(rows / total[:, None], self, seed), outsiders
 
     def check_shared(self, method: str) -> None:
         if self.how.seed is None:

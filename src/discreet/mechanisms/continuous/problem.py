@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from discreet.families.clients import largest_log_ratios
 from discreet.families.continuous import ContinuousFamily
 from discreet.families.densities import LogDensity
-from discreet.families.seen import BAND_SLACK, Seen, tell_outside, tell_unresolved
+from discreet.families.outsiders import tell
+from discreet.families.seen import BAND_SLACK, Seen, outside_of, tell_unresolved
 from discreet.mechanisms.continuous.output_law import OutputLaw
 from discreet.projection import Affine, Box
 from discreet.tradeoff import Constants
@@ -39,7 +40,10 @@ class Problem:
 
     def tell_outside(self, clients: Sequence[LogDensity], seen: Seen) -> None:
         """Warn about clients outside the band; refuse them where the law is linear."""
-        tell_outside(self.family, clients, seen, refuse=self.mixing is not None, members=self.members)
+        outsiders = outside_of(self.family, clients, seen, self.members)
+        if outsiders is not None:
+            whose = self.family if self.members is None else self.members
+            tell(whose, whose.bounds, outsiders, refuse=self.mixing is not None)
 
     def solved(
         self,
