@@ -17,12 +17,14 @@ DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninter
 demo: $(COMMAND)
 	$(BIN)/discreet demo
 
-test: $(READY) $(COMPILED) $(TOOLS) lint types
-	$(BIN)/python -m pytest -n auto
+# Linting, types, kernels and tools do not wait for each other.
+test: $(READY)
+	$(MAKE) --no-print-directory --jobs 4 lint types $(COMPILED) $(TOOLS)
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # For daily work: all but the slow tests, in less than a minute on two cores.
 quick: $(READY) $(COMPILED)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .

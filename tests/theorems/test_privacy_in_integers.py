@@ -1,5 +1,6 @@
 """Theorem: for any two inputs whatever, W_x <= e^epsilon W'_x between the integers that are really drawn with."""
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -22,34 +23,37 @@ HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database
 @pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [(1e-6, 1e-3), (1e-3, 0.5), (0.5, 5.0), (5.0, 50.0)])
 @given(st.data())
-@settings(HARD, max_examples=2_500)  # 10,000 pairs in all
+@settings(HARD, max_examples=850)  # 10,200 pairs in all: three clients each
 def test_optimal_sampler_on_the_simplex(low: float, high: float, data: st.DataObject) -> None:
     k = data.draw(sizes(2000))
     epsilon = data.draw(epsilons(low, high))
-    weights = OptimalSampler(Simplex(k), epsilon=epsilon).weights([data.draw(laws(k)), data.draw(laws(k))])
-    assert_private(weights[0], weights[1], epsilon)
+    weights = OptimalSampler(Simplex(k), epsilon=epsilon).weights([data.draw(laws(k)) for _ in range(3)])
+    for one, other in itertools.combinations(weights, 2):
+        assert_private(one, other, epsilon)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", [LinearSampler, MollifierSampler])
 @given(st.data())
-@settings(HARD, max_examples=1_000)
+@settings(HARD, max_examples=340)
 def test_rivals_on_the_simplex(sampler: type[Sampler[Any]], data: st.DataObject) -> None:
     k = data.draw(sizes(500))
     epsilon = data.draw(epsilons())
-    weights = sampler(Simplex(k), epsilon=epsilon).weights([data.draw(laws(k)), data.draw(laws(k))])
-    assert_private(weights[0], weights[1], epsilon)
+    weights = sampler(Simplex(k), epsilon=epsilon).weights([data.draw(laws(k)) for _ in range(3)])
+    for one, other in itertools.combinations(weights, 2):
+        assert_private(one, other, epsilon)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
-@settings(HARD, max_examples=1_000)
+@settings(HARD, max_examples=340)
 def test_clients_outside_the_band_are_private_too(data: st.DataObject) -> None:
     band = data.draw(bands(200))
     epsilon = data.draw(epsilons())
-    weights = OptimalSampler(band, epsilon=epsilon).weights([data.draw(laws(band.size)), data.draw(laws(band.size))])
-    assert_private(weights[0], weights[1], epsilon)
+    weights = OptimalSampler(band, epsilon=epsilon).weights([data.draw(laws(band.size)) for _ in range(3)])
+    for one, other in itertools.combinations(weights, 2):
+        assert_private(one, other, epsilon)
 
 
 @pytest.mark.slow

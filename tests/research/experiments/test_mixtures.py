@@ -96,7 +96,7 @@ def test_nobody_spends_more_than_the_budget(full: Sequence[MixtureClient]) -> No
 
 
 def small(clients: int = 6) -> RandomMixtures:
-    training = Training(epochs=150, samples=400, batch=200, burn_in=20)
+    training = Training(epochs=40, samples=400, batch=200, burn_in=20)
     return replace(RandomMixtures(), clients=clients, epsilons=(1.0, 2.0), seeds=(3, 4), training=training)
 
 
