@@ -278,6 +278,18 @@ def test_two_releases_of_the_same_clients_are_not_twice_as_many(
     first.drop("client").write_parquet(tmp_path / "unnamed.parquet")
     unnamed = json.loads(run("estimate", str(tmp_path / "unnamed.parquet"), "--agreement", agreement, "--json").stdout)
     assert any("do not name their clients" in note and "2 rounds" in note for note in unnamed["notes"])
+    both = ("estimate", str(tmp_path / "round*.parquet"), "--agreement", agreement, "--rounds")
+    found = json.loads(run(*both, "2", "--json").stdout)
+    assert found["samples"] == 200
+    assert [row["samples"] for row in sorted(found["shares"], key=lambda row: row["outcome"])] == [50, 50, 100]
+    assert "200 samples of 100 clients" in " ".join(run(*both, "2").stdout.split())
+    assert "--rounds is more than 2; the agreement has 2" in refusal(*both, "3")
+    assert "names clients 1 to 1 times" in refusal(
+        "estimate", str(tmp_path / "round1.parquet"), "--agreement", agreement, "--rounds", "2"
+    )
+    assert "needs records that name their clients" in refusal(
+        "estimate", str(tmp_path / "unnamed.parquet"), "--agreement", agreement, "--rounds", "2"
+    )
 
 
 @pytest.mark.slow

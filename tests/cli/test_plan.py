@@ -36,6 +36,29 @@ def test_json_holds_what_to_expect_at_each_epsilon(run: Run) -> None:
     assert first["clients_for_accuracy"] > 10000 * (first["linear"]["at_worst"] / 0.05) ** 2 * 0.99
 
 
+def test_several_samples_are_compared_with_one(run: Run) -> None:
+    asked = ("plan", "--outcomes", "4", "--clients", "1000", "--epsilon", "2", "--samples", "3")
+    record = json.loads(run(*asked, "--json").stdout)
+    (found,) = record["several"]
+    single, joint, composed = found["ways"]
+    assert [way["name"] for way in found["ways"]] == ["single", "joint", "composed"]
+    assert single["population"] < composed["population"]
+    assert joint["together"] <= composed["together"] + 1e-9
+    said = run(*asked).stdout
+    assert "to estimate the population: single" in " ".join(said.split())
+    assert "samples = 1 is less than 2" in run("plan", "--outcomes", "4", "--clients", "9", "--samples", "1").stderr
+
+
+def test_rounds_of_an_agreement_are_compared_with_one(run: Run, tmp_path: Path) -> None:
+    path = str(tmp_path / "agreement.json")
+    said = run("agree", path, "--outcomes", "20", "--epsilon", "0.4", "--rounds", "10", "--mechanism", "linear").stdout
+    words = "10 rounds spend 4-LDP together; one sample of each client at that would estimate a population 9.6 times"
+    assert words in " ".join(said.split())
+    assert words in " ".join(run("plan", "--agreement", path, "--clients", "100").stdout.split())
+    record = json.loads(run("plan", "--agreement", path, "--clients", "100", "--json").stdout)
+    assert record["rounds"]["factor"] == pytest.approx(9.6, rel=0.01)
+
+
 @pytest.mark.slow
 def test_people_see_a_table_and_a_picture(run: Run, tmp_path: Path) -> None:
     result = run("plan", "--outcomes", "10", "--clients", "10000", "--plot", str(tmp_path / "plan.png"))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet import accounting
+from discreet import accounting, estimation
 from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
 
 CURVES: list[Any] = [
@@ -52,7 +52,14 @@ def notions(c: Chooser) -> Any:
 def several(c: Chooser) -> Any:
     """Several samples of one client under one budget, and budgets split and added up."""
     family, count = c.family(), c.among([1, 2, 3, 7, 30, 0, -1, 2.5, True, None, 10**6, c.number()])
-    what = c.below(5)
+    what = c.below(7)
+    if what == 5:
+        return estimation.ways(family, samples=count, epsilon=c.number(), clients=c.among([10, 1000, c.number()]))
+    if what == 6:
+        sampler = dc.LinearSampler(family, privacy=_notion(c))
+        rows = [[c.below(family.size) for _ in range(c.among([2, 2, 3, 0]))] for _ in range(c.below(5))]
+        agreement = dc.Agreement.of(sampler, rounds=c.among([2, 10, count]))
+        return [estimation.rounds_cost(agreement), estimation.population(sampler, samples=rows).law]
     if what == 0:
         joint = dc.JointSampler(family, samples=count, epsilon=c.number())
         law = c.law(family.size)

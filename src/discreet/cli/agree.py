@@ -96,6 +96,11 @@ def agree(
     spent = budget + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
     # what is spent comes before the first text that whoever wrote the agreement could choose
     lines = [f"{spent}, {found.mechanism} on {found.family.described}{_few(found)}"]
+    if found.rounds > 1:
+        from discreet.estimation.several import rounds_cost  # loaded where there are rounds alone
+
+        cost = rounds_cost(found)
+        lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]
     doubt = large_epsilon(found.epsilon)
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")

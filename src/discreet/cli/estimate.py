@@ -8,13 +8,13 @@ import numpy as np
 import typer
 
 from discreet import plots
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli import estimated
 from discreet.cli.agreed import agreed_by
 from discreet.cli.options import Nulls, Other, client_in, given_domain, labels_in, value_in
 from discreet.cli.printing import plain, say, write_json
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation import Population, population
+from discreet.estimation import Population, population, rounds_cost
 from discreet.estimation.synthetic import write_rows, write_weighted
 from discreet.estimation.tallies import agreed_outcomes, average_law, client_laws, tally
 from discreet.files import check_apart
@@ -79,6 +79,12 @@ def estimate(
     other: Other = None,
     nulls: Nulls = "error",
     sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the samples.")] = "sample",
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="J", help="Every client comes J times, with samples of J rounds: estimate from all of them."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
     """The population's shares and statistics, from one private sample of each client.
@@ -92,9 +98,12 @@ def estimate(
     with opened(source) as records:
         agreed = agreed_by(records, agreement)
         coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
-        tallied = tally(records, agreed, coding, sample=sample)
+        tallied = tally(records, agreed, coding, sample=sample, rounds=_rounds(rounds, agreed))
     public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
-    found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
+    if tallied.rows is None:
+        found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
+    else:
+        found = population(sampler, samples=tallied.rows, examples=public, confidence=confidence)
     coding = replace(tallied.coding, domain=found.domain)
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
@@ -103,6 +112,10 @@ def estimate(
     blocks: list[Any] = (
         [] if json else estimated.told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
     )
+    cost = rounds_cost(agreed)
+    if cost is not None:
+        record["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
+        blocks.append(f"[bold]Rounds[/bold]: {cost}.")
     if synthetic is not None:  # whole or not at all, so first
         _write_synthetic(found, coding, source, synthetic, rows, sample)
     if plot is not None:
@@ -114,6 +127,17 @@ def estimate(
     if written:
         blocks.append("Written: " + plain(", ".join(written)))
     say(*blocks)
+
+
+def _rounds(rounds: int | None, agreed: Agreement) -> int:
+    """How many samples of each client there are."""
+    if rounds is None:
+        return 1
+    if isinstance(agreed.family, ContinuousTerms):
+        raise DiscreetError(
+            "--rounds is for outcomes that can be listed; estimate one round of a continuous family at a time"
+        )
+    return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
 
 
 def _doubts(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:

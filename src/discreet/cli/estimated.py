@@ -41,8 +41,9 @@ def told(
 
 
 def _headline(found: Population, agreed: Agreement) -> str:
+    of = "" if found.rows is None else f" of {counted(found.clients, 'client')}"
     return (
-        f"[bold]{counted(found.clients, 'sample')}[/bold], {agreed.mechanism} on {agreed.family.described}, "
+        f"[bold]{counted(found.samples, 'sample')}[/bold]{of}, {agreed.mechanism} on {agreed.family.described}, "
         f"epsilon = {agreed.epsilon:g} (agreement {agreed.id[:12]})."
     )
 
@@ -198,7 +199,7 @@ def record(
             row["truth"] = float(known[place])
         shares.append(row)
     made: dict[str, Any] = {
-        "samples": found.clients,
+        "samples": found.samples,
         "agreement": agreed.id,
         "mechanism": agreed.mechanism,
         "epsilon": agreed.epsilon,

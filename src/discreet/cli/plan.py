@@ -22,6 +22,7 @@ from discreet.cli.options import (
     value_in,
 )
 from discreet.cli.plan_agreement import agreed_on, plan_under
+from discreet.cli.plan_several import several_record, several_told, several_ways
 from discreet.cli.printing import counted, json_number, number, plain, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
@@ -67,6 +68,12 @@ def plan(
             metavar="E", help="Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]", show_default=False
         ),
     ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="J", help="Also compare J samples of each client under one budget with one sample at all of it."
+        ),
+    ] = None,
     bins: Annotated[
         int | None,
         typer.Option(
@@ -94,13 +101,13 @@ def plan(
     """
     check_count("clients", clients, most=MOST_CLIENTS)
     if agreement is not None:
-        if any(x is not None for x in (serve, domain, domain_size, bounds, cells, epsilon, plot)):
+        if any(x is not None for x in (serve, domain, domain_size, bounds, cells, epsilon, samples, plot)):
             raise DiscreetError(
-                "--agreement says it all; leave out --for, --epsilon, --plot and whatever states the outcomes"
+                "--agreement says it all; leave out --for, --epsilon, --samples, --plot and whatever states the outcomes"
             )
-        outcomes, sampler = agreed_on(agreement)
+        outcomes, sampler, rounds = agreed_on(agreement)
         laws = _example(example, client, value, other, nulls, outcomes)
-        plan_under(sampler, clients, confidence, bins, laws, seed, json=json)
+        plan_under(sampler, rounds, clients, confidence, bins, laws, seed, json=json)
         return
     if bins is not None:
         raise DiscreetError("--bins is for an --agreement on a continuous family; say --cells with --bounds")
@@ -117,12 +124,14 @@ def plan(
         for together in (False, True)
     }
     laws = _example(example, client, value, other, nulls, family.domain)
+    compared = [] if samples is None else several_ways(family, budgets, samples, clients, laws)
     rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
     if plot is not None:
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
     if json:
-        write_json({"mechanism": mechanism, **_record(rows, smallest, rehearsals, accuracy, confidence)})
+        several = {"several": several_record(compared)} if compared else {}
+        write_json({"mechanism": mechanism, **_record(rows, smallest, rehearsals, accuracy, confidence), **several})
         return
     blocks: list[Any] = [
         f"[bold]{counted(clients, 'client')}, {counted(family.size, 'outcome')}[/bold]: one sample each.",
@@ -134,6 +143,7 @@ def plan(
         _together(rows, accuracy),
         _answer(mechanism, smallest, clients, accuracy),
         *([] if taken is None else [taken]),
+        *(several_told(compared) if compared else []),
     ]
     if rehearsals:
         blocks += [

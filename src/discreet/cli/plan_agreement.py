@@ -10,20 +10,31 @@ from discreet.domain import Domain
 from discreet.errors import DiscreetError
 from discreet.estimation.binning import binned, line_of
 from discreet.estimation.planning import outlook
+from discreet.estimation.several import RoundsCost, rounds_cost
 from discreet.estimation.simulation import rehearsal
 from discreet.families import ContinuousFamily
 from discreet.mechanisms.sampler import AnyFamily, Sampler
 
 
-def agreed_on(path: Path) -> tuple[Domain, Sampler[AnyFamily]]:
-    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; and its sampler."""
-    sampler = Agreement.read(path).sampler()
+def agreed_on(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
+    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
+    agreement = Agreement.read(path)
+    sampler = agreement.sampler()
     family = sampler.family
-    return (line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain), sampler
+    domain = line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain
+    return domain, sampler, rounds_cost(agreement)
 
 
 def plan_under(
-    sampler: Sampler[AnyFamily], clients: int, confidence: float, bins: int | None, laws: Any, seed: int, *, json: bool
+    sampler: Sampler[AnyFamily],
+    rounds: RoundsCost | None,
+    clients: int,
+    confidence: float,
+    bins: int | None,
+    laws: Any,
+    seed: int,
+    *,
+    json: bool,
 ) -> None:
     """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
     risks = {name: float(sampler.risk(name)) for name in ("tv", "kl")}
@@ -37,6 +48,7 @@ def plan_under(
             "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
             "worst": {name: json_number(value) for name, value in risks.items()},
             "outlook": _numbers(look), "rehearsal": None if rehearsed is None else _numbers(rehearsed),
+            **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
         })  # fmt: skip
         return
     made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
@@ -48,6 +60,7 @@ def plan_under(
         made,
         "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",
+        *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
     ]
     if rehearsed is not None:
         practice = table("TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=0)

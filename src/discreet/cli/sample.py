@@ -288,6 +288,11 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
     yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds}: {total:g} together"
+        from discreet.estimation.several import rounds_cost  # loaded where there are rounds alone
+
+        cost = rounds_cost(agreement)
+        if cost is not None:
+            yield str(cost)
     yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
     if summary.nulls:
         left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"

@@ -5,6 +5,7 @@ from discreet.estimation.nearest import nearest_law
 from discreet.estimation.planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
 from discreet.estimation.population import Estimate, Population, Shares, population
 from discreet.estimation.reweighting import Reweighted
+from discreet.estimation.several import RoundsCost, Way, Ways, rounds_cost, ways
 
 __all__ = [
     "Estimate",
@@ -13,7 +14,10 @@ __all__ = [
     "Outlook",
     "Population",
     "Reweighted",
+    "RoundsCost",
     "Shares",
+    "Way",
+    "Ways",
     "clients_for",
     "epsilon_for_accuracy",
     "exact_variance",
@@ -21,4 +25,6 @@ __all__ = [
     "nearest_law",
     "outlook",
     "population",
+    "rounds_cost",
+    "ways",
 ]

@@ -29,7 +29,7 @@ def reference_on(domain: Domain, reference: float | Floats) -> Floats:
     return np.array(np.broadcast_to(reference, domain.size), dtype=np.float64)
 
 
-def _listed(column: Any) -> Any:
+def listed(column: Any) -> Any:
     """A column of pyarrow, of polars and pandas or of numpy as a plain list; others as they are."""
     column = unboxed(column)
     for plain in ("to_list", "tolist"):
@@ -43,7 +43,7 @@ def check_distinct(clients: Any, samples: Any) -> None:
     if samples is None:
         raise DiscreetError("clients= says whose samples= these are; counts= are of nobody in particular")
     try:
-        names, number = list(_listed(clients)), len(_listed(samples))
+        names, number = list(listed(clients)), len(listed(samples))
         different = len(set(names))
     except TypeError:
         raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
@@ -54,13 +54,13 @@ def check_distinct(clients: Any, samples: Any) -> None:
     if different < number:
         raise DiscreetError(
             f"clients names the same clients again in {number - different:,} of {number:,} places: samples of several rounds, or one "
-            "release twice. An estimate is from one sample of each client; give those of one round"
+            "release twice. Give those of one round, or a row of samples for each client"
         )
 
 
 def counts_of(samples: Any, domain: Domain) -> NDArray[np.int64]:
     """How often each outcome is among the samples."""
-    numbers = domain.numbers(_listed(samples))
+    numbers = domain.numbers(listed(samples))
     return checked_counts(np.bincount(numbers, minlength=domain.size), domain)
 
 

@@ -1,4 +1,4 @@
-"""The population behind one private sample of each client, with intervals that hold.
+"""The population behind one private sample of each client, or several, with intervals that hold.
 
 Counts of samples estimate Q, the average of the laws drawn from; an `Inversion` turns what is known of Q into what is known of P, the
 average client. For the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance
@@ -26,12 +26,14 @@ from discreet.estimation.intervals import Ends, clopper_pearson, largest_average
 from discreet.estimation.inversion import Inversion, held, inversion_of, limits
 from discreet.estimation.nearest import nearest_law
 from discreet.estimation.reweighting import Reweighted, example_laws, reweighted
+from discreet.estimation.rows import SampleRows, rows_of
 from discreet.estimation.statistics import Phi
 from discreet.families import ContinuousFamily
 from discreet.families.band import Bounds
 from discreet.labelled import LawLike
 from discreet.mechanisms.carriers.points import PointCarrier
 from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.mechanisms.several import ComposedSampler, JointSampler
 from discreet.showing import shown_shortly
 
 Floats = NDArray[np.float64]
@@ -78,6 +80,7 @@ class Population:
     everything else here does not.
     `finest`: on a continuous family the same samples on each of its cells; statistics come from there, since they gain from narrow cells
     what shares would lose to noise.
+    `rows`: where each client released several samples, whose they are; `counts` are then of all of them.
     """
 
     domain: Domain
@@ -89,14 +92,20 @@ class Population:
     confidence: float
     reweighted: Reweighted | None = None
     finest: "Population | None" = None
+    rows: SampleRows | None = None
 
     def __repr__(self) -> str:
-        return f"<Population behind {self.clients:,} samples of {self.sampler!r}>"
+        return f"<Population behind {self.samples:,} samples of {self.sampler!r}>"
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return int(self.counts.sum())
 
     @property
     def clients(self) -> int:
-        """How many samples there are, one of each client."""
-        return int(self.counts.sum())
+        """How many clients there are: as many as samples, unless each released several."""
+        return self.samples if self.rows is None else self.rows.clients
 
     @property
     def exact(self) -> bool:
@@ -150,9 +159,7 @@ class Population:
     def doubts(self) -> tuple[str, ...]:
         """What a reader should know before trusting the numbers; empty if there is nothing."""
         said = []
-        surely_more, surely_less = clopper_pearson(
-            self.counts, self.clients, 1.0 - 2.0 * _IMPOSSIBLE, among=len(self.counts)
-        )
+        surely_more, surely_less = self._all(self.counts, 1.0 - 2.0 * _IMPOSSIBLE)
         constants = self.sampler.constants
         for strange, limit, word in (
             (surely_more > constants.B * self.reference * (1.0 + 1e-9), constants.B * self.reference, "more than"),
@@ -196,13 +203,24 @@ class Population:
 
     @cached_property
     def _frequencies(self) -> Floats:
-        return self.counts / self.clients
+        return self.counts / self.samples
 
     def _each(self, counts: NDArray[np.int64]) -> Ends:
+        if self.rows is not None:
+            return self.rows.ends(self.confidence)
         return clopper_pearson(counts, self.clients, self.confidence)
 
-    def _all(self, counts: NDArray[np.int64]) -> Ends:
-        return clopper_pearson(counts, self.clients, self.confidence, among=len(self.counts))
+    def _all(self, counts: NDArray[np.int64], confidence: float | None = None) -> Ends:
+        wanted = self.confidence if confidence is None else confidence
+        if self.rows is not None:
+            return self.rows.ends(wanted, among=len(counts))
+        return clopper_pearson(counts, self.clients, wanted, among=len(counts))
+
+    def _below(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
+        """Intervals of the shares of the first outcomes in this order, which came so often together."""
+        if self.rows is not None:
+            return self.rows.ends_below(order, self.confidence)
+        return clopper_pearson(counts, self.clients, self.confidence)
 
     def _held(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
@@ -235,6 +253,8 @@ class Population:
         above, below = np.maximum(phi - c, 0.0), np.maximum(c - phi, 0.0)
         sampled = high.released * above - low.released * below
         fixed = c + float(self.reference @ (high.reference * above - low.reference * below))
+        if self.rows is not None:
+            return fixed + self.rows.largest_average(sampled, self.confidence, among=among)
         return fixed + largest_average(sampled, self.counts, self.confidence, among=among)
 
     def _variance(self) -> Estimate:
@@ -260,14 +280,14 @@ class Population:
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self._held(self._each(below), mu)
+        low, high = self._held(self._below(order, below), mu)
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
         starts, stops = (
             (values[order],) * 2 if self.domain.edges is None else (self.domain.edges[:-1], self.domain.edges[1:])
         )
-        released = int(np.argmax(below / self.clients >= level))
+        released = int(np.argmax(below / self.samples >= level))
         estimate = None
         if self.exact:
             # the nearest law follows the noise of narrow cells; the sum of the shares up to a point does not
@@ -279,7 +299,7 @@ class Population:
 
 
 def population(
-    sampler: Sampler[AnyFamily] | Agreement,
+    sampler: Sampler[AnyFamily] | ComposedSampler | Agreement,
     *,
     samples: ArrayLike | None = None,
     counts: LawLike | None = None,
@@ -292,8 +312,9 @@ def population(
     """The population behind samples that were released, one of each client, or behind how often each outcome was.
 
     Args:
-        sampler: what released them, or the agreement on it.
-        samples: what was released: labels, outcome numbers, or points of an interval, which count for their cells.
+        sampler: what released them, or the agreement on it; or what several samples of each client were drawn with, one by one.
+        samples: what was released: labels, outcome numbers, or points of an interval, which count for their cells. Several samples of each
+            client are a row for each, (n, J): clients are counted then, not samples, however those of one hang together.
         counts: instead: how often each outcome was released; on a continuous family each of its cells, or each bin between `edges`.
         clients: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
             release twice, are not those of two clients. Without it that they are all different is taken on trust.
@@ -313,6 +334,12 @@ def population(
     OPEN_UNIT.check("confidence", confidence)
     if isinstance(sampler, Agreement):
         sampler = sampler.sampler()
+    if isinstance(sampler, ComposedSampler):
+        sampler = sampler.share
+    elif isinstance(sampler, JointSampler):
+        raise DiscreetError(
+            f"{sampler!r} draws samples that tell little of a population; estimate from LinearSampler(...), one sample of each client"
+        )
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
     if clients is not None:
@@ -329,6 +356,12 @@ def population(
         )
     domain: Domain = sampler.family.domain
     reference = reference_on(domain, sampler.reference)
+    rows = None if samples is None else rows_of(samples, domain)
+    if rows is not None:
+        if examples is not None:
+            raise DiscreetError("examples are for one sample of each client; give those of one round")
+        found = Population(domain, rows.counts, reference, inversion, sampler.bounds, sampler, float(confidence))
+        return replace(found, rows=rows)
     laws = None if examples is None else example_laws(sampler.family, examples)
     counted = _counted(samples, counts, domain)
     resting = None if laws is None else reweighted([(sampler, counted)], laws)

@@ -35,13 +35,15 @@ MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
 class Tally:
     """Counts by outcome number. `named`: whether the records say under which agreement they were made.
 
-    `distinct`: whether they name their clients, each of them once; else that is taken on trust.
+    `distinct`: whether they name their clients, each of them once; else that is taken on trust. `rows`: where every client comes several
+    times, its samples, a row for each.
     """
 
     counts: NDArray[np.int64]
     coding: Coding
     named: bool
     distinct: bool
+    rows: NDArray[Any] | None = None
 
 
 def agreed_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[AnyFamily]]:
@@ -65,8 +67,12 @@ def tally(
     sample: str = "sample",
     agreement_column: str = "agreement",
     client_column: str | None = None,
+    rounds: int = 1,
 ) -> Tally:
-    """Count the samples of a source, one of each client. `client_column`: that of the clients, unless it stands where releases have it."""
+    """Count the samples of a source, one of each client. `client_column`: that of the clients, unless it stands where releases have it.
+
+    `rounds`: every client comes so many times, and is to be told apart from others.
+    """
     if sample not in source.schema:
         raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
     if coding.size > LARGEST:
@@ -110,9 +116,33 @@ def tally(
             f"column {sample!r} holds samples that the agreement does not know: {few(strange)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
+    if rounds > 1:
+        return Tally(counts, typed, named, True, _rows(source, key, who, rounds))
     if clients:
         clients.check()
     return Tally(counts, typed, named, clients is not None)
+
+
+def _rows(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
+    """The samples of each client, (n, rounds): for as many as fit into memory."""
+    if client not in source.schema:
+        raise DiscreetError(
+            f"--rounds {rounds} needs records that name their clients, and {source.name} has no column {client!r}"
+        )
+    names = sample.meta.root_names()
+    parts = list(
+        source.frames(
+            lambda frame: frame.select(pl.col(client), sample.alias(_KEY)), list(dict.fromkeys([client, *names]))
+        )
+    )
+    held = pl.concat(parts).group_by(client).agg(pl.col(_KEY))
+    often = held[_KEY].list.len().to_numpy()
+    if (often != rounds).any():
+        raise DiscreetError(
+            f"column {client!r} of {source.name} names clients {int(often.min())} to {int(often.max())} times, not {rounds} times each; "
+            "give the samples of as many rounds, and leave out who missed one"
+        )
+    return np.array(held[_KEY].to_list(), dtype=object)
 
 
 def column_of_clients(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
@@ -159,7 +189,7 @@ class _Clients:
         if again:
             raise DiscreetError(
                 f"{self._where} names the same clients again in {again:,} of {who.height:,} records: samples of several rounds, or "
-                "one release twice. An estimate is from one sample of each client; give those of one round"
+                "one release twice. Give those of one round, or say how many samples of each client there are: --rounds"
             )
 
 

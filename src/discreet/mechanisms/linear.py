@@ -19,6 +19,7 @@ from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms.carriers.choice import How
 from discreet.mechanisms.sampler import F, Sampler
+from discreet.mechanisms.several import ComposedSampler
 from discreet.privacy import Privacy
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
@@ -62,6 +63,20 @@ class LinearSampler(Sampler[F]):
                 f"family = {family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
             )
         super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
+
+    def several(self, samples: int) -> ComposedSampler:
+        """So many samples of each client, drawn one by one with a share of the budget each: what `release(p, size=samples)` draws with.
+
+        Args:
+            samples: how many samples of each client.
+
+        Returns:
+            A `ComposedSampler`.
+
+        Raises:
+            DiscreetError: for a number that is none, or more than a budget can be split into.
+        """
+        return ComposedSampler(self, samples=samples)
 
     @cached_property
     def constants(self) -> Constants:

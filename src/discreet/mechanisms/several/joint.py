@@ -134,7 +134,7 @@ class JointSampler:
         if self._band is not None:
             return optimal_constants(self._band.bounds, self.epsilon)
         one = optimal_constants(self.family.bounds, self.epsilon / self.samples)
-        b, top = one.b**self.samples, one.B**self.samples
+        b, top = one.b**self.samples, _power(one.B, self.samples)
         alpha = (1.0 - b) / (top - b) if top > b else 1.0
         return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
 
@@ -279,3 +279,11 @@ class JointSampler:
 
     def _identity(self) -> tuple[Any, ...]:
         return (self.family, self.samples, self.privacy, self._band)
+
+
+def _power(value: float, exponent: int) -> float:
+    """Infinite past every float: of a box whose ceiling says nothing."""
+    try:
+        return value**exponent
+    except OverflowError:
+        return math.inf
