@@ -116,3 +116,9 @@ def test_families_are_values() -> None:
     assert first == second != Band([1, 2], lower=0.4, upper=2.0)
     assert hash(first) == hash(second)
     assert pickle.loads(pickle.dumps(first)) == first
+
+
+def test_bounds_that_no_float_reaches_are_moved_in() -> None:
+    """An upper bound near the largest float: the least that it would imply is past every float below."""
+    band = Band([2.0, 1.0, 5.0, 5.0, 2.0], lower=0.0, upper=1e308)
+    assert (band.bounds.lower, band.bounds.upper) == (0.0, 15.0)

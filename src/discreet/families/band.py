@@ -13,6 +13,8 @@ from fractions import Fraction
 
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 
+_PAST = Fraction(2**1023)  # where floats end, nearly
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -50,7 +52,7 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
     most = lower + (1 - lower) / least_mass
     least = upper - (upper - 1) / least_mass
-    if float(most) == bounds.upper or float(least) == bounds.lower:
+    if (most < _PAST and float(most) == bounds.upper) or (least >= 0 and float(least) == bounds.lower):
         return bounds  # moved in already, as near as floats are: or on two equal atoms each bound would move the other for ever
     if upper > most:
         return Bounds(bounds.lower, float(most))
