@@ -51,7 +51,8 @@ def notions(c: Chooser) -> Any:
 
 def several(c: Chooser) -> Any:
     """Several samples of one client under one budget, and budgets split and added up."""
-    family, count = c.family(), c.among([1, 2, 3, 7, 30, 0, -1, 2.5, True, None, 10**6, c.number()])
+    family: Any = c.family()
+    count = c.among([1, 2, 3, 7, 30, 0, -1, 2.5, True, None, 10**6, c.number()])
     what = c.below(7)
     if what == 5:
         return estimation.ways(family, samples=count, epsilon=c.number(), clients=c.among([10, 1000, c.number()]))
