@@ -1,6 +1,7 @@
 """`discreet reproduce`: the paper's figures, the numbers behind them, and a page that lays them beside the published ones.
 
-`discreet reproduce population` is the comparison on real clients, with a page of its own.
+`discreet reproduce follow-up` is the same for the follow-up paper, `discreet reproduce population` the comparison on real clients, each with
+a page of its own.
 """
 
 import time
@@ -12,24 +13,31 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from discreet.cli import population
+from discreet.cli import follow_up, population
 from discreet.cli.printing import Terminal, number, plain, say, table, write_json
 from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.mixtures import MixtureClient
-from discreet.research.experiments.paper import DESIGNS, FIGURES, LEARNED, POPULATION, chosen, experiment
+from discreet.research.experiments.paper import DESIGNS, FIGURES, FOLLOWING, LEARNED, POPULATION, chosen, experiment
 from discreet.research.experiments.records import Recorded
 from discreet.research.experiments.ring import RingLaw
 from discreet.research.experiments.running import records_path, run
 from discreet.research.reports.summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
-from discreet.research.reports.writing import write_designs, write_learned, write_paper, write_population
+from discreet.research.reports.writing import (
+    write_designs,
+    write_follow_up,
+    write_learned,
+    write_paper,
+    write_population,
+)
 
 
 def reproduce(
     figures: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[fig1 ... fig7 | all | population]",
-            help="Which figures. [default: all] population: real clients, samples against frequency oracles, and designs.",
+            metavar="[fig1 ... fig7 | all | follow-up | population]",
+            help="Which figures. [default: all] follow-up: classes around a public law, other notions of privacy, ordered data. "
+            "population: real clients, samples against frequency oracles, and designs.",
             show_default=False,
         ),
     ] = None,
@@ -51,7 +59,7 @@ def reproduce(
     """Every figure of the paper, with its numbers beside the published ones.
 
     Results are written as they are found; a run that is interrupted goes on where it stopped. Training the baseline takes
-    most of the time. The population is run when it is named, and writes a page of its own.
+    most of the time. The follow-up and the population are run when they are named, and write pages of their own.
     """
     start = time.perf_counter()
     runs: dict[str, Recorded[Any]] = {}
@@ -77,7 +85,10 @@ def reproduce(
     done = dict(runs)
     clients, designs = runs.pop(POPULATION, None), {name: runs.pop(name) for name in DESIGNS if name in runs}
     learned = {name: runs.pop(name) for name in LEARNED if name in runs}
+    following = {name: runs.pop(name) for name in FOLLOWING if name in runs}
     pages = [write_paper(runs, out)] if runs else []
+    if following:
+        pages.append(write_follow_up(following, out))
     if clients:
         pages += [write_population(clients, out), write_designs(designs, out), write_learned(learned, out)]
     if json:
@@ -89,6 +100,12 @@ def reproduce(
     if runs:
         _say_figures(runs, quick=quick)
         say(_ending(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
+    if following:
+        if quick:
+            say("[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data.")
+        say(*follow_up.told(following))
+        page = pages[bool(runs)]
+        say(_ending(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page))
     if clients:
         if quick:
             say(

@@ -1,8 +1,10 @@
-"""Figures that others published, as cited facts: the paper's Figures 1 and 4 and what they took to compute.
+"""Figures that others published, as cited facts: the paper's Figures 1 and 4, what they took to compute, and the follow-up's values.
 
-Source: the data files and the appendix "Instructions for Reproducing Results" of Park, Asoodeh, Lee, "Exactly Minimax-Optimal
-Locally Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. Their Hellinger is half of
-the text's (1 - sqrt x)^2; it is doubled here, in `text_hellinger`, and nowhere else.
+Sources. The paper: the data files and the appendix "Instructions for Reproducing Results" of Park, Asoodeh, Lee, "Exactly Minimax-Optimal
+Locally Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. The follow-up: what the scripts of
+Ghoukasian, Lee, Asoodeh, "Locally Optimal Private Sampling: Beyond the Global Minimax" (NeurIPS 2025) compute,
+https://github.com/hradghoukasian/private_sampling. The Hellinger of both is half of the text's (1 - sqrt x)^2; it is doubled here, in
+`text_hellinger`, and nowhere else.
 """
 
 from dataclasses import dataclass
@@ -71,4 +73,16 @@ MIXTURES = {
         _values(0.074133, 0.128092),
         _values(0.0096620809, 0.047606946, 0.0022796115),
     ),
+}
+
+FOLLOW_UP_FINITE = {  # minimax values on ten outcomes, by notion, budget and class
+    ("pure", 1.0, "global"): _values(1.46115, 0.76803, 0.51837),
+    ("pure", 1.0, "local"): _values(0.32717, 0.39539, 0.08599),
+    ("gaussian", 1.0, "global"): _values(1.1117, 0.6710, 0.42642),
+    ("gaussian", 1.0, "local"): _values(0.24504, 0.34072, 0.06499),
+}
+FOLLOW_UP_LAPLACE = {  # the largest of a hundred Laplace mixtures on the line, by notion, budget, class and mechanism
+    ("pure", 1.0, "global", "projection"): _values(0.16180, 0.27251, 0.04166),
+    ("pure", 1.0, "local", "projection"): _values(0.07369, 0.17950, 0.01916),
+    ("gaussian", 1.0, "local", "linear"): {"kl": 0.0767},
 }

@@ -1,4 +1,4 @@
-"""The paper's figures, and the comparison on real clients, as declared experiments, full and quick."""
+"""The figures of the paper and of its follow-up, and the comparison on real clients, as declared experiments, full and quick."""
 
 from dataclasses import replace
 
@@ -7,8 +7,12 @@ from discreet.research.experiments.design_keeps import KeepComparison
 from discreet.research.experiments.design_shifts import ShiftComparison
 from discreet.research.experiments.designs import DesignComparison
 from discreet.research.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
+from discreet.research.experiments.follow_up.finite import LocalFinite
+from discreet.research.experiments.follow_up.mixtures import LocalMixtures
+from discreet.research.experiments.follow_up.plane import LocalPlane
 from discreet.research.experiments.learned import LearnedComparison
 from discreet.research.experiments.mixtures import QUICK, RandomMixtures
+from discreet.research.experiments.ordered import OrderedComparison
 from discreet.research.experiments.population import PopulationComparison
 from discreet.research.experiments.records import Experiment, Record
 from discreet.research.experiments.reweighted import ReweightedComparison
@@ -18,6 +22,8 @@ FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
 POPULATION = "population"
 DESIGNS = ("designs", "keeps", "shifts")  # run with the population
 LEARNED = ("learned", "reweighted")  # likewise
+FOLLOW_UP = "follow-up"
+FOLLOWING = ("local_finite", "local_mixtures", "local_plane", "ordered")  # what it consists of
 OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
 QUICK_CLIENTS = 20
 QUICK_REPETITIONS = 20
@@ -25,12 +31,15 @@ QUICK_SET = 300
 
 
 def chosen(names: list[str]) -> list[str]:
-    """The figures asked for in the paper's order; "all", or nothing, is all of them. The population is run when it is named."""
-    unknown = [name for name in names if name not in (*FIGURES, POPULATION, "all")]
+    """The figures asked for in the paper's order; "all", or nothing, is all of them. The others are run when they are named."""
+    unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
     if unknown:
-        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {', '.join(FIGURES)}, {POPULATION}")
+        known = ", ".join((*FIGURES, FOLLOW_UP, POPULATION))
+        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {known}")
     figures = [name for name in FIGURES if not names or name in names or "all" in names]
-    return [*figures, POPULATION, *DESIGNS, *LEARNED] if POPULATION in names else figures
+    following = FOLLOWING if FOLLOW_UP in names else ()
+    population = (POPULATION, *DESIGNS, *LEARNED) if POPULATION in names else ()
+    return [*figures, *following, *population]
 
 
 def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment[Record]:
@@ -45,6 +54,17 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
         case "fig4":
             mixtures = RandomMixtures(device=device, presets=presets)
             return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK) if quick else mixtures
+        case "local_finite":
+            finite = LocalFinite()
+            return replace(finite, quick=True, outcomes=(10,), clients=QUICK_CLIENTS) if quick else finite
+        case "local_mixtures":
+            near = LocalMixtures()
+            return replace(near, quick=True, shapes=near.shapes[:1], clients=QUICK_CLIENTS) if quick else near
+        case "local_plane":
+            return LocalPlane(quick=quick)
+        case "ordered":
+            ordered = OrderedComparison()
+            return replace(ordered, quick=True, epsilons=(1.0, 2.0), most=QUICK_SET) if quick else ordered
         case "population":
             full = PopulationComparison()
             return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full

@@ -8,9 +8,11 @@ from discreet.plots.style import Figure, save
 from discreet.research.experiments.population import SetAtBudget
 from discreet.research.experiments.records import Header, Recorded
 from discreet.research.figures.designs import design_figure
+from discreet.research.figures.follow_up import follow_up_figures
 from discreet.research.figures.paper import paper_figure
 from discreet.research.figures.population import population_figures
 from discreet.research.reports.design_page import design_page
+from discreet.research.reports.follow_up import follow_up_page
 from discreet.research.reports.learned import learned_page
 from discreet.research.reports.paper import report_page
 from discreet.research.reports.population import population_page
@@ -39,6 +41,15 @@ def write_designs(runs: Mapping[str, Recorded[Any]], folder: Path) -> Path:
 def write_learned(runs: Mapping[str, Recorded[Any]], folder: Path) -> Path:
     """The page on designs learned privately and on the population behind designed samples."""
     return _page(learned_page(runs["learned"], runs["reweighted"]), folder / "learned.html")
+
+
+def write_follow_up(runs: Mapping[str, Recorded[Any]], folder: Path) -> Path:
+    """The same for the follow-up paper: its figures, theirs and ours, and ordered outcomes of real clients."""
+    drawn = follow_up_figures(runs)
+    pictures = {
+        name: _drawn(picture, f"follow-up-{name}", runs[name].header, folder) for name, picture in drawn.items()
+    }
+    return _page(follow_up_page(runs, pictures), folder / "follow-up.html")
 
 
 def _drawn(figure: Figure, name: str, header: Header, folder: Path) -> bytes:
