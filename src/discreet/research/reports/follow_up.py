@@ -223,7 +223,7 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     worst = sum(min(MECHANISMS, key=lambda name: row.distances[name].single_outcome) == "transport" for row in rows)
     return [
         (
-            f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)} cases; the mean depends on the budget.",
+            f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)}; the mean depends on the budget.",
             "Nearest in the mean, by set: " + ". ".join(said) + ".",
         )
     ]

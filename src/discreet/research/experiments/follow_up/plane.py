@@ -1,7 +1,7 @@
 """Figure 1 of the follow-up: four Laplace laws of scale 2 in the plane, and what is sampled instead, by both classes and two notions.
 
 Centres (+-1, 0) and (0, +-1); epsilon = 1 and nu = 1.5. Around Laplace(0, 2) on both axes the global class is
-e^(-1/2)/3 <= dP/dP0 <= 3 e^(1/2), and the local one has gamma = 2. The published picture has the projection under pure and the linear mechanism
+e^(-1/2)/3 <= dP/dP0 <= 3 e^(1/2), and the local one has gamma = 2. The published picture has the projection under pure and linear mixing
 under Gaussian privacy; the projection under Gaussian privacy is ours.
 """
 
