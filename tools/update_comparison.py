@@ -1,30 +1,43 @@
-"""Rewrite the numbers and pictures of docs/explanation/comparison.md from the records of a full run; those of parts not run stay.
+"""Rewrite the numbers and pictures of the pages on experiments from the records of a full run; those of parts not run stay.
 
-discreet reproduce population --out out/paper && python tools/update_comparison.py out/paper
+discreet reproduce population --out out/paper && python tools/update_comparison.py out/paper     # docs/explanation/comparison.md
+discreet reproduce follow-up --out out/paper && python tools/update_comparison.py out/paper      # docs/explanation/follow-up.md
 """
 
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from discreet.plots.style import save
 from discreet.research.experiments.design_keeps import KeptAtBudget
 from discreet.research.experiments.design_shifts import ShiftedDesign
 from discreet.research.experiments.designs import DesignedSplit
+from discreet.research.experiments.follow_up.finite import FiniteClasses
+from discreet.research.experiments.follow_up.mixtures import MixtureClasses
+from discreet.research.experiments.follow_up.plane import PlaneLaw
 from discreet.research.experiments.learned import LearnedRun
+from discreet.research.experiments.ordered import OrderedSet
 from discreet.research.experiments.population import SetAtBudget
-from discreet.research.experiments.records import read
+from discreet.research.experiments.records import Recorded, read
 from discreet.research.experiments.reweighted import SKEWS, ReweightedSet
 from discreet.research.figures.designs import design_figure
+from discreet.research.figures.follow_up import follow_up_figures
 from discreet.research.figures.population import population_figures
 from discreet.research.reports.contests import by_set
 from discreet.research.reports.designs import design_findings, design_table, keep_table, shift_findings, shift_table
+from discreet.research.reports.follow_up import findings as follow_up_findings
+from discreet.research.reports.follow_up import minimax_table, mixture_table, ordered_table, published_table
 from discreet.research.reports.learned import learned_findings, learned_table, reweighted_findings, reweighted_table
 from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE = DOCS / "explanation" / "comparison.md"
+PAGES = (
+    DOCS / "explanation" / "comparison.md",
+    DOCS / "explanation" / "follow-up.md",
+    DOCS / "how-to" / "transport.md",
+)
 SHOWN = ("population", "population-destinations", "population-lectures")
 BLOCK = re.compile(r"(<!-- records: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -93,13 +106,45 @@ def design_blocks(records: Path) -> dict[str, str]:
     }
 
 
+def follow_up_blocks(records: Path) -> dict[str, str]:
+    kinds = {
+        "local_finite": FiniteClasses,
+        "local_mixtures": MixtureClasses,
+        "local_plane": PlaneLaw,
+        "ordered": OrderedSet,
+    }
+    if not all((records / f"{name}.jsonl").exists() for name in kinds):
+        return {}
+    runs: dict[str, Recorded[Any]] = {name: read(records / f"{name}.jsonl", kind) for name, kind in kinds.items()}
+    for name, drawn in follow_up_figures(runs).items():
+        save(drawn, DOCS / "images" / f"follow-up-{name.removeprefix('local_')}.png")
+    finite, mixtures, ordered = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))
+    shown = [row for row in mixtures if row.budget == 1.0]
+    return {
+        "follow_up": listed(follow_up_findings(runs)),
+        "follow_up_published": markdown(*published_table(finite, mixtures)),
+        "follow_up_minimax": markdown(*minimax_table([row for row in finite if row.budget == 1.0], 10)),
+        "follow_up_mixtures": markdown(*mixture_table(shown)),
+        "ordered": markdown(*ordered_table([row for row in ordered if row.set in ("delays", "cholesterol")])),
+        "ordered_all": markdown(*ordered_table(ordered)),
+    }
+
+
 def main() -> None:
     """What has no records in the folder stays as it is."""
     records = Path(sys.argv[1]) / "records"
-    blocks = {**population_blocks(records), **design_blocks(records), **learned_blocks(records)}
-    text = PAGE.read_text(encoding="utf-8")
-    changed = BLOCK.sub(lambda found: found[1] + blocks[found[2]] + found[3] if found[2] in blocks else found[0], text)
-    PAGE.write_text(changed, encoding="utf-8")
+    blocks = {
+        **population_blocks(records),
+        **design_blocks(records),
+        **learned_blocks(records),
+        **follow_up_blocks(records),
+    }
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        changed = BLOCK.sub(
+            lambda found: found[1] + blocks[found[2]] + found[3] if found[2] in blocks else found[0], text
+        )
+        page.write_text(changed, encoding="utf-8")
 
 
 if __name__ == "__main__":

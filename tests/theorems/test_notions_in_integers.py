@@ -122,15 +122,16 @@ def test_a_thousand_pairs(privacy: Privacy, f: Callable[[Fraction], Any]) -> Non
 @pytest.mark.parametrize(("privacy", "f"), NOTIONS, ids=[str(privacy) for privacy, _ in NOTIONS])
 def test_a_few_pairs_and_that_less_privacy_would_be_seen(privacy: Privacy, f: Callable[[Fraction], Any]) -> None:
     assert violations(privacy, f, 16) == 0
-    looser = (
-        dc.Gaussian(1.001)
-        if isinstance(privacy, dc.Gaussian)
-        else dc.Pure(1.2 if isinstance(privacy, dc.Functional) else 0.7001)
-    )
-    if isinstance(privacy, dc.Approximate):
-        looser = dc.Approximate(privacy.epsilon, delta=privacy.delta * 1.001)
-    if isinstance(privacy, dc.Functional):
-        looser = dc.Functional([(0.0, 1.0), (0.125, 0.499), (0.499, 0.125), (1.0, 0.0)])
+    looser: Privacy
+    match privacy:
+        case dc.Pure(epsilon=epsilon):
+            looser = dc.Pure(1.001 * epsilon)
+        case dc.Approximate(epsilon=epsilon, delta=delta):
+            looser = dc.Approximate(epsilon, delta=1.001 * delta)
+        case dc.Gaussian(nu=nu):
+            looser = dc.Gaussian(1.001 * nu)
+        case _:
+            looser = dc.Functional([(0.0, 1.0), (0.125, 0.499), (0.499, 0.125), (1.0, 0.0)])
     assert violations(looser, f, 16) > 0
 
 

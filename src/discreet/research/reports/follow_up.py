@@ -21,16 +21,14 @@ ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "molli
 
 
 def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
-    """Minimax values on so many outcomes: ours, and by the published calibration or as published where they differ in no digit shown."""
+    """Minimax values on so many outcomes, by the published calibration (none where its weight is 1 or more) and by ours."""
     head = ["notion", "class", *(f"{divergence_label(f)}, {whose}" for f in SHOWN for whose in ("theirs", "ours"))]
     body = []
     for row in rows:
         if row.outcomes == outcomes:
             for name, found in row.classes.items():
-                cited = published.FOLLOW_UP_FINITE.get((row.kind, row.budget, name)) if outcomes == 10 else None
-                theirs = cited or found.published_minimax
-                cells = [_told(value) for f in SHOWN for value in (theirs.get(f), found.minimax.get(f))]
-                body.append([_notion(row), name, *cells])
+                values = [value for f in SHOWN for value in (found.published_minimax.get(f), found.minimax.get(f))]
+                body.append([_notion(row), name, *map(_told, values)])
     return head, body
 
 
@@ -47,33 +45,29 @@ def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Tab
 
 
 def published_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureClasses]) -> Table:
-    """Every published number beside ours."""
+    """Every published number beside ours; the Hellinger distance halved, as published."""
     body = []
     for row in finite:
-        for name, found in row.classes.items():
-            cited = published.FOLLOW_UP_FINITE.get((row.kind, row.budget, name), {}) if row.outcomes == 10 else {}
-            body += [
-                ["10 outcomes, minimax", _notion(row), name, divergence_label(f), _told(value), _told(found.minimax[f])]
-                for f, value in cited.items()
-            ]
+        for name, found in row.classes.items() if row.outcomes == 10 else ():
+            cited = published.FOLLOW_UP_FINITE.get((row.kind, row.budget, name), {})
+            body += _beside(["10 outcomes, minimax", _notion(row), name], cited, found.minimax)
     for place in mixtures:
-        if place.shape != "laplace":
-            continue
-        for name, found in place.classes.items():
+        for name, found in place.classes.items() if place.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
                 cited = published.FOLLOW_UP_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
-                body += [
-                    [
-                        f"largest of {found.clients} mixtures, {mechanism}",
-                        _notion(place),
-                        name,
-                        divergence_label(f),
-                        _told(value),
-                        _told(getattr(found.pointwise[f], mechanism)),
-                    ]
-                    for f, value in cited.items()
-                ]
+                ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
+                what = f"largest of {found.clients} mixtures, {mechanism}"
+                body += _beside([what, _notion(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
+
+
+def _beside(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
+    lines = []
+    for f, value in cited.items():
+        halved = published.text_hellinger(1.0) if f == "hellinger" else 1.0
+        label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
+        lines.append([*what, label, f"{value / halved:.6g}", _told(ours[f] / halved)])
+    return lines
 
 
 def ordered_table(rows: Sequence[OrderedSet]) -> Table:
@@ -212,18 +206,20 @@ def _told(value: float | None) -> str:
 
 
 def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
-    """Who is nearest in the mean, budget by budget."""
+    """Who is nearest in the mean, budget by budget, and in the worst case."""
     said = []
     for epsilon in sorted({row.epsilon for row in rows}):
-        those = [row for row in rows if row.epsilon == epsilon]
-        nearest = {row.title: min(MECHANISMS, key=lambda name: row.distances[name].mean) for row in those}
-        said.append(
-            "; ".join(f"{title}: {ORDERED_LABELS[name]}" for title, name in nearest.items()) + f" (ε = {epsilon:g})"
-        )
-    worst = sum(min(MECHANISMS, key=lambda name: row.distances[name].single_outcome) == "transport" for row in rows)
+        nearest = [_nearest(row, "mean") for row in rows if row.epsilon == epsilon]
+        counts = ", ".join(f"{ORDERED_LABELS[name]} on {nearest.count(name)}" for name in MECHANISMS if name in nearest)
+        said.append(f"ε = {epsilon:g}: {counts} of {len(nearest)} sets")
+    worst = sum(_nearest(row, "single_outcome") == "transport" for row in rows)
     return [
         (
             f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)}; the mean depends on the budget.",
-            "Nearest in the mean, by set: " + ". ".join(said) + ".",
+            f"Nearest in the mean, {'; '.join(said)}.",
         )
     ]
+
+
+def _nearest(row: OrderedSet, which: str) -> str:
+    return min(MECHANISMS, key=lambda name: float(getattr(row.distances[name], which)))
