@@ -29,6 +29,8 @@ import sys
 from fractions import Fraction
 from typing import Any
 
+__all__ = ["main", "problems"]
+
 FIELDS = {
     "format", "version", "mechanism", "epsilon", "inputs", "total", "weights", "worst", "realised_epsilon", "holds"
 }  # fmt: skip
