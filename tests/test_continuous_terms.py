@@ -3,10 +3,12 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -14,7 +16,8 @@ import discreet as dc
 from discreet import ledger
 from discreet.audit import certificate
 from discreet.audit.verify import main as verify
-from discreet.estimation import population
+from discreet.engines import sample
+from discreet.estimation import outlook, population
 from discreet.families import Tabulated
 
 GOLDEN = Path(__file__).parent / "agreements"
@@ -217,3 +220,50 @@ def test_a_population_is_estimated_under_the_agreement() -> None:
     samples = sampler.release([INTERVAL.mixture([1.0], [0.5])] * 400)
     found = population(dc.Agreement.of(sampler), samples=samples, edges=[-4.0, 0.0, 4.0])
     assert found.law.low[1] <= stats.norm.cdf(0.5) <= found.law.high[1]
+
+
+LINE, PLANE, MANY = INTERVAL, dc.GaussianMixtures(2), dc.LaplaceMixtures(5)
+RELEASED: dict[str, tuple[Any, Any]] = {
+    "cells of a line": (LINE, dc.Cells(20)),
+    "points of a line, with a seed": (LINE, dc.Points(64, seed=1)),
+    "cells in 2 or 3 dimensions": (PLANE, dc.Cells(20)),
+    "points in 2 dimensions or more, with a seed": (MANY, dc.Points(64, seed=1)),
+    "points without a seed": (LINE, dc.Points(64)),
+}
+
+
+def possible(action: Callable[..., Any], *given: Any, **terms: Any) -> bool:
+    """Whether it is done; what is not is refused in one sentence that says what to do instead."""
+    try:
+        action(*given, **terms)
+    except dc.DiscreetError as error:
+        assert ";" in str(error), "what is possible instead"
+        assert "\n" not in str(error)
+        return False
+    return True
+
+
+def test_the_page_says_what_can_be_done_with_which() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "continuous.md").read_text(encoding="utf-8")
+    block = page.split("| released by |")[1].split("\n\n")[0]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]]
+    assert {line[0] for line in lines} == set(RELEASED)
+    kinds: dict[str, list[Any]] = {
+        "optimal, mollifier": [dc.OptimalSampler, dc.MollifierSampler],
+        "linear": [dc.LinearSampler],
+        "any": [dc.OptimalSampler, dc.MollifierSampler, dc.LinearSampler],
+    }
+    table = pl.DataFrame({"who": [1, 1, 2], "x": [0.1, -0.3, 2.0]})
+    for released_by, mechanism, agreed, tables, estimates in lines:
+        for kind in kinds[mechanism]:
+            family, how = RELEASED[released_by]
+            sampler = kind(family, epsilon=1.0, how=how)
+            point = np.zeros((1, family.dim))
+            samples = sampler.release([family.mixture([1.0], point)] * 3)
+            can_agree = possible(dc.Agreement.of, sampler)
+            assert can_agree == agreed.startswith("yes")
+            assert possible(sample, table, client="who", value="x", sampler=sampler) == tables.startswith("yes")
+            known = dc.Agreement.of(sampler) if can_agree else sampler
+            assert possible(population, known, samples=samples) == estimates.startswith("yes")
+            assert possible(outlook, sampler, mechanism=sampler.name, clients=10) == estimates.startswith("yes")
+            assert can_agree != estimates.endswith("without an agreement")

@@ -160,6 +160,7 @@ def test_tables_are_released_under_it_client_by_client() -> None:
     assert by_client(found) != expected(given, outcomes=40, epsilon=2.0, mechanism=dc.MollifierSampler)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @pytest.mark.parametrize("name", ["table", "within"])
 def test_tables_of_numbers_are_drawn_with_integers_that_keep_the_budget(name: str) -> None:
     """Lists of values, however absurd, on the cells of the reference: the integers that the engine draws with are within e^epsilon."""

@@ -400,6 +400,16 @@ def test_a_table_is_released_and_estimated_under_a_continuous_agreement(run: Run
     assert all(row["law"]["all_low"] <= row["truth"] <= row["law"]["all_high"] for row in record["shares"])
 
 
+@pytest.mark.filterwarnings("always::discreet.errors.OutsideFamilyWarning")
+def test_lists_of_values_on_narrow_cells_are_told_of_in_one_line(run: Run, tmp_path: Path) -> None:
+    released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0), clients=5)
+    terms = ("--client", "who", "--value", "x", "--agreement", str(tmp_path / "line.json"), "--quiet")
+    done = run("sample", str(tmp_path / "raw.csv"), *terms, "-o", str(tmp_path / "out.csv"))
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("discreet: 100 different values of a client move")
+    assert done.stderr.count("\n") == 1
+
+
 def test_what_is_refused_of_a_continuous_agreement(refusal: Callable[..., str], tmp_path: Path) -> None:
     source, _ = released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(8)))
     labels = tmp_path / "labels.txt"

@@ -1,5 +1,8 @@
 """Tables of numbers under agreements on continuous families: the empirical law on the cells, released with the sampler's own integers."""
 
+import itertools
+import re
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import discreet as dc
 from discreet import release
 from discreet.engines import Request, sample, sample_file
 from discreet.mechanisms.carriers.line import LineCells
+from discreet.numerics import exp_lower
 from discreet.release.keyed import Question, uniform, words
 from discreet.tables.coding import Coding
 from discreet.tables.records import outcomes_of, resolved
@@ -130,7 +134,7 @@ def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -
 
 def test_a_file_is_released_under_an_agreement_in_a_file(tmp_path: Path) -> None:
     table(50).write_csv(tmp_path / "t.csv")
-    dc.Agreement.of(dc.OptimalSampler(INTERVAL, epsilon=1.0)).write(tmp_path / "a.json")
+    dc.Agreement.of(dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells(30))).write(tmp_path / "a.json")
     agreement = dc.Agreement.read(tmp_path / "a.json")
     sample_file(
         str(tmp_path / "t.csv"), str(tmp_path / "out.csv"), Request(client="who", value="x", agreement=agreement)
@@ -138,3 +142,42 @@ def test_a_file_is_released_under_an_agreement_in_a_file(tmp_path: Path) -> None
     found = pl.read_csv(tmp_path / "out.csv")
     assert found["agreement"].unique().to_list() == [agreement.id]
     assert found["sample"].is_between(-4.0, 4.0).all()
+
+
+@pytest.mark.parametrize("cells", [30, 1024])
+def test_whoever_releases_lists_on_narrow_cells_is_told_how_little_they_move(cells: int) -> None:
+    """What is said holds for the integers really drawn with: no list of 100 values is further from the reference."""
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells(cells))
+    line, rng = LineCells.of(sampler), np.random.default_rng(0)
+    lists = [rng.normal(0.0, 0.1, 100), rng.uniform(-4.0, 4.0, 100), np.full(100, 0.5)]
+    laws = [np.bincount(line.numbers(one), minlength=line.size) / 100 for one in lists]
+    drawn = sampler.weights_on_atoms(laws) / release.TOTAL
+    moved = 0.5 * np.abs(drawn - sampler.reference).sum(axis=1)
+    given = pl.DataFrame({"who": [1] * 100, "x": lists[0]})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        sample(given, client="who", value="x", sampler=sampler)
+    if cells == 30:
+        assert told == []
+        assert moved.max() > 0.1
+    else:
+        (one,) = told
+        assert one.category is dc.OutsideFamilyWarning
+        said = re.search(r"by at most ([\d.]+) %", str(one.message))
+        assert said is not None
+        assert moved.max() <= float(said[1]) / 100 + 1e-3 < 0.1
+
+
+def test_privacy_of_what_the_engine_draws_on_cells() -> None:
+    """Lists of values, however absurd, by every mechanism that releases tables: integers within e^epsilon of each other."""
+    lists: list[Any] = [[0.1], [-3.9, 3.9], np.full(50, 2.0), np.linspace(-4.0, 4.0, 999), []]
+    for kind in (dc.OptimalSampler, dc.MollifierSampler):
+        for cells in (9, 200):
+            sampler = kind(INTERVAL, epsilon=0.7, how=dc.Cells(cells))
+            line = LineCells.of(sampler)
+            laws = [np.bincount(line.numbers(one), minlength=line.size) / max(len(one), 1) for one in lists]
+            laws[-1] = np.asarray(sampler.reference)  # whoever holds nothing draws from it
+            drawn = sampler.weights_on_atoms(laws).tolist()
+            assert all(sum(row) == release.TOTAL for row in drawn)
+            for one, other in itertools.permutations(drawn, 2):
+                assert all(a <= exp_lower(0.7) * b for a, b in zip(one, other, strict=True))

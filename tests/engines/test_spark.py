@@ -208,7 +208,7 @@ def check_cells_of_a_line_are_what_one_machine_gives(spark: Any, tmp_path: Path)
     table = Tabulated(np.linspace(-4.0, 4.0, 33), 1.0 + np.arange(32.0) % 5)
     samplers: list[dc.Sampler[Any]] = [
         dc.OptimalSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=2.0, how=dc.Cells(30)),
-        dc.OptimalSampler(dc.LaplaceMixtures(1), epsilon=1.0),
+        dc.OptimalSampler(dc.LaplaceMixtures(1), epsilon=1.0, how=dc.Cells(64)),
         dc.MollifierSampler(dc.DensityBand(table, lower=0.0, upper=3.0), epsilon=3.0, how=dc.Cells(20)),
         dc.MollifierSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=3.0, how=dc.Cells(20), reference=table),
     ]

@@ -6,7 +6,7 @@ all of them, cost nothing.
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from discreet import __version__
-from discreet.errors import DiscreetError, LargeEpsilonWarning, MissingExtraError, visible
+from discreet.errors import DiscreetError, LargeEpsilonWarning, MissingExtraError, OutsideFamilyWarning, visible
 
 USER_ERROR = 2
 COMMANDS = {  # in the order of the work: the module that a command is in, and what it is for
@@ -71,6 +71,7 @@ class OneLineErrors(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release refuse it instead
+                warnings.showwarning = _shown(warnings.showwarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (DiscreetError, MissingExtraError) as problem:
             _fail(str(problem))
@@ -82,6 +83,18 @@ class OneLineErrors(TyperGroup):
                 raise
             _fail(message())
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _shown(usual: Callable[..., None]) -> Callable[..., None]:
+    """How warnings are shown: those about clients as a line for people, others as usual."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, OutsideFamilyWarning):
+            typer.echo(f"discreet: {visible(' '.join(str(message).split()))}", err=True)
+        else:
+            usual(message, category, *where)
+
+    return show
 
 
 def _fail(message: str) -> NoReturn:

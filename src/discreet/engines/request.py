@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack
 
+import numpy as np
 import polars as pl
 
 from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
-from discreet.errors import DiscreetError, LargeEpsilonWarning, warn_caller
-from discreet.families import Simplex
+from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
+from discreet.families import ContinuousFamily, Simplex
 from discreet.mechanisms import mechanism_for, sampler_named
 from discreet.mechanisms.sampler import AnyFamily, Sampler
 from discreet.privacy import Pure
@@ -24,6 +25,7 @@ from discreet.tables.terms import agreed, agreed_clients, agreed_coding
 from discreet.tradeoff import large_epsilon
 
 _USUAL = {"rounds": 1, "purpose": ""}
+_VALUES, _LITTLE = 100, 0.1  # different values of a client, and how little of its law they may move without a word
 
 
 class RequestTerms(TypedDict, total=False):
@@ -145,10 +147,11 @@ class Request:
         if self.mechanism == "linear" and not isinstance(sampler.family, Simplex):
             raise DiscreetError(
                 "mechanism = 'linear' on a band is for its members alone, and a table may hold others; say serve='clients' (--for clients), "
-                "or agree on every distribution on the outcomes"
+                "or agree on every distribution on outcomes, or on the equal cells of an interval"
             )
         if (doubt := large_epsilon(self.epsilon)) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
+        _warn_of_narrow_cells(sampler)
         version = VERSION if self.agreement is None else self.agreement.version
         agreement = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=version)
         if self.agreement is not None and agreement.id != self.agreement.id:
@@ -181,6 +184,20 @@ class Job:
         """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
         name = self.reading.columns.client
         return ("client" if name in ("sample", "agreement") else name, "sample", "agreement")
+
+
+def _warn_of_narrow_cells(sampler: Sampler[AnyFamily]) -> None:
+    """A list of values fills few of many narrow cells, and no cell is ever drawn more than B times as often as under the reference."""
+    if not isinstance(sampler.family, ContinuousFamily):
+        return
+    moved = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
+    if moved < _LITTLE:
+        warn_caller(
+            f"{_VALUES} different values of a client move what its sample is drawn from by at most {100 * moved:.2g} %: a list of values "
+            f"fills few of the {sampler.carrier.size:,} cells. Samples are private all the same, and hardly depend on their clients; agree "
+            "on fewer cells, how=Cells(count), about as many as a client has values",
+            OutsideFamilyWarning,
+        )
 
 
 def _check_words(terms: Any) -> None:
