@@ -38,6 +38,7 @@ from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, LargeEpsilonWarning, asked_from_outside, warn_caller
 from discreet.families.band import Bounds
+from discreet.families.decomposable import LARGEST_ENUMERATED, splits_evenly
 from discreet.families.finite import Band, Simplex
 from discreet.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
 from discreet.privacy import Privacy, Pure
@@ -251,12 +252,16 @@ def formula_is_exact(family: Family) -> bool:
 def none_is_better(family: Family, privacy: Privacy) -> bool:
     """Whether the formula for the best box is also the smallest worst case of any sampler that keeps the notion.
 
-    For a pure one that is so wherever it is exact [paper, Thm C.4]; for others where besides mu has no atoms or equal ones
-    (`discreet.privacy.notion`): sets of mass alpha that all overlap would let a larger box pass.
+    For a pure one that is so wherever it is exact [paper, Thm C.4]; for others where besides mu has no atoms or equal ones, or can be put
+    into n groups of equal mass with alpha n whole. Proof of the last. Which group a sample falls into is a function of it, so a sampler gives
+    one on n equal atoms that keeps the notion; clients that are c2 on alpha n groups and c1 on the others are members, seen through the
+    groups those of the theorem of `discreet.privacy.notion`, and by the data-processing inequality no further from their samples
+    there.   QED. (Sets of mass alpha that all overlap would let a larger box pass; where neither is known nothing is claimed.)
     """
-    return formula_is_exact(family) and (
-        isinstance(privacy, Pure) or not isinstance(getattr(family, "reference", None), np.ndarray)
-    )
+    reference = getattr(family, "reference", None)
+    if not formula_is_exact(family) or isinstance(privacy, Pure) or not isinstance(reference, np.ndarray):
+        return formula_is_exact(family)
+    return reference.size <= LARGEST_ENUMERATED and splits_evenly(reference, family.bounds.alpha)
 
 
 def claimed(family: Family) -> Family:

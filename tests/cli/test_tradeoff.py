@@ -58,6 +58,7 @@ def test_risk_finds_the_smallest_budget_of_each_mechanism(run: Run) -> None:
     family = dc.Simplex(10)
     for row in found["budgets"]:
         assert row["optimal"] == dc.epsilon_for(family, divergence=row["divergence"], risk=0.3)
+        assert row["nu"] == dc.nu_for(family, divergence=row["divergence"], risk=0.3)
         for name, sampler in (("optimal", dc.OptimalSampler), ("mollifier", dc.MollifierSampler)):
             assert sampler(family, epsilon=row[name]).risk(row["divergence"]).value <= 0.3
             assert sampler(family, epsilon=row[name] * (1 - 1e-6)).risk(row["divergence"]).value > 0.3

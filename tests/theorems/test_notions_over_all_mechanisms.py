@@ -121,12 +121,32 @@ def test_gaussian_privacy_at_many_beta(nu: float) -> None:
         assert optimum - TOLERANCE <= risk.value <= optimum + 5e-3
 
 
-def test_unequal_atoms_are_not_called_tight_but_for_pure_epsilon() -> None:
-    """The theorem is for atoms that can be exchanged; where they cannot, the formula may be above the optimum."""
-    band = dc.Band([2, 1, 1, 1, 1], lower=0.0, upper=2.0)
-    assert band.decomposable
-    assert dc.minimax_risk(band, epsilon=1.0, divergence="tv").tight
-    for notion in (dc.Approximate(1.0, delta=0.1), dc.Gaussian(1.0)):
-        assert not dc.minimax_risk(band, privacy=notion, divergence="tv").tight
-        assert not dc.OptimalSampler(band, privacy=notion).risk("tv").tight
-        assert dc.OptimalSampler(band, privacy=notion).risk("tv").attained
+def test_unequal_atoms_that_form_no_equal_groups_are_not_called_tight_but_for_pure_epsilon() -> None:
+    """The theorem is for atoms, or groups of them, that can be exchanged; elsewhere the formula may be above the optimum."""
+    for upper in (5 / 3, 5 / 2):  # sets of mass 3/5, or 2/5, cover 2, 1, 1, 1 evenly, but fifths are no groups
+        band = dc.Band([2, 1, 1, 1], lower=0.0, upper=upper)
+        assert band.decomposable
+        assert dc.minimax_risk(band, epsilon=1.0, divergence="tv").tight
+        for notion in (dc.Approximate(1.0, delta=0.1), dc.Gaussian(1.0)):
+            assert not dc.OptimalSampler(band, privacy=notion).risk("tv").tight
+            assert dc.OptimalSampler(band, privacy=notion).risk("tv").attained
+
+
+@pytest.mark.parametrize(
+    ("weights", "lower", "alpha"),
+    [
+        ([2, 1, 1, 1, 1], 0.0, 1 / 2),
+        ([2, 1, 1, 1, 1], 0.0, 1 / 3),
+        ([3, 2, 1], 0.3, 1 / 2),
+        ([2, 2, 1, 1], 0.2, 2 / 3),
+        ([4, 2, 1, 1], 0.0, 1 / 2),
+    ],
+)
+def test_atoms_in_groups_of_equal_mass_are_called_tight_and_are(weights: list[int], lower: float, alpha: float) -> None:
+    band = dc.Band(weights, lower=lower, upper=lower + (1 - lower) / alpha)
+    points = vertices(np.array(weights) / sum(weights), band.bounds.lower, band.bounds.upper)
+    for epsilon, delta in ((0.5, 0.1), (1.0, 0.01)):
+        risk = dc.OptimalSampler(band, privacy=dc.Approximate(epsilon, delta=delta)).risk("tv")
+        assert risk.tight
+        assert risk.value == pytest.approx(optimal_tv(points, [(math.exp(epsilon), delta)]), abs=TOLERANCE)
+    assert dc.minimax_risk(band, privacy=dc.Gaussian(1.0), divergence="kl").tight

@@ -12,13 +12,13 @@ from rich.table import Table
 from discreet import divergences, plots
 from discreet.cli.printing import json_number, number, plain, say, table, write_json
 from discreet.design import minimax_risk
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, ImpossibleError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.plots.labels import divergence_label
 from discreet.privacy import Approximate, Gaussian, Pure
 from discreet.tradeoff import Risk
-from discreet.worst_case import epsilon_for, mollifier_epsilon_for
+from discreet.worst_case import epsilon_for, mollifier_epsilon_for, nu_for
 
 USUAL = ("kl", "tv", "hellinger", "chi2")
 
@@ -52,12 +52,13 @@ class GaussianRow:
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """The smallest epsilon that keeps one divergence at a target, for both mechanisms."""
+    """The smallest epsilon that keeps one divergence at a target, for both mechanisms, and the smallest nu; None where none is known."""
 
     divergence: str
     risk: float
     optimal: float
     mollifier: float
+    nu: float | None
 
 
 def tradeoff(
@@ -183,7 +184,15 @@ def _budget_row(family: Simplex | Band, name: str, risk: float, delta: float) ->
         risk,
         epsilon_for(family, divergence=name, risk=risk, delta=delta),
         mollifier_epsilon_for(family, divergence=name, risk=risk),
+        _smallest_nu(family, name, risk),
     )
+
+
+def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None:
+    try:
+        return nu_for(family, divergence=name, risk=risk)
+    except ImpossibleError:  # of outcomes so rare that it is not decided; where there is no epsilon either that is said
+        return None
 
 
 # Printing.
@@ -243,10 +252,11 @@ def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
 
 
 def _budget_table(targets: Sequence[BudgetRow]) -> Table:
-    made = table("divergence", "optimal", "mollifier", "difference")
+    made = table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
     for row in targets:
-        saved = row.mollifier - row.optimal
-        made.add_row(divergence_label(row.divergence), number(row.optimal), number(row.mollifier), number(saved))
+        budgets = (row.optimal, row.mollifier, row.mollifier - row.optimal)
+        nu = "" if row.nu is None else number(row.nu)
+        made.add_row(divergence_label(row.divergence), *map(number, budgets), nu)
     return made
 
 
@@ -313,7 +323,13 @@ def _record(
             for row in rows
         ],
         "budgets": [
-            {"divergence": row.divergence, "risk": row.risk, "optimal": row.optimal, "mollifier": row.mollifier}
+            {
+                "divergence": row.divergence,
+                "risk": row.risk,
+                "optimal": row.optimal,
+                "mollifier": row.mollifier,
+                "nu": row.nu,
+            }
             for row in targets
         ],
         **other,

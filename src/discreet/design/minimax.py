@@ -59,7 +59,7 @@ def minimax_risk(
     """The smallest worst-case divergence that any private sampler can have on the family.
 
     By the papers' formula, which is exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose
-    reference is alpha-decomposable (and uniform, for other notions than pure epsilon). Elsewhere no formula is known, and its value
+    reference is alpha-decomposable (for other notions than pure epsilon: by groups of equal mass). Elsewhere no formula is known, its value
     is an upper bound that no sampler here need attain: that of the band which encloses the family. With `bracket=True` the true value is
     bracketed there, certified from both sides: `.bracket` is (lower, upper), and `.value` is the upper one. A band that serves
     everybody claims nothing about clients: the value is that of the simplex.

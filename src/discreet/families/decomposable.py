@@ -24,6 +24,31 @@ def divides_evenly(size: int, alpha: float) -> bool:
     return math.isclose(alpha * size, round(alpha * size), rel_tol=_SAME_MASS)
 
 
+def splits_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
+    """Whether the outcomes can be put into n groups of mass 1/n each, for some n of which alpha n is a whole number.
+
+    Then mu is decomposable, and more: seen through the groups it is uniform on n outcomes, among which there is exchange.
+    """
+    return any(
+        math.isclose(alpha * n, round(alpha * n), rel_tol=_SAME_MASS)
+        and _grouped(sorted(mu, reverse=True), [1.0 / n] * n)
+        for n in range(2, mu.size + 1)
+    )
+
+
+def _grouped(masses: list[float], rooms: list[float]) -> bool:
+    """Whether masses, the largest first, fill rooms of equal size: each is tried in every room that it fits into."""
+    if not masses:
+        return all(abs(room) <= _SAME_MASS for room in rooms)
+    tried = set()
+    for place, room in enumerate(rooms):
+        if masses[0] <= room + _SAME_MASS and round(room, 12) not in tried:
+            tried.add(round(room, 12))
+            if _grouped(masses[1:], [*rooms[:place], room - masses[0], *rooms[place + 1 :]]):
+                return True
+    return False
+
+
 def covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
     """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (with probability alpha, then).
 

@@ -35,7 +35,8 @@ not grow (D_f is jointly convex), and the sampler stays f-LDP (so does E_z's). T
 c1 off it is then sent to a law of two values, q on A and q' off it. For two such sets with as few outcomes in common as can be, which
 leaves m k outcomes to each alone, T(Q, Q') is the broken line of l = m q', u = m q. It is at least f only if l, u are as above, so q is
 at most the B and q' at least the b of lambda (or q <= 1, which is worse), and the divergence of that client at least that of our box.
-Without atoms, cut the space into cells of equal mass on which alpha k is whole, or nearly so.   QED
+Without atoms, cut the space into cells of equal mass on which alpha k is whole, or nearly so.   QED (Atoms that can be put into groups of
+equal mass are seen through the groups: `discreet.tradeoff.none_is_better`.)
 """
 
 from __future__ import annotations
