@@ -116,7 +116,8 @@ def test_the_api_page_says_in_one_line_what_each_name_is_for() -> None:
 
 
 DOCUMENTED = (
-    "accounting", "agreement", "audit", "audit.verify", "cli", "data", "design", "design.mixtures", "divergences", "domain", "engines", "engines.spark",
+    "audit.verify", "accounting", "agreement", "audit", "cli",
+    "data", "design", "design.mixtures", "divergences", "domain", "engines", "engines.spark",
     "engines.warm_up", "errors", "estimation", "families", "ledger", "mechanisms", "mechanisms.warm_up", "numerics", "plots", "privacy",
     "projection", "release", "research", "research.experiments", "research.experiments.client_sets", "research.warm_up", "torch", "tradeoff",
     "transformers",
