@@ -16,6 +16,7 @@ from discreet import (
     Cells,
     DiscreetError,
     GaussianMixtures,
+    JointSampler,
     LinearSampler,
     MollifierSampler,
     OptimalSampler,
@@ -58,6 +59,17 @@ def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind
     assert found.holds
     assert not found.refuted
     assert verify.problems(verify.parsed(found.to_json())) == []
+
+
+def test_several_samples_have_a_certificate_of_all_of_them() -> None:
+    joint = JointSampler(Simplex(3), samples=3, epsilon=1.0)
+    found = certificate(joint)
+    assert found.holds
+    assert len(found.weights[0]) == 10
+    assert found.possible is not None
+    assert found.realised[1] < found.possible[1] <= 1  # those who are sure leave more than the floor to all other multisets
+    assert verify.problems(verify.parsed(found.to_json())) == []
+    assert not certificate(joint, epsilon=0.999).holds
 
 
 def test_one_wrong_atom_is_found_exactly(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import DiscreetError, OptimalSampler, Simplex
+from discreet import Approximate, DiscreetError, Gaussian, OptimalSampler, Pure, Simplex
 from discreet.accounting import BoxProfile, compose
 from discreet.ledger import Budget, Spent
 
@@ -92,3 +92,14 @@ def test_mistakes_name_the_argument() -> None:
         with pytest.raises(DiscreetError) as caught:
             Budget(**arguments)
         assert says in str(caught.value)
+
+
+def test_a_pure_budget_covers_pure_promises_alone() -> None:
+    pure, loose = Budget(epsilon=2.0), Budget(epsilon=2.0, delta=1e-9)
+    assert pure.covers(Pure(2.0))
+    assert not pure.covers(Pure(2.0000001))
+    assert not pure.covers(Gaussian(0.001))
+    assert loose.covers(Gaussian(0.001))
+    assert not loose.covers(Gaussian(1.0))
+    assert loose.covers(Approximate(2.0, delta=1e-9))
+    assert not loose.covers(Approximate(2.0, delta=2e-9))

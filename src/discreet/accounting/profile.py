@@ -121,5 +121,7 @@ def _attained(sampler: Drawn, alpha: float) -> bool:
     whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * size
     if not whole or not isinstance(sampler.reference, float) or isinstance(family, ContinuousFamily):
         return False  # on cells or points it would take members that sit on whole ones: not claimed
+    if family.size != size:
+        return False  # on multisets it would take members whose draws are
     own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not is_identity(family.bounds, sampler.epsilon)
     return isinstance(family, Simplex) or own_box

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families.band import Bounds
 from discreet.files import check_target, written
+from discreet.mechanisms import JointSampler
 from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
 from discreet.privacy import Gaussian, Privacy, Pure, extreme_masses
@@ -175,7 +176,7 @@ def certificate_of(
 
 
 def certificate(
-    sampler: Sampler[AnyFamily],
+    sampler: Sampler[AnyFamily] | JointSampler,
     *,
     epsilon: float | None = None,
     privacy: Privacy | None = None,
@@ -185,13 +186,20 @@ def certificate(
 
     `epsilon`: the claim, by default the sampler's own; of a sampler with another promise the pure budget of its box, beside which its own
     notion is claimed, or the one that is given as `privacy`. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
-    family the outcomes are the cells or points that it releases by, and the clients are laws on those.
+    family the outcomes are the cells or points that it releases by, and the clients are laws on those; of a `JointSampler` they are the
+    multisets, and the clients the same as for one sample.
     """
-    check_sampler(sampler)
-    size = sampler.box.size
-    mu = np.broadcast_to(sampler.carrier.reference, size).astype(np.float64)
-    names, laws = extreme_laws(mu, sampler.family.bounds, check_count("most_inputs", most_inputs))
-    rows = sampler.weights_on_atoms(laws).tolist()
+    if not isinstance(sampler, JointSampler):
+        check_sampler(sampler)
+    size, most = sampler.box.size, check_count("most_inputs", most_inputs)
+    if isinstance(sampler, JointSampler):
+        mu = np.broadcast_to(sampler.family.reference, sampler.family.size).astype(np.float64)
+        names, laws = extreme_laws(mu, sampler.family.bounds, most)
+        rows = sampler.weights(laws).tolist()
+    else:
+        mu = np.broadcast_to(sampler.carrier.reference, size).astype(np.float64)
+        names, laws = extreme_laws(mu, sampler.family.bounds, most)
+        rows = sampler.weights_on_atoms(laws).tolist()
     box = tuple(
         tuple(np.broadcast_to(bound, size).tolist()) for bound in (sampler.lattice.lower, sampler.lattice.upper)
     )

@@ -26,7 +26,7 @@ from discreet.accounting import BoxProfile, compose, renyi
 from discreet.accounting.composition import MOST_SAMPLES
 from discreet.errors import Range
 from discreet.numerics import stated
-from discreet.privacy import Privacy
+from discreet.privacy import Privacy, Pure
 from discreet.privacy.notion import EXPONENT
 from discreet.privacy.pure import check_epsilon
 
@@ -87,6 +87,8 @@ class Budget:
 
     def covers(self, privacy: Privacy) -> bool:
         """Whether one release with that promise, and no other, is within the budget."""
+        if not self.delta and not isinstance(privacy, Pure):  # a profile may be too small for a float, and is not 0
+            return False
         return privacy.profile(min(self.epsilon, EXPONENT.high)) <= self.delta
 
     def left(self, spent: Spent) -> float:

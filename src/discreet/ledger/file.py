@@ -30,7 +30,7 @@ from discreet.families import ContinuousFamily
 from discreet.labelled import LawLike
 from discreet.ledger.book import WAIT_SECONDS, Book
 from discreet.ledger.budget import Budget, Spent, told_apart
-from discreet.mechanisms.sampler import AnyFamily, Client, Sampler
+from discreet.mechanisms.sampler import AnyFamily, Client, Sampler, check_sampler
 from discreet.privacy import Privacy
 
 FORMAT = "discreet ledger 2"
@@ -93,6 +93,7 @@ class Ledger:
         round: int = 1,
     ) -> Any:
         """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then."""
+        check_sampler(sampler)
         shape = sampler.carrier.read(p).shape
         if shape:
             raise DiscreetError(f"p holds {math.prod(shape)} laws; a ledger is one client's, who has one law")

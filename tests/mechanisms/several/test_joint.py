@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,21 @@ def test_mistakes_are_named_before_anything_is_drawn() -> None:
     line: Any = dc.GaussianMixtures()
     with pytest.raises(dc.DiscreetError, match="is continuous"):
         dc.JointSampler(line, samples=2, epsilon=1.0)
+
+
+def test_what_is_for_one_sample_refuses_several_by_name(tmp_path: Path) -> None:
+    joint: Any = dc.JointSampler(dc.Simplex(3), samples=2, epsilon=1.0)
+    agreed = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(3), epsilon=1.0))
+    with pytest.raises(dc.DiscreetError, match="cannot be agreed on yet"):
+        dc.Agreement.of(joint)
+    with pytest.raises(dc.DiscreetError, match="is not a Sampler"):
+        dc.ledger.Ledger.create(tmp_path / "l", dc.ledger.Budget(epsilon=1.0)).release(
+            joint, [1, 0, 0], agreement=agreed
+        )
+    with pytest.raises(dc.DiscreetError, match="draws samples that tell little of a population"):
+        dc.estimation.population(joint, samples=[[0, 1]])
+    assert not dc.accounting.profile_of(joint).attained
+    profile = dc.accounting.profile_of(joint)
+    first, second = joint.weights(np.eye(3)[:2]) / TOTAL
+    for beta in (0.0, 0.3, 0.8):
+        assert np.maximum(first - math.exp(beta) * second, 0.0).sum() <= profile.delta(beta) * (1 + 1e-12)
