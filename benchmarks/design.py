@@ -1,7 +1,7 @@
 """Designs: the bundled aircraft in batch projections, a large sparse table in seconds and memory, and what serving by one costs."""
 
-import resource
 import time
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -18,42 +18,67 @@ from benchmarks.finite import best, peak_mebibytes
 from discreet import Simplex, data
 from discreet.engines import Kernel, Request, Secret
 from discreet.engines.request import Job
+from discreet.kernels import Code, only
 
-LARGE = (200_000, 1_000, 10)  # clients, outcomes, records of each
+LARGE = (1_000_000, 1_000, 10)  # clients, outcomes, records of each
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 def aircraft(console: Console) -> None:
+    """In turns with projections of the same batch by compiled code; on the wall, and in processor time of all cores."""
     laws = dc.Simplex(104).law(counts=data.logbooks().counts)
     table = Table(
-        title="A KL design of 4,043 clients on 104 outcomes, in projections of the same batch onto the optimal box"
+        title="A KL design of 4,043 clients on 104 outcomes, in projections of the same batch onto the optimal box (target: 100)"
     )
-    for column in ("epsilon", "projection, ms", "design, s", "projections", "gap"):
+    for column in ("epsilon", "projection, ms", "design, ms", "projections", "in processor time", "gap"):
         table.add_column(column, justify="right")
-    for epsilon in (0.5, 1.0, 2.0, 4.0):
+    for epsilon in EPSILONS:
         sampler = dc.OptimalSampler(dc.Simplex(104), epsilon=epsilon)
-        sampler.output(laws)
-        found = dc.design(dc.Simplex(104), epsilon=epsilon, clients=laws)
-        whole = best(lambda epsilon=epsilon: dc.design(dc.Simplex(104), epsilon=epsilon, clients=laws))  # type: ignore[misc]
-        once = float(np.median([best(lambda sampler=sampler: sampler.output(laws)) for _ in range(5)]))  # type: ignore[misc]
+        with only(Code.COMPILED):
+            sampler.output(laws)
+            found = dc.design(dc.Simplex(104), epsilon=epsilon, clients=laws)
+            once, whole = [], []
+            for _ in range(8):
+                once += [_timed(lambda sampler=sampler: sampler.output(laws)) for _ in range(8)]  # type: ignore[misc]
+                whole.append(_timed(lambda epsilon=epsilon: dc.design(dc.Simplex(104), epsilon=epsilon, clients=laws)))  # type: ignore[misc]
+        (unit, busy), (taken, used) = np.min(once, axis=0), np.min(whole, axis=0)
         gap = (found.value - found.bound) / found.value
-        table.add_row(f"{epsilon:g}", f"{1e3 * once:.2f}", f"{whole:.3f}", f"{whole / once:.0f}", f"{gap:.1e}")
+        table.add_row(
+            f"{epsilon:g}",
+            f"{1e3 * unit:.2f}",
+            f"{1e3 * taken:.0f}",
+            f"{taken / unit:.0f}",
+            f"{used / busy:.0f}",
+            f"{gap:.1e}",
+        )
     console.print(table)
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds on the wall, and of all processors."""
+    start, busy = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - start, time.process_time() - busy
 
 
 def large(console: Console) -> None:
     clients, outcomes, records = LARGE
     rng = np.random.default_rng(0)
     share = np.cumsum(np.arange(1.0, outcomes + 1) ** -0.8)
-    drawn = np.searchsorted(share / share[-1], rng.random(clients * records)).clip(0, outcomes - 1)
-    rows = np.repeat(np.arange(clients), records)
-    counts = sparse.csr_array((np.ones(rows.size), (rows, drawn)), shape=(clients, outcomes))
-    before, start = peak_mebibytes(), time.perf_counter()
-    found = dc.design(dc.Simplex(outcomes), epsilon=2.0, clients=counts)
-    seconds = time.perf_counter() - start
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+    drawn = np.searchsorted(share / share[-1], rng.random(clients * records)).clip(0, outcomes - 1).astype(np.int32)
+    starts = records * np.arange(clients + 1)
+    counts = sparse.csr_array((np.ones(drawn.size), drawn, starts), shape=(clients, outcomes))
+    family = dc.Simplex(outcomes)
+    with only(Code.COMPILED):
+        dc.design(family, epsilon=2.0, clients=counts[:1_000])
+    pass_over, _ = _timed(lambda: np.square(counts.data).sum())
+    found: list[dc.Design] = []
+    seconds, busy = _timed(lambda: found.append(dc.design(family, epsilon=2.0, clients=counts)))
+    gap = (found[0].value - found[0].bound) / found[0].value
     console.print(
-        f"{clients:,} sparse clients of {records} records on {outcomes:,} outcomes: {seconds:.1f} s, {used:,.0f} MiB more, "
-        f"gap {(found.value - found.bound) / found.value:.1e}"
+        f"{clients:,} sparse clients of {records} records on {outcomes:,} outcomes: {seconds:.1f} s (target 60), {busy:.1f} s of "
+        f"processors, {seconds / pass_over:,.0f} passes over the counts, {peak_mebibytes():,.0f} MiB for the whole process (target 1,907), "
+        f"gap {gap:.1e}"
     )
 
 
@@ -117,7 +142,7 @@ def whole_command(console: Console, rows: int = 5_000_000) -> None:
 
 def run() -> None:
     console = Console()
+    large(console)  # first, so that the peak is its own
     aircraft(console)
-    large(console)
     kernel(console)
     whole_command(console)

@@ -236,8 +236,10 @@ class CompiledSteps:
         self._state = _State(
             block.growth,
             block.cost.at_zero,
-            np.append(block.starts, block.outcome.size),
-            block.outcome,
+            np.append(block.starts, block.outcome.size).astype(
+                np.uintp
+            ),  # unsigned, so that no index is tested for being negative
+            block.outcome.view(np.uint32),
             place,
             block.weight,
             block.part,

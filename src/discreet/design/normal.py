@@ -140,7 +140,10 @@ def _add_squares(
     if compiled_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
         from discreet.design.squares import add_squares
 
-        add_squares(out, cross, starts, outcome, rest, rank, alpha, pull)
+        ends = np.append(starts, outcome.size).astype(
+            np.uintp
+        )  # unsigned, so that no index is tested for being negative
+        add_squares(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
         return
     from scipy import sparse
 
