@@ -1,4 +1,4 @@
-"""Whole commands, measured from outside: wall time and peak memory of a process of its own."""
+"""Whole commands, measured from outside: wall time, processor time and peak memory of a process of its own."""
 
 import os
 import subprocess
@@ -14,10 +14,11 @@ class Run:
 
     seconds: float
     gigabytes: float
+    busy: float  # seconds of all processors
 
 
 def measured(command: list[str]) -> Run:
-    """Run a command; its wall time and the most memory that it held resident."""
+    """Run a command; its wall time, the most memory that it held resident and what it kept processors busy."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -25,7 +26,7 @@ def measured(command: list[str]) -> Run:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{command} failed")
-    return Run(seconds, usage.ru_maxrss / 1e6)
+    return Run(seconds, usage.ru_maxrss / 1e6, usage.ru_utime + usage.ru_stime)
 
 
 def alternated(commands: dict[str, list[str]], times: int) -> dict[str, Run]:

@@ -156,7 +156,7 @@ class Agreement:
         """The one JSON text that the id is taken of."""
         return canonical(self.document, self.version)
 
-    @property
+    @cached_property
     def text(self) -> str:
         """What a file holds: the canonical form, but with labels and weights themselves where they are known and not too many."""
         own = {} if self.reference is None else {"reference": self.reference.listed}
