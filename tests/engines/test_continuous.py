@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet import release
 from discreet.engines import Request, sample, sample_file
+from discreet.families import Tabulated
 from discreet.mechanisms.carriers.line import LineCells
 from discreet.numerics import exp_lower
 from discreet.release.keyed import Question, uniform, words
@@ -181,3 +182,19 @@ def test_privacy_of_what_the_engine_draws_on_cells() -> None:
             assert all(sum(row) == release.TOTAL for row in drawn)
             for one, other in itertools.permutations(drawn, 2):
                 assert all(a <= exp_lower(0.7) * b for a, b in zip(one, other, strict=True))
+
+
+def test_a_value_where_the_reference_has_nothing_is_outside() -> None:
+    """Two intervals with a gap: no cell is there, and a value is refused as past the ends, or goes to the cell before it."""
+    apart = dc.DensityBand(Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 2.0]), lower=0.0, upper=3.0)
+    sampler = dc.OptimalSampler(apart, epsilon=1.0, how=dc.Cells(6))
+    line = LineCells.of(sampler)
+    assert line.between_cells(np.array([0.0, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0])).tolist() == [0, 0, 1, 1, 1, 0, 0]
+    with pytest.raises(dc.DiscreetError, match=r"records hold 1\.5, which lies in no cell"):
+        line.numbers([0.5, 1.5])
+    given = pl.DataFrame({"who": [1, 2], "x": [0.5, 1.5]})
+    with pytest.raises(dc.DiscreetError, match="outside"):
+        sample(given, client="who", value="x", sampler=sampler)
+    found = sample(given, client="who", value="x", sampler=sampler, other="nearest")
+    assert not line.between_cells(np.array(found.column("sample").to_pylist())).any()
+    assert not LineCells.of(dc.OptimalSampler(INTERVAL, epsilon=1.0)).between_cells(np.linspace(-4.0, 4.0, 999)).any()

@@ -271,7 +271,7 @@ def outcomes_of(coding: Coding, column: str) -> pl.Expr:
             return _cell_of(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
         case (LineCells() | Bins()) as line:
             low, high = float(line.edges[0]), float(line.edges[-1])
-            return _cell_of(coding, value.cast(pl.Float64), low, high, _cells_of(value.cast(pl.Float64), line))
+            return _cell_of(coding, value.cast(pl.Float64), low, high, _cells_of(coding, value.cast(pl.Float64), line))
         case domain:
             code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
     return _marked(value, code)
@@ -285,11 +285,15 @@ def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.E
     return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
-def _cells_of(value: pl.Expr, line: LineCells | Bins) -> pl.Expr:
-    """The numbers of values' cells, found as the domain itself finds them."""
+def _cells_of(coding: Coding, value: pl.Expr, line: LineCells | Bins) -> pl.Expr:
+    """The numbers of values' cells, found as the domain itself finds them; nothing for one between cells, unless it goes to the nearest."""
 
     def found(values: pl.Series) -> pl.Series:
-        return pl.Series(values.name, line.cells_of(values.fill_null(math.nan).to_numpy()), dtype=pl.Int64)
+        given = values.fill_null(math.nan).to_numpy()
+        cells = line.cells_of(given)
+        if isinstance(line, LineCells) and coding.other != NEAREST:
+            cells = np.where(line.between_cells(given), -1, cells)
+        return pl.Series(values.name, cells, dtype=pl.Int64)
 
     return value.map_batches(found, return_dtype=pl.Int64, is_elementwise=True)
 

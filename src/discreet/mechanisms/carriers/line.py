@@ -111,10 +111,22 @@ class LineCells(Domain[float]):
         place = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
         return np.asarray(self.order[place])
 
+    @cached_property
+    def _stops(self) -> Floats:
+        """Where each of the cells along the line ends: the next one begins later where the reference has nothing in between."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self._partition.family.chart.points(self._partition.panels.upper[self.order])[:, 0])
+
+    def between_cells(self, values: Floats) -> NDArray[np.bool_]:
+        """Whether each value, which lies between the ends, is in no cell: where the reference has nothing."""
+        place = np.searchsorted(self.edges[1:-1], values, side="right")
+        apart = self.edges[1:] > self._stops
+        return np.asarray(apart[place] & (values > self._stops[place]) & (values <= self.edges[-1]))
+
     def numbers(self, records: Iterable[Any]) -> Integers:
         """The cell of every value; one in no cell is an error."""
         found = points(records)
-        inside = (found >= self.edges[0]) & (found <= self.edges[-1])
+        inside = (found >= self.edges[0]) & (found <= self.edges[-1]) & ~self.between_cells(found)
         if not inside.all():
             raise DiscreetError(
                 f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
