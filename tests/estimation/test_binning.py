@@ -10,6 +10,7 @@ import discreet as dc
 from discreet.domain import Bins
 from discreet.estimation import population
 from discreet.estimation.binning import FEWEST, MOST, binned, every_cell, line_of, masses_between, usual_number
+from discreet.estimation.synthesis import points_within
 from discreet.families import Tabulated
 from discreet.release import TOTAL
 
@@ -158,3 +159,17 @@ def test_refusals() -> None:
             population(dc.OptimalSampler(INTERVAL, epsilon=1.0), samples=[1.0], bins=bins)  # type: ignore[arg-type]
     with pytest.raises(dc.DiscreetError, match="lies in no cell"):
         population(dc.OptimalSampler(INTERVAL, epsilon=1.0), samples=[9.0])
+
+
+def test_synthetic_rows_spread_in_a_bin_as_the_reference_does() -> None:
+    """The outermost bins of a whole line reach to where nobody is; rows do not."""
+    family = dc.LaplaceMixtures(1, radius=0.2)
+    sampler = dc.LinearSampler(family, epsilon=2.0)
+    found = population(sampler, samples=sampler.release([family.mixture([1.0], [0.1])] * 500))
+    numbers = np.repeat(np.arange(found.domain.size), 2000)
+    rows = points_within(found, numbers, np.random.default_rng(0).random(len(numbers)))
+    assert (found.domain.numbers(rows) == numbers).all()
+    edges = np.asarray(found.domain.edges)
+    beyond = rows[numbers == found.domain.size - 1] - edges[-2]
+    assert edges[-1] > 20.0
+    assert stats.kstest(beyond, stats.expon.cdf).pvalue > 1e-6  # what a Laplace tail is past any point

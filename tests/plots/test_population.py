@@ -54,3 +54,14 @@ def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
         plots.population(COUNTS)  # type: ignore[arg-type]
     with pytest.raises(dc.DiscreetError, match="most = 0"):
         plots.population(found, most=0)
+
+
+def test_the_tails_of_a_whole_line_do_not_squeeze_the_rest() -> None:
+    family = dc.LaplaceMixtures(1, radius=0.2)
+    sampler = dc.LinearSampler(family, epsilon=2.0)
+    found = estimation.population(sampler, samples=sampler.release([family.mixture([1.0], [0.1])] * 200))
+    edges = np.asarray(found.domain.edges)
+    (axes,) = plots.population(found).axes
+    low, high = axes.get_xlim()
+    assert edges[0] < low < edges[1] < edges[-2] < high < edges[-1]
+    assert high - low < 20.0 < edges[-1] - edges[0]

@@ -36,3 +36,17 @@ def synthetic_counts(found: Population, rows: int) -> NDArray[np.int64]:
     missing = rows - int(whole.sum())
     whole[np.argsort(whole - wanted, kind="stable")[:missing]] += 1
     return whole
+
+
+def points_within(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
+    """Points of the bins of a continuous family: `place` in [0, 1) says where in each, in shares of the reference.
+
+    A bin may reach far into a tail; the estimate says how much it holds, and the reference how that is spread.
+    """
+    cells = found if found.finest is None else found.finest
+    ends, within = cells.domain.edges, found.domain.edges
+    assert ends is not None
+    assert within is not None
+    upto = np.append(0.0, np.cumsum(cells.reference))
+    below = np.interp(within, ends, upto)
+    return np.asarray(np.interp(below[numbers] + np.diff(below)[numbers] * place, upto, ends))

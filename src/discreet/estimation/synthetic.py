@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from discreet.errors import DiscreetError
 from discreet.estimation.population import Population
-from discreet.estimation.synthesis import outcome_weights, synthetic_counts
+from discreet.estimation.synthesis import outcome_weights, points_within, synthetic_counts
 from discreet.tables.coding import Coding
 from discreet.tables.outputs import format_of, samples_of, writer_to
 from discreet.tables.records import outcomes_of
@@ -43,6 +43,8 @@ def write_rows(found: Population, coding: Coding, output: str, rows: int) -> int
             taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
             left -= taken
             numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
-            column = samples_of(coding, numbers, rng.random(len(numbers)))
+            place = rng.random(len(numbers))
+            binned = found.finest is not None
+            column = pa.array(points_within(found, numbers, place)) if binned else samples_of(coding, numbers, place)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

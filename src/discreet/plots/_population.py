@@ -16,6 +16,7 @@ from discreet.plots.labels import short
 from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
 
 Floats = NDArray[np.float64]
+_TAIL = 1e-3  # of the reference, at each end
 
 
 def population(
@@ -72,6 +73,7 @@ def _shares(truth: Any, found: Population) -> Floats:
 class _Shares:
     """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
 
+    `span`: from where to where cells are drawn; the outermost bins of a continuous family may reach to where nobody is.
     `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share behind it.
     """
 
@@ -81,6 +83,7 @@ class _Shares:
     high: Floats
     truth: Floats | None
     edges: Floats | None
+    span: tuple[float, float]
     exact: bool
     confidence: float
 
@@ -89,12 +92,25 @@ class _Shares:
         """Those of an estimated population."""
         law, domain = found.law, found.domain
         names = [str(name) for name in domain.names]
-        return cls(names, law.estimate, law.low, law.high, truth, domain.edges, found.exact, found.confidence)
+        span = _span(found)
+        return cls(names, law.estimate, law.low, law.high, truth, domain.edges, span, found.exact, found.confidence)
 
     @property
     def colour(self) -> str:
         """That of the mechanism."""
         return COLOURS["linear" if self.exact else "optimal"]
+
+
+def _span(found: Population) -> tuple[float, float]:
+    """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end."""
+    cells = found if found.finest is None else found.finest
+    edges = cells.domain.edges
+    if edges is None:
+        return 0.0, 1.0
+    if found.finest is None:
+        return float(edges[0]), float(edges[-1])
+    low, high = np.interp([_TAIL, 1.0 - _TAIL], np.append(0.0, np.cumsum(cells.reference)), edges)
+    return float(low), float(high)
 
 
 def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
@@ -131,7 +147,7 @@ def _draw_cells(axes: Axes, shares: _Shares) -> None:
     axes.stairs(shares.estimate / width, edges, color=shares.colour, linewidth=1.8, label=_what(shares))
     if shares.truth is not None:
         axes.stairs(shares.truth / width, edges, color=INK, linewidth=1.2, linestyle="--", label="truth")
-    axes.set_xlim(edges[0], edges[-1])
+    axes.set_xlim(*shares.span)
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_xlabel(f"value; band: {_interval(shares)}")
     axes.set_ylabel("density of the average client")
