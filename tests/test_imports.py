@@ -30,7 +30,7 @@ LAYERS = [
     {"family_terms", "continuous_terms"},
     {"reference_terms"},
     {"agreement", "audit", "data"},
-    {"ledger", "tables"},
+    {"explorer", "ledger", "tables"},
     {"estimation", "engines"},
     {"torch"},
     {"transformers"},

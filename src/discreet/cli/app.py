@@ -28,6 +28,7 @@ COMMANDS = {  # in the order of the work: the module that a command is in, and w
     "tokens": ("tokens", "A private text of a language model, with its statement."),
     "estimate": ("estimate", "The population behind such samples, with intervals."),
     "tradeoff": ("tradeoff", "What privacy costs, and which epsilon a target takes."),
+    "explore": ("explore", "A page to look at what privacy costs, and at agreements."),
     "account": ("account", "What several samples add up to, and what shuffling buys."),
     "audit": ("audit", "Try to refute a claim of privacy from samples alone."),
     "certify": ("audit", "Prove a sampler's privacy in integers, as a file."),

@@ -1,0 +1,193 @@
+/** The explorer: a state, the page that shows it, and the address that holds it. */
+import { Agreement, randomInteger } from "../src/agreement.js";
+import { Bars, curve, element, NAMES } from "./chart.js";
+import { MECHANISMS, MOST, numbers, samplerOf } from "./model.js";
+import { fitted, hashOf, pasted, stateOf, USUAL } from "./state.js";
+import { asked, certainty, percent, short } from "./words.js";
+
+const by = (id) => document.getElementById(id);
+const MEASURES = { tv: "total variation", kl: "KL divergence", hellinger: "squared Hellinger distance", chi2: "chi-squared" };
+const DRAWS = 1000;
+const LARGEST_FILE = 64 * 2 ** 20;
+
+let state = stateOf(location.hash);
+const bars = new Bars(by("bars"), counted, dragged);
+
+/** One bar was given a count. */
+function counted(place, count) {
+  const counts = state.counts.slice();
+  counts[place] = count;
+  if (counts.some(Boolean)) change({ counts });
+  else say("problem", "A client without records holds nothing: leave one bar above 0.");
+}
+
+/** One bar was dragged to a share: the others keep their proportions, in counts that are fine enough. */
+function dragged(place, share) {
+  if (share === null) return show();
+  const total = state.counts.reduce((sum, count) => sum + count, 0);
+  const finer = total < 500 ? Math.ceil(500 / total) : 1;
+  const counts = state.counts.map((count) => count * finer);
+  const others = counts.reduce((sum, count, other) => sum + (other === place ? 0 : count), 0);
+  if (!others) return say("problem", "This bar is all there is: raise another one first.");
+  counts[place] = Math.min(Math.round((others * Math.min(share, 0.99)) / (1 - Math.min(share, 0.99))), 1e9);
+  return change({ counts });
+}
+
+const say = (id, text) => (by(id).textContent = text);
+
+/** A number on the page: rounded for people, and to all its digits for whoever checks it. */
+function tell(id, value, shown = short) {
+  by(id).textContent = shown(value);
+  by(id).dataset.number = value;
+}
+
+function drawn(sampler) {
+  const counts = new Array(state.counts.length).fill(0);
+  for (let draw = 0; draw < DRAWS; draw++) counts[sampler.draw(randomInteger())] += 1;
+  return counts;
+}
+
+function change(changes) {
+  state = fitted({ ...state, ...changes });
+  show();
+  clearTimeout(change.later);
+  change.later = setTimeout(() => history.replaceState(null, "", hashOf(state)), 150); // browsers limit how often an address may change
+}
+
+function show() {
+  say("problem", "");
+  const { labels, counts, epsilon, spread, measure, target, clients, shown, tab } = state;
+  const found = numbers(state);
+  const sampler = samplerOf(shown, counts, epsilon, spread);
+  let draws = counts.map(() => 0);
+  try {
+    draws = drawn(sampler);
+  } catch (error) {
+    say("problem", error.message);
+  }
+  bars.show(state, sampler, draws);
+  curve(by("curve"), state);
+  by("epsilon").value = epsilon;
+  by("spread").max = labels.length - 0.01;
+  by("spread").value = spread;
+  by("measure").value = measure;
+  by("target").max = Math.min(MOST[measure], 100);
+  for (const name of ["target", "clients"]) if (document.activeElement !== by(name)) by(name).value = state[name];
+  for (const name of MECHANISMS) by(`show-${name}`).checked = name === shown;
+  say("epsilon-told", epsilon.toFixed(2));
+  say("spread-told", short(spread));
+  tell("factor", found.factor);
+  tell("sure", certainty(found.factor), percent);
+  tell("floor", found.floor, percent);
+  tell("ceiling", found.ceiling, percent);
+  for (const name of MECHANISMS) {
+    for (const what of ["own", "worst"]) tell(`${name}-${what}`, found[`${name}-${what}`]);
+    tell(`${name}-kept`, found[`${name}-kept`], percent);
+  }
+  tell("epsilon-for", found["epsilon-for"]);
+  tell("population-total", found["population-total"]);
+  tell("population-share", found["population-share"], percent);
+  document.querySelectorAll(".measure-name").forEach((each) => (each.textContent = MEASURES[measure]));
+  document.querySelectorAll(".clients-told").forEach((each) => (each.textContent = clients.toLocaleString("en")));
+  say("target-told", short(target));
+  say("shown-name", NAMES[shown]);
+  const strangers = draws.reduce((sum, count, place) => sum + (counts[place] ? 0 : count), 0);
+  say("draws-told", `Of 1,000 draws, ${strangers} name something this client never held.`);
+  by("curve").setAttribute("aria-label", `What the worst client pays (${MEASURES[measure]}) against epsilon: at ${epsilon.toFixed(2)} it is ${short(found["optimal-worst"])} for Q* and the linear mechanism, ${short(found["mollifier-worst"])} for the mollifier, ${short(found["designed-worst"])} for the designed one.`);
+  for (const name of ["explore", "agreement"]) {
+    by(`tab-${name}`).setAttribute("aria-selected", name === tab);
+    by(`tab-${name}`).tabIndex = name === tab ? 0 : -1;
+    by(name).hidden = name !== tab;
+  }
+}
+
+/** The flights: "tail number|place:count,place:count" rows and the names of places, written into the page by Python. */
+function flights() {
+  const { zones, aircraft } = JSON.parse(by("flights").textContent || '{"zones":[],"aircraft":""}');
+  const books = new Map();
+  for (const row of aircraft.split("\n").filter(Boolean)) {
+    const [name, held] = row.split("|");
+    const counts = zones.map(() => 0);
+    for (const pair of held.split(",")) {
+      const [place, count] = pair.split(":").map(Number);
+      counts[place] = count;
+    }
+    books.set(name, counts);
+  }
+  by("aircraft-list").replaceChildren(...[...books.keys()].map((name) => element("option", { value: name })));
+  by("aircraft").addEventListener("change", ({ target }) => {
+    const counts = books.get(target.value.trim().toUpperCase());
+    if (counts) change({ labels: zones, counts });
+    else say("problem", `${target.value} is none of the ${books.size.toLocaleString("en")} aircraft: choose one of the list, such as N725MQ.`);
+  });
+}
+
+async function open(file) {
+  const words = by("agreement-words");
+  try {
+    if (file.size > LARGEST_FILE) throw new Error("The file is larger than 64 MB: that is no agreement.");
+    const agreement = Agreement.read(await file.arrayBuffer());
+    words.replaceChildren(
+      ...asked(agreement).flatMap(([heading, sentence]) => [element("dt", {}, heading), element("dd", { dir: "auto" }, sentence)]),
+      element("dt", {}, "Its id"),
+      element("dd", {}, element("code", {}, agreement.id), " is computed from what it says: compare it with the one you were given."),
+    );
+    say("agreement-problem", "");
+    by("agreement-name").textContent = file.name;
+  } catch (error) {
+    words.replaceChildren();
+    by("agreement-name").textContent = "";
+    say("agreement-problem", `${file.name}: ${error.message}`);
+  }
+}
+
+for (const name of ["epsilon", "spread"]) by(name).addEventListener("input", ({ target }) => change({ [name]: Number(target.value) }));
+for (const [name, low, high] of [["target", 1e-4, 100], ["clients", 1, 1e9]]) {
+  by(name).addEventListener("input", ({ target }) => {
+    const value = Number(target.value);
+    if (target.value !== "" && value >= low && value <= high) change({ [name]: value });
+    else say("problem", `${name} is a number from ${low} to ${high.toLocaleString("en")}.`);
+  });
+}
+by("measure").addEventListener("change", ({ target }) => change({ measure: target.value, target: Math.min(state.target, MOST[target.value] * 0.99) }));
+for (const name of MECHANISMS) by(`show-${name}`).addEventListener("change", () => change({ shown: name }));
+by("again").addEventListener("click", show);
+by("reset").addEventListener("click", () => change({ ...USUAL, tab: "explore" }));
+const LONG = 1e5; // characters past which a text is read at once: no browser lays out a million rows in a field
+function readPasted(text) {
+  try {
+    change(pasted(text));
+  } catch (error) {
+    say("problem", error.message);
+  }
+}
+by("read-pasted").addEventListener("click", () => readPasted(by("pasted").value));
+by("pasted").addEventListener("paste", (event) => {
+  const text = event.clipboardData?.getData("text/plain") ?? "";
+  if (text.length <= LONG) return;
+  event.preventDefault();
+  readPasted(text);
+});
+by("file").addEventListener("change", ({ target }) => target.files[0] && open(target.files[0]));
+by("agreement").addEventListener("dragover", (event) => event.preventDefault());
+by("agreement").addEventListener("drop", (event) => {
+  event.preventDefault();
+  if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
+});
+const tabs = ["explore", "agreement"];
+for (const name of tabs) {
+  by(`tab-${name}`).addEventListener("click", () => change({ tab: name }));
+  by(`tab-${name}`).addEventListener("keydown", ({ key }) => {
+    if (key !== "ArrowLeft" && key !== "ArrowRight") return;
+    const other = tabs[1 - tabs.indexOf(name)];
+    change({ tab: other });
+    by(`tab-${other}`).focus();
+  });
+}
+window.addEventListener("hashchange", () => {
+  state = stateOf(location.hash);
+  show();
+});
+flights();
+show();
+document.documentElement.dataset.ready = "true";

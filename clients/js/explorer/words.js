@@ -1,0 +1,38 @@
+/** Numbers and agreements in words that anybody can read. */
+const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+export const short = (value) => (value === Infinity ? "∞" : value >= 1e6 ? value.toExponential(2).replace("e+", " × 10^") : digits.format(value));
+export const percent = (share) => `${digits.format(100 * share)}\u00a0%`;
+
+/** Odds of one to one, moved by a factor. */
+export const certainty = (factor) => (factor === Infinity ? 1 : factor / (1 + factor));
+
+/** What a person is asked to agree to: [heading, sentence] pairs. */
+export function asked(agreement) {
+  const { epsilon, rounds, mechanism, purpose, size, domain, box } = agreement;
+  const factor = Math.exp(epsilon);
+  const all = Math.exp(epsilon * rounds);
+  const floor = typeof box.lower === "number" ? box.lower : box.lower.reduce((one, other) => Math.min(one, other));
+  const names = Array.from({ length: Math.min(size, 12) }, (_, place) => domain.name(place)).join(", ");
+  const how = {
+    optimal: "The sample looks as much like your own records as privacy allows.",
+    linear: "Sometimes your sample is one of your own records, otherwise it is drawn without looking at you; nobody can tell which.",
+    mollifier: "Your sample is drawn from a blend of your own records and a public guess.",
+  }[mechanism];
+  return [
+    ["What for", purpose || "The agreement does not say what the samples are for. You may want to ask."],
+    ["What leaves your device", `${rounds === 1 ? "One sample" : `${rounds.toLocaleString("en")} samples, one each round`}, and the id of this agreement. Never your records, and never how often something occurs in them.`],
+    ["What it can be", `One of ${size.toLocaleString("en")} outcomes: ${names}${size > 12 ? ", …" : ""}. Whatever you hold, each of them can come up, with a chance of at least ${percent(floor)}: so you can always say that it was chance.`],
+    ["How it is drawn", how],
+    ["What can be learnt about you at most", `Whoever sees a sample, and knows everything else, can change their odds about you by a factor of at most ${short(factor)}. Somebody who thought it even, 1 to 1, that you are one kind of person and not another can end up at ${short(factor)} to 1: from 50 % sure to ${percent(certainty(factor))} sure, and no further.`],
+    ...(rounds === 1 ? [] : [["If you take part in every round", `The factors multiply: all ${rounds.toLocaleString("en")} samples together can change odds by at most ${short(all)}, from 50 % sure to ${percent(certainty(all))} sure.`]]),
+    ["How strong that is", strength(epsilon * rounds)],
+  ];
+}
+
+function strength(epsilon) {
+  if (epsilon <= 1) return "Strong: close to what a coin toss hides.";
+  if (epsilon <= 4) return "Usual: a single answer stays deniable, a suspicion can grow.";
+  if (epsilon <= 10) return "Weak: a sample says a good deal about you.";
+  return "Next to nothing is hidden. A percentage may have been typed by mistake.";
+}

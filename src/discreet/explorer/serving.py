@@ -1,0 +1,86 @@
+"""A page on this machine alone: bound to 127.0.0.1, and refused to whoever calls this machine by another name."""
+
+from __future__ import annotations
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from discreet.errors import DiscreetError
+
+_HOST = "127.0.0.1"
+_LARGEST_PORT = 65535
+
+
+class Explorer:
+    """One page, served to this machine.
+
+    Args:
+        page: the HTML.
+        port: where, or 0 for a port that is free.
+
+    Raises:
+        DiscreetError: for a port that is none, or taken.
+    """
+
+    def __init__(self, page: str, *, port: int = 0) -> None:
+        if not 0 <= port <= _LARGEST_PORT:
+            raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
+        try:
+            self._server = ThreadingHTTPServer((_HOST, port), _answering(page.encode()))
+        except OSError as error:
+            raise DiscreetError(
+                f"port = {port} cannot be had ({error.strerror}); leave it out for one that is free"
+            ) from None
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        return f"http://{_HOST}:{self._server.server_address[1]}/"
+
+    def serve(self) -> None:
+        """Answer until `close` is called."""
+        with self._server:
+            self._server.serve_forever(poll_interval=0.1)
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+
+
+def _answering(content: bytes) -> type[BaseHTTPRequestHandler]:
+    class Answering(BaseHTTPRequestHandler):
+        """The page at /, and nothing else."""
+
+        def do_GET(self) -> None:
+            self._answer(with_content=True)
+
+        def do_HEAD(self) -> None:
+            self._answer(with_content=False)
+
+        def _answer(self, *, with_content: bool) -> None:
+            named = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+            if named not in (_HOST, "localhost"):  # another site whose name was made to lead here
+                self.send_error(403)
+            elif self.path.split("?")[0] not in ("/", "/index.html"):
+                self.send_error(404)
+            else:
+                self.send_response(200)
+                for name, value in _HEADERS.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                if with_content:
+                    self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: whoever asked knows."""
+
+    return Answering
+
+
+_HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
