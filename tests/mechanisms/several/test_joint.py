@@ -63,11 +63,30 @@ def test_multisets_and_sequences_are_clipped_alike(k: int, samples: int, epsilon
     box = Box(len(sequences), floor, min(1.0, math.exp(epsilon) * floor))
     place = {tuple(row): number for number, row in enumerate(joint.multisets.members.tolist())}
     where = np.array([place[tuple(sorted(row))] for row in sequences.tolist()])
-    for law in (*np.eye(k), *np.random.default_rng(k).dirichlet(np.full(k, 0.5), 20)):
+    sure = joint.output(np.eye(k)[0])
+    held = joint.laws(np.eye(k)[0]) > 0
+    assert sure[held] == pytest.approx(
+        np.bincount(where, weights=box.project((sequences == 0).all(axis=1) * 1.0))[held], abs=1e-12
+    )
+    for law in np.random.default_rng(k).dirichlet(np.full(k, 2.0), 20):
         clipped = box.project(law[sequences].prod(axis=1))
         assert joint.output(law) == pytest.approx(np.bincount(where, weights=clipped), abs=1e-12)
         each = [(clipped * (sequences == x).mean(axis=1)).sum() for x in range(k)]
         assert joint.each(law) == pytest.approx(each, abs=1e-12)
+
+
+def test_those_who_hold_little_get_samples_that_look_like_it() -> None:
+    """No divergence says where mass goes that a client does not hold; a single sample is nearer for it than with a share of the budget."""
+    for k, samples, epsilon in [(4, 3, 2.0), (20, 3, 4.0), (2, 2, 1.0), (10, 2, 0.5)]:
+        joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+        share = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon / samples)
+        assert joint.each(np.eye(k)[0])[0] >= share.output(np.eye(k)[0])[0] - 1e-12
+        inside = joint.output(np.eye(k)[0])
+        often = (joint.multisets.members == 0).sum(axis=1)
+        per_order = inside / joint.multisets.orders
+        assert all(
+            per_order[often == j].min() >= per_order[often == j - 1].max() - 1e-15 for j in range(1, samples + 1)
+        )
 
 
 def test_the_worst_client_is_the_one_that_is_sure() -> None:

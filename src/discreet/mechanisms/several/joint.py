@@ -15,12 +15,16 @@ The worst client of all is sure of the rarest outcome, and has the divergence R_
 of a multiset is least for J times the rarest outcome), and that client's is a product law. Where B^J mu0^J is the smaller of the two, as
 on the simplex, that is as bad as J draws at eps/J: what is gained is gained by everybody else. Other floors serve the worst better. The
 best for given clients is a design on the multisets, which is handed over as `band`.
+
+Where a client holds so few outcomes that all multisets of them fit at their ceiling, no divergence says where the rest of the mass goes: the
+client holds nothing there. It goes to multisets with as many outcomes of the client's as can be, so that a single sample looks like it too:
+P is then taken as P + t mu for a tiny t, whose projection has the same values on what the client holds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +48,7 @@ from discreet.tradeoff import Constants, Risk, optimal_constants, warn_of_little
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | None
+_TINY = 1e-18  # of the reference, in clients who hold little
 _ENTRIES = 1 << 22  # of laws on multisets that are held at once
 
 
@@ -160,7 +165,9 @@ class JointSampler:
         Raises:
             DiscreetError: for what is no law.
         """
-        return self._on_multisets(p, lambda laws: laws)
+        given = self._carrier.read(p)
+        found = [self.multisets.laws(rows) for rows in self._blocks(given.clients)]
+        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def output(self, p: LawLike) -> Floats:
         """The law Q(.|P) on multisets that the samples are drawn from.
@@ -174,7 +181,9 @@ class JointSampler:
         Raises:
             DiscreetError: for what is no law.
         """
-        return self._on_multisets(p, self.box.project)
+        given = self._carrier.read(p)
+        found = [self.box.project(self._told(rows)) for rows in self._blocks(given.clients)]
+        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def each(self, p: LawLike) -> Floats:
         """The law of any single one of the samples.
@@ -205,7 +214,7 @@ class JointSampler:
             DiscreetError: for what is no law.
         """
         given = self._carrier.read(p)
-        found = [release.weights(self.lattice, laws, None) for laws in self._blocks(given.clients)]
+        found = [release.weights(self.lattice, self._told(rows), None) for rows in self._blocks(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def release(self, p: LawLike, *, rng: Rng = None) -> Any:
@@ -224,8 +233,8 @@ class JointSampler:
         randomness, order = SystemEntropy() if rng is None else release.seeded(rng), release.generator(rng)
         given = self._carrier.read(p)
         found = [
-            release.outcomes(self.lattice, laws, None, randomness.integers(len(laws)))
-            for laws in self._blocks(given.clients)
+            release.outcomes(self.lattice, self._told(rows), None, randomness.integers(len(rows)))
+            for rows in self._blocks(given.clients)
         ]
         drawn = self.multisets.sequences(np.concatenate(found), order)
         return self._carrier.spelled(drawn, (*given.shape, self.samples))
@@ -252,20 +261,21 @@ class JointSampler:
         return Risk(f.chord_at_one(1.0, 1.0 / kept - 1.0), tight=False, attained=everybody and self._band is None)
 
     def _blocks(self, clients: Floats) -> Iterator[Floats]:
-        """The laws of clients on multisets, as many at a time as fit."""
+        """Clients' laws on the outcomes, checked, as many at a time as fit when they are put on multisets."""
         rows = self._carrier.held(clients, refuse=False).rows
+        check_laws(rows)
         many = max(1, _ENTRIES // len(self.multisets))
         for start in range(0, max(1, len(rows)), many):
-            yield self._checked(rows[start : start + many])
+            yield rows[start : start + many]
 
-    def _checked(self, rows: Floats) -> Floats:
-        check_laws(rows)
-        return self.multisets.laws(rows)
-
-    def _on_multisets(self, p: LawLike, seen: Callable[[Floats], Floats]) -> Floats:
-        given = self._carrier.read(p)
-        found = [seen(laws) for laws in self._blocks(given.clients)]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+    def _told(self, rows: Floats) -> Floats:
+        """The laws on multisets that are projected: of clients who hold little with a tiny part of the reference."""
+        laws = self.multisets.laws(rows)
+        little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
+        if little.any():
+            mu = np.broadcast_to(self.family.reference, self.family.size)
+            laws[little] = self.multisets.laws((rows[little] + _TINY * mu) / (1.0 + _TINY))
+        return laws
 
     def __repr__(self) -> str:
         given = "" if self._band is None else f", band={self._band!r}"
