@@ -13,7 +13,8 @@ violates them (`discreet.mechanisms.transport.programmes` solves them).
   because each cost is convex in m: one number for each orbit is enough, and one client of each.
 * **Certificate.** For shares l_i >= 0 of rows (x_i, t_i), sum l_i = 1, no floor of mass s in [e^-eps, 1] has a worst cost below
   sum l_i t_i + s min_y sum_i l_i g_i(y). The multipliers of a solution are such shares, spread evenly over the orbits; `bound` is that sum,
-  worked out from the distances. Whether the solver was right, or the symmetry was one, has no part in it.
+  worked out from the distances. Where rounding leaves the smallest sum a little below 0, which a mass of 1 would make much of, a small share
+  of rows with t = 0 makes up for it. Whether the solver was right, or the symmetry was one, has no part in it.
 """
 
 from __future__ import annotations
@@ -128,5 +129,10 @@ def _certified(
     for start in range(0, len(points), step):
         part = slice(start, start + step)
         total += spread[part] @ _slopes(distances[points[part]], reach[part], ratio)
+    certain = float(spread @ reach)
     least = float(total.min())
-    return float(spread @ reach) + (least if least < 0.0 else least / ratio)
+    if least >= 0.0:
+        return certain + least / ratio
+    along = distances.mean(axis=0)  # rows of every client with t = 0, whose g is the distance itself
+    repair = float(np.max(-total / (along - total), where=total < 0.0, initial=0.0))
+    return max(certain + least, (1.0 - repair) * certain)

@@ -26,6 +26,7 @@ from discreet.errors import DiscreetError
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 _GAP = 1e-9  # of the largest distance, between what was reached and what is certified
+_NOTHING = 1e-12  # of the largest distance: a length that the solver is told is none, lest it stumble over it
 _NEIGHBOURS = 8
 _FEW = 8  # points held, from which every way is given at once
 _ROUNDS = 100
@@ -45,10 +46,10 @@ def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -
     """The nearest law to one client's with low <= q <= high, on points with these distances between them."""
     scale, size = float(distances.max()), len(law)
     lengths = distances / scale
-    known = _first_ways(law, lengths)
+    known, costs = _first_ways(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
     for _ in range(_ROUNDS):
         sources, targets = np.nonzero(known)
-        q, reached, potentials = _cheapest(law, lengths[sources, targets], sources, targets, low, high)
+        q, reached, potentials = _cheapest(law, costs[sources, targets], sources, targets, low, high)
         lipschitz = (potentials[:, None] + lengths).min(axis=0)
         bound = float(law @ lipschitz - np.maximum(lipschitz * low, lipschitz * high).sum())
         if reached - bound <= _GAP:

@@ -64,6 +64,7 @@ class Programme(abc.ABC):
             b_eq=None if equations is None else np.zeros(equations.shape[0]),
             bounds=(0.0, None),
             method=self._method,
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         if found.status != 0:
             raise DiscreetError(f"the linear programme of the floor was not solved: {found.message}; take fewer points")
