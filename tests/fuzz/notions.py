@@ -53,7 +53,11 @@ def several(c: Chooser) -> Any:
     """Several samples of one client under one budget, and budgets split and added up."""
     family: Any = c.family()
     count = c.among([1, 2, 3, 7, 30, 0, -1, 2.5, True, None, 10**6, c.number()])
-    what = c.below(7)
+    what = c.below(8)
+    if what == 7:
+        odometer = accounting.Odometer(delta=c.among([1e-6, 0.0, c.number()]))
+        profile = accounting.BoxProfile(epsilon=c.number(), alpha=c.among([0.1, 0.5, c.number()]))
+        return [odometer.after(profile, samples=c.among([1, 64, count])).epsilon, odometer.pure]
     if what == 5:
         return estimation.ways(family, samples=count, epsilon=c.number(), clients=c.among([10, 1000, c.number()]))
     if what == 6:

@@ -103,6 +103,12 @@ def test_the_worst_client_is_the_one_that_is_sure() -> None:
             assert np.max(f(joint.laws(grid), joint.output(grid))) <= risk.value * (1 + 1e-12)
 
 
+def test_a_multiset_that_is_never_released_costs_all_there_is() -> None:
+    joint = dc.JointSampler(dc.Band([1.0, 1e-200], lower=0.0, upper=1.5), samples=3, epsilon=1.0)
+    assert float(joint.risk("tv")) == 1.0
+    assert int(joint.weights([1.0, 0.0]).sum()) == TOTAL
+
+
 def least_worst_tv(points: Any, epsilon: float) -> float:
     """min over all epsilon-LDP mechanisms on sequences of the largest TV over clients with these laws: a linear programme of its own."""
     n, size = points.shape

@@ -49,6 +49,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | None
 _TINY = 1e-18  # of the reference, in clients who hold little
+_LEAST_KEPT = 1e-300
 _ENTRIES = 1 << 22  # of laws on multisets that are held at once
 
 
@@ -257,6 +258,8 @@ class JointSampler:
         f, b, top = divergences.divergence(divergence), self.constants.b, self.constants.B
         least = float(np.min(self.reference))
         kept = min(top * least, 1.0 - b + b * least, 1.0)
+        if kept < _LEAST_KEPT:  # a multiset so rare that it is as good as never released
+            return Risk(f.maximum, tight=False, attained=False)
         everybody = isinstance(self.family, Simplex) or (isinstance(self.family, Band) and self.family.everybody)
         return Risk(f.chord_at_one(1.0, 1.0 / kept - 1.0), tight=False, attained=everybody and self._band is None)
 
