@@ -143,3 +143,29 @@ def test_a_continuous_family_has_no_examples() -> None:
 
 def test_pulls_fall() -> None:
     assert list(PULLS) == sorted(PULLS, reverse=True)
+
+
+def test_samples_less_their_bias_are_closer_where_examples_are_unlike_the_clients() -> None:
+    """Examples that leave out a kind of client: no weights explain it, but the bias of the others is about its own."""
+    rng = np.random.default_rng(4)
+    examples, clients = rng.dirichlet([4.0, 2.0, 1.0, 1.0], 200), rng.dirichlet([1.0, 1.0, 2.0, 6.0], 20_000)
+    sampler = dc.design(dc.Simplex(4), epsilon=5.0, clients=examples, keep=0.5).sampler
+    found = reweighted([(sampler, released_counts(sampler.output(clients), rng))], examples)
+    truth = clients.mean(axis=0)
+    assert np.abs(found.debiased - truth).sum() < 0.5 * np.abs(found.law - truth).sum()
+    assert found.debiased.sum() == pytest.approx(1.0)
+    assert (found.debiased >= 0.0).all()
+
+
+def test_several_rounds_are_debiased_in_proportion() -> None:
+    rng = np.random.default_rng(5)
+    clients = rng.dirichlet([2.0, 1.0, 1.0], 9_000)
+    examples = rng.dirichlet([2.0, 1.0, 1.0], 100)
+    samplers = [dc.OptimalSampler(dc.Simplex(3), epsilon=epsilon) for epsilon in (1.0, 3.0)]
+    counts = [
+        released_counts(one.output(some), rng) for one, some in zip(samplers, np.split(clients, [6_000]), strict=True)
+    ]
+    found = reweighted(list(zip(samplers, counts, strict=True)), examples)
+    released = [found.weights @ one.output(examples) for one in samplers]
+    by_hand = found.law + sum(c / 9_000 - c.sum() / 9_000 * y for c, y in zip(counts, released, strict=True))
+    np.testing.assert_allclose(found.debiased, by_hand / by_hand.sum(), atol=1e-9)

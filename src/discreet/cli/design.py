@@ -205,7 +205,7 @@ def _learn(
     say(*learning.report(found), f"Agreement {found.agreement.id[:12]}: {plain(output)}")
 
 
-def _designed(family: Any, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> Design:
+def _designed(family: Simplex, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> Design:
 
     return best(family, epsilon=epsilon, clients=counts, divergence=divergence, keep=keep, progress=told.share)
 

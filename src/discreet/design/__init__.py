@@ -2,7 +2,8 @@
 
 from discreet.design.designed import Design, design
 from discreet.design.learned import Learned, learn
+from discreet.design.line import LineDesign
 from discreet.design.minimax import minimax_risk
 from discreet.design.model import concentration_law
 
-__all__ = ["Design", "Learned", "concentration_law", "design", "learn", "minimax_risk"]
+__all__ = ["Design", "Learned", "LineDesign", "concentration_law", "design", "learn", "minimax_risk"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +19,12 @@ from discreet import divergences
 from discreet.design.certificate import Certificate
 from discreet.design.examples import Floats, as_examples
 from discreet.design.floors import band_of
+from discreet.design.line import LineDesign, line_design
 from discreet.design.solving import Found, Progress, best_floor, mean_divergence
 from discreet.design.worst import costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
-from discreet.families import Band, FiniteFamily, Simplex
+from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
 from discreet.families.decomposable import LARGEST_ENUMERATED
 from discreet.families.worst_members import vertices
 from discreet.mechanisms import OptimalSampler
@@ -82,6 +83,7 @@ class Design:
         )
 
 
+@overload
 def design(
     family: Simplex | Band,
     *,
@@ -91,8 +93,34 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    cells: None = None,
     progress: Progress | None = None,
-) -> Design:
+) -> Design: ...
+@overload
+def design(
+    family: ContinuousFamily,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    cells: int | None = None,
+    progress: Progress | None = None,
+) -> LineDesign: ...
+def design(
+    family: Simplex | Band | ContinuousFamily,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    cells: int | None = None,
+    progress: Progress | None = None,
+) -> Design | LineDesign:
     """The best of all epsilon-LDP samplers for the given clients, with a certificate.
 
     WARNING: fit on public examples, or on clients whose own release this is. A design fitted on the clients that it then serves breaks
@@ -100,8 +128,10 @@ def design(
 
     Args:
         family: the public outcomes, a `Simplex`; over="worst" also takes a `Band` of at most 12 outcomes, whose vertices are the clients.
+            A continuous family on an interval stands for its cells, and the design is a `DensityBand` around a designed reference.
         epsilon: the budget of one release.
-        clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum.
+        clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum. On an
+            interval also a list, each entry a density (a function, a scipy.stats distribution, ...) or an array of the client's points.
         weights: how much each example counts in the mean, (n,); equally by default.
         divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence` with a smooth f.
         keep: in [0, 1], the share of the best worst case over everybody that must remain: an outcome that a client is sure of is
@@ -109,10 +139,11 @@ def design(
             default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
         over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
             the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
+        cells: how many cells an interval is cut into at least, of about equal mass under the family's reference; 128 by default.
         progress: called with the share of the work that is done, from 0 to 1, as a design over the mean goes on.
 
     Returns:
-        A `Design`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
+        A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
 
     Raises:
         DiscreetError: for examples that are no laws on the outcomes, arguments out of range, or examples with more than 8,192 outcomes.
@@ -125,6 +156,24 @@ def design(
         )
     if over not in ("mean", "worst"):
         raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
+    if isinstance(family, ContinuousFamily):
+        return line_design(
+            family,
+            clients,
+            cells,
+            lambda outcomes, laws: design(
+                outcomes,
+                epsilon=epsilon,
+                clients=laws,
+                weights=weights,
+                divergence=f,
+                keep=keep,
+                over=over,
+                progress=progress,
+            ),
+        )
+    if cells is not None:
+        raise DiscreetError(f"cells = {cells!r} is for continuous families; {family!r} has its outcomes")
     if not isinstance(family, (Simplex, Band)):
         raise DiscreetError(
             f"family = {family!r} is neither a Simplex nor a Band; give the public outcomes, as Simplex(outcomes)"

@@ -11,6 +11,11 @@ well the rest foretells it, to first order: the strongest pull that is no worse 
 least one sample for each outcome. Where examples are like the clients that leaves them as they are; where they are not, the
 samples move them.
 
+**Samples less their bias.** The average client is the average output law plus E(P - Q), and the second term is all that examples are needed
+for: `debiased` is the shares of the samples plus sum_i w_i (p_i - q_i), the nearest law to it. It has the noise of the samples, which
+`law` has not, and it errs only by how the bias of the clients differs from that of the weighted examples: less than how the clients
+themselves differ, and nothing once epsilon is so large that Q is P. So where examples are unlike the clients it is the closer one.
+
 Nothing here is private or needs to be: it works on released samples and public examples alone. Nor is it assumption-free: whatever no
 weights of the examples can explain is not in the estimate, and `strain` says so where the samples show it.
 """
@@ -26,6 +31,7 @@ from numpy.typing import NDArray
 from discreet.design.examples import as_examples
 from discreet.errors import DiscreetError
 from discreet.estimation.mixing import Mixture, mixtures
+from discreet.estimation.nearest import nearest_law
 from discreet.families.on_outcomes import FiniteFamily
 from discreet.mechanisms.sampler import Sampler
 from discreet.showing import shown_shortly
@@ -45,6 +51,7 @@ class Reweighted:
 
     Attributes:
         law: the average of the examples with these weights (k,): an estimate of the average client.
+        debiased: the samples less the bias that the weighted examples have (k,): the closer one where examples are unlike the clients.
         weights: of each example (N,).
         pull: how many samples the examples themselves count for.
         gap: no weights have a log-likelihood, the pull included, that is larger by more than this for each sample.
@@ -52,6 +59,7 @@ class Reweighted:
     """
 
     law: Floats
+    debiased: Floats
     weights: Floats
     pull: float
     gap: float
@@ -75,9 +83,21 @@ def reweighted(
     freedoms = [found.freedom(released, shares) for found in path]
     chosen = len(path) - 1 if pull is not None else _foretelling(path, freedoms, shares, number)
     found, fitted = path[chosen], float(shares @ freedoms[chosen])
+    law = np.asarray(found.weights @ laws)
+    unexplained = (shares - found.law * _parts(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     return Reweighted(
-        found.weights @ laws, found.weights, found.pull * number, found.gap, _strain(rounds, found, fitted)
+        law,
+        nearest_law(law + unexplained),
+        found.weights,
+        found.pull * number,
+        found.gap,
+        _strain(rounds, found, fitted),
     )
+
+
+def _parts(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
+    """Each round's part of the samples, for every outcome of every round."""
+    return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
 def _foretelling(path: Sequence[Mixture], freedoms: Sequence[Floats], shares: Floats, number: float) -> int:

@@ -12,8 +12,9 @@ from discreet.design import design
 from discreet.families import Simplex
 from discreet.mechanisms import OptimalSampler
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
-from discreet.research.experiments.designs import designed, means, split_of
+from discreet.research.experiments.designs import means, split_of
 from discreet.research.experiments.population import BUDGETS
+from discreet.research.experiments.smoothing import designed
 
 KEEPS = (0.9, 0.5, 0.1, 0.01)
 SMOOTHING = (0.1, 0.001)  # redrawn examples and point masses, the same everywhere

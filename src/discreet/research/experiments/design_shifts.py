@@ -21,7 +21,8 @@ from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.research.experiments.client_sets import DELAY, GENRES, HDL, cells_of, counted, rdataset
 from discreet.research.experiments.design_keeps import SMOOTHING
-from discreet.research.experiments.designs import KEEP, best_uniform, designed, means, split_of
+from discreet.research.experiments.designs import means, split_of
+from discreet.research.experiments.smoothing import KEEP, best_uniform, designed
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

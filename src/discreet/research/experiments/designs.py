@@ -4,14 +4,10 @@ For each set, epsilon and split: the mean divergences of Q*, the linear mechanis
 spread tuned on the examples) and the design over the clients that were not used; and the certified floor, below which no sampler
 whatever could go, had it been made for those very clients.
 
-Examples leave things out. So a part of the weight goes to **redrawn** examples: each keeps how its mass is divided, and gives the
-shares to outcomes drawn anew, as popular as they are among the examples; and a part to the k point masses. How large these parts are is
-decided by cross-validation on the examples alone; and where those that were held back do not say, by more than one standard error, that
-the design serves them better than the better of Q* and the best uniform floor, that one stays.
+The design is made for the examples by the rules of `discreet.research.experiments.smoothing`, which see nobody else.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -20,96 +16,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design import Design, design
-from discreet.divergences import divergence
 from discreet.families import Simplex
 from discreet.families.on_outcomes import FiniteFamily
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.mechanisms.sampler import Sampler
 from discreet.numerics import log_bracket
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
-from discreet.research.experiments.costs import DIVERGENCES
 from discreet.research.experiments.population import BUDGETS
+from discreet.research.experiments.smoothing import (
+    ANYBODY,
+    FOLDS,
+    HALF,
+    KEEP,
+    MARGIN,
+    MODEL,
+    PARTS,
+    SEEN,
+    STRAY,
+    SURELY,
+    best_uniform,
+    chosen,
+    costs,
+)
 
 Floats = NDArray[np.float64]
 
-PARTS = (
-    (0.01, 0.0),
-    (0.1, 0.0),
-    (0.3, 0.0),
-    (0.1, 0.001),
-    (0.1, 0.003),
-)  # of the weight: redrawn examples, point masses
-FOLDS = 3
-ENOUGH = 1000  # redrawn examples, or as many as there are examples
-SPREADS = 25
-KEEP = 0.001
 RIVALS = (*MECHANISMS, "uniform")
 
 
 def means(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     """The mean divergence of each kind over clients."""
-    q = sampler.output(laws)
-    return {name: float(np.mean(divergence(name)(laws, q))) for name in DIVERGENCES}
-
-
-def redrawn(examples: Floats, rng: np.random.Generator) -> Floats:
-    """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (and half a client more)."""
-    n, k = examples.shape
-    popularity = examples.sum(axis=0) + 0.5
-    masses = -np.sort(-examples, axis=1)
-    found = np.zeros((-(-ENOUGH // n), n, k))
-    for copy in found:
-        order = np.argsort(rng.exponential(size=(n, k)) / popularity, axis=1)
-        np.put_along_axis(copy, order, masses, axis=1)
-    return found.reshape(-1, k)
-
-
-def designed(examples: Floats, epsilon: float, keep: float, parts: tuple[float, float]) -> Design:
-    """The KL design for examples among which redrawn ones and the k point masses have those parts of the weight."""
-    k = examples.shape[1]
-    groups = (examples, redrawn(examples, np.random.default_rng(0)), np.eye(k))
-    shares = np.array([1.0 - sum(parts), *parts])
-    weights = np.concatenate(
-        [np.full(len(group), share / len(group)) for group, share in zip(groups, shares, strict=True)]
-    )
-    return design(Simplex(k), epsilon=epsilon, clients=np.vstack(groups), weights=weights, keep=keep)
-
-
-def best_uniform(examples: Floats, epsilon: float) -> Sampler[FiniteFamily]:
-    """The uniform floor with the smallest mean KL over the examples."""
-    family = Simplex(examples.shape[1])
-    spreads = np.exp(np.linspace(0.0, math.log(0.999 * family.size), SPREADS))
-    samplers = [OptimalSampler(family.spread(float(s)), epsilon=epsilon) for s in spreads]
-    return min(samplers, key=lambda sampler: means(examples, sampler)["kl"])
-
-
-def chosen(
-    examples: Floats, epsilon: float, keep: float = KEEP
-) -> tuple[tuple[float, float] | None, Sampler[FiniteFamily]]:
-    """The parts that examples which were held back speak for, or None for a uniform floor; and the sampler made with them."""
-    family = Simplex(examples.shape[1])
-    safe: tuple[Callable[[Floats], Sampler[FiniteFamily]], ...] = (
-        lambda clients: OptimalSampler(family, epsilon=epsilon),
-        lambda clients: best_uniform(clients, epsilon),
-    )
-    bold = {parts: np.zeros(len(examples)) for parts in PARTS}
-    cautious = [np.zeros(len(examples)) for _ in safe]
-    for held in np.array_split(np.random.default_rng(0).permutation(len(examples)), FOLDS):
-        rest, judges = np.delete(examples, held, axis=0), examples[held]
-        for parts, score in bold.items():
-            score[held] = _kl(judges, designed(rest, epsilon, keep, parts).sampler)
-        for score, made in zip(cautious, safe, strict=True):
-            score[held] = _kl(judges, made(rest))
-    best = min(bold, key=lambda one: float(bold[one].mean()))
-    stay = min(range(len(safe)), key=lambda one: float(cautious[one].mean()))
-    gain = cautious[stay] - bold[best]
-    if gain.mean() <= gain.std() / math.sqrt(len(examples)):
-        return None, safe[stay](examples)
-    return best, designed(examples, epsilon, keep, best).sampler
-
-
-def _kl(clients: Floats, sampler: Sampler[FiniteFamily]) -> Floats:
-    return np.asarray(divergence("kl")(clients, sampler.output(clients)))
+    return {name: float(each.mean()) for name, each in costs(laws, sampler).items()}
 
 
 @dataclass(frozen=True)
@@ -166,6 +103,7 @@ class DesignComparison:
             "keep": self.keep,
             "clients": self.clients,
             "parts": PARTS,
+            "model": [MODEL, STRAY, ANYBODY, MARGIN, HALF, SURELY, SEEN],
             "sets": {one.name: len(one.outcomes) for one in self.sets},
         }
 

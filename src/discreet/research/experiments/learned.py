@@ -91,7 +91,7 @@ class LearnedComparison:
     name: str = "learned"
     epsilons: tuple[float, ...] = BUDGETS
     times: tuple[int, ...] = (1, 10, 100)
-    splits: int = 1
+    splits: int = 3
     seed: int | None = 7
     quick: bool = False
     sets: tuple[ClientSet, ...] = CLIENT_SETS

@@ -5,6 +5,7 @@ fifths, the *served*, release one sample each by it. The target is the average l
 
 * the samples as they are, biased towards the reference;
 * the examples reweighted until they explain the samples (`discreet.estimation.reweighting`);
+* the samples less the bias that the reweighted examples have;
 * the examples as they are, without asking anybody: the line that says whether samples were needed at all;
 * subset selection, unary encoding and local hashing on one raw draw of each served client, projected onto the simplex.
 
@@ -120,6 +121,7 @@ def _estimates(
     k = served.shape[1]
     sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
     counts = np.bincount(raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
+    found = reweighted([(sampler, counts)], examples)
     raw = raw_draws(served, rng)
     oracles = {
         "subset": SubsetSelection(k, epsilon=epsilon),
@@ -128,7 +130,8 @@ def _estimates(
     }
     return {
         "samples": counts / counts.sum(),
-        "reweighted": reweighted([(sampler, counts)], examples).law,
+        "reweighted": found.law,
+        "debiased": found.debiased,
         "examples": examples.mean(axis=0),
         **{name: nearest_law(oracle.estimate(raw, rng)) for name, oracle in oracles.items()},
     }, served.mean(axis=0)
