@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rivals import eager_boosting
-from discreet.projection.threads import available
-from discreet.research.boosted import PRESETS, BoostedSampler, Training, compiled, networks, tensors
-from discreet.research.experiments.mixtures import RandomMixtures, family, random_clients
-from discreet.research.experiments.running import run as run_experiment
+from discreet.projection._threads import available
+from discreet.research._boosted import PRESETS, BoostedSampler, Training
+from discreet.research._boosted import _compiled as compiled
+from discreet.research._boosted import _networks as networks
+from discreet.research._boosted import _tensors as tensors
+from discreet.research.experiments._mixtures import RandomMixtures, family, random_clients
+from discreet.research.experiments._running import run as run_experiment
 
 EPSILON, SEED = 1.0, 3
 UNITS = 500  # clients times budgets in Figure 4

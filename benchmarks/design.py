@@ -16,9 +16,9 @@ from benchmarks.engine_parts.data import table as tabled
 from benchmarks.engine_parts.processes import alternated, discreet, measured
 from benchmarks.finite import best, peak_mebibytes
 from discreet import Simplex, data
+from discreet._kernels import Code, only
 from discreet.engines import Kernel, Request, Secret
-from discreet.engines.request import Job
-from discreet.kernels import Code, only
+from discreet.engines._request import Job
 
 LARGE = (1_000_000, 1_000, 10)  # clients, outcomes, records of each
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import nquad, quad
 
-from discreet.research.boosted import Training
+from discreet.research._boosted import Training
 
 
 def bisection_projection(p: NDArray[np.float64], epsilon: float, tolerance: float) -> NDArray[np.float64]:

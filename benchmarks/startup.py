@@ -21,7 +21,7 @@ UNIT = "import polars"
 MAIN = "from discreet.cli import main; main()"
 COMPILED = (
     "import discreet as dc, polars as pl;"
-    "from discreet.kernels import Code, only;"
+    "from discreet._kernels import Code, only;"
     "rows = pl.DataFrame({'who': [1, 2], 'what': [0, 1]});"
     "only(Code.COMPILED).__enter__();"
     "dc.engines.sample(rows, client='who', value='what', domain=2, epsilon=1.0)"

@@ -20,10 +20,11 @@ from torch.profiler import ProfilerActivity, profile
 
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
-from discreet.torch import host, release, weights
-from discreet.torch.boxes import terms_of
-from discreet.torch.inputs import rows_of
-from discreet.torch.sampling import drawn
+from discreet.torch import _host as host
+from discreet.torch import release, weights
+from discreet.torch._boxes import terms_of
+from discreet.torch._inputs import rows_of
+from discreet.torch._sampling import drawn
 
 SHAPES = [(512, 128_256), (64, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]
 DTYPES = [torch.float32, torch.bfloat16]
@@ -229,7 +230,7 @@ def check() -> None:
 
 
 def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float, upper: float | None) -> None:
-    from discreet.torch import gpu  # needs Triton, which comes with torch's build for CUDA
+    from discreet.torch import _gpu as gpu  # needs Triton, which comes with torch's build for CUDA
 
     rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon=epsilon, upper=upper)
     lower, excess, fill = gpu.parts(rows, terms)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from discreet.kernels import Code, only
-from discreet.ledger.rounds import forget_held
+from discreet._kernels import Code, only
+from discreet.ledger._rounds import forget_held
 
 settings.register_profile("discreet", deadline=None)
 settings.load_profile("discreet")

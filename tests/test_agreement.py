@@ -15,19 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import (
-    Band,
-    DiscreetError,
-    LinearSampler,
-    MollifierSampler,
-    OptimalSampler,
-    Simplex,
-    agreement,
-    family_terms,
-)
+from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex, agreement
+from discreet import _family_terms as family_terms
 from discreet.agreement import VERSION, Agreement, FamilyTerms
 from discreet.domain import Digested, Interval, Labels
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 from tests.strategies import bands, epsilons, sizes
 
 GOLDEN = Path(__file__).parent / "agreements"

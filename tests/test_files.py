@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex
+from discreet._files import check_apart, check_target, same_file, written
 from discreet.agreement import Agreement
 from discreet.audit import certificate
-from discreet.files import check_apart, check_target, same_file, written
-from discreet.plots import style
-from discreet.release.keyed import read_secret, write_secret
+from discreet.plots import _style as style
+from discreet.release._keyed import read_secret, write_secret
 
 
 def mode(path: Path) -> int:
@@ -126,7 +126,7 @@ WRITERS = {
         write = Agreement.of(OptimalSampler(Simplex(["x" * 100 + str(i) for i in range(200)]), epsilon=1.0)).write
     """,
     "secret": """
-        from discreet.release.keyed import write_secret as write
+        from discreet.release._keyed import write_secret as write
     """,
     "certificate": """
         from discreet import OptimalSampler, Simplex
@@ -135,7 +135,7 @@ WRITERS = {
     """,
     "picture": """
         from pathlib import Path
-        from discreet.plots.style import figure, save
+        from discreet.plots._style import figure, save
         drawn = figure(4.0, 3.0)
         write = lambda path: save(drawn, Path(path))
     """,
@@ -168,7 +168,7 @@ def test_a_kill_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
     target.write_bytes(b"old")
     program = f"""
         import time
-        from discreet.files import written
+        from discreet._files import written
         with written({str(target)!r}, replace=True) as file:
             file.write(b"new")
             file.flush()

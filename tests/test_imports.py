@@ -12,25 +12,25 @@ import discreet
 PACKAGE = Path(discreet.__file__).parent
 LAYERS = [
     {"_version"},
-    {"errors", "kernels", "numerics"},
-    {"files", "forks", "labelled", "showing"},
+    {"errors", "_kernels", "numerics"},
+    {"_files", "_forks", "_labelled", "_showing"},
     {"domain"},
-    {"quadrature"},
-    {"perspectives"},
+    {"_quadrature"},
+    {"_perspectives"},
     {"divergences"},
     {"families"},
     {"privacy"},
     {"tradeoff"},
     {"projection"},
-    {"worst_case"},
+    {"_worst_case"},
     {"release"},
     {"accounting"},
     {"mechanisms"},
     {"design"},
-    {"family_terms", "continuous_terms"},
-    {"reference_terms"},
+    {"_family_terms", "_continuous_terms"},
+    {"_reference_terms"},
     {"agreement", "audit", "data"},
-    {"explorer", "ledger", "tables"},
+    {"_explorer", "ledger", "_tables"},
     {"estimation", "engines"},
     {"torch"},
     {"transformers"},
@@ -94,7 +94,7 @@ def test_every_public_module_resolves_when_it_is_first_used() -> None:
 import pkgutil, types
 import discreet as dc
 names = {found.name for found in pkgutil.iter_modules(dc.__path__) if not found.name.startswith("_")}
-assert {"ledger", "accounting", "audit", "data", "tables", "engines", "estimation", "plots", "numerics", "cli"} <= names
+assert {"ledger", "accounting", "audit", "data", "families", "engines", "estimation", "plots", "numerics", "cli"} <= names
 for name in sorted(names - set(dc.__all__)):
     assert isinstance(getattr(dc, name), types.ModuleType), name
 assert names <= set(dir(dc)) and set(dc.__all__) <= set(dir(dc))
@@ -128,7 +128,7 @@ def test_help_imports_no_command() -> None:
     program = """
 import sys
 from typer.testing import CliRunner
-from discreet.cli.app import COMMANDS, app
+from discreet.cli._app import COMMANDS, app
 assert "One private sample" in CliRunner().invoke(app, ["--help"]).stdout
 assert "Did you mean 'sample'?" in CliRunner().invoke(app, ["smaple"]).stderr
 heavy = {"scipy.optimize", "scipy.special", "scipy.stats", "numba", "polars", "pyarrow", "matplotlib", "torch", "pyspark"}

@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet import estimation
-from discreet.labelled import in_order
+from discreet._labelled import in_order
 
 COLOURS = dc.Simplex(["red", "green", "blue"])
 SAMPLER = dc.OptimalSampler(COLOURS, epsilon=1.0)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.accounting import BoxProfile, compose
-from discreet.cli.app import app
+from discreet.cli._app import app
 from discreet.ledger import Ledger
 
 FAMILY = dc.Simplex(10)

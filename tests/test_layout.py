@@ -25,8 +25,9 @@ NOT_A_ROOM = {
 
 
 def rooms(folder: Path) -> set[str]:
-    """Folders of Python modules, by their path from here, however deep."""
-    return {str(path.parent.relative_to(folder)) for path in folder.rglob("__init__.py")} - {"."}
+    """Folders of Python modules, by their path from here, however deep, without their underscores."""
+    found = (path.parent.relative_to(folder).parts for path in folder.rglob("__init__.py"))
+    return {"/".join(part.lstrip("_") for part in parts) for parts in found if parts}
 
 
 def test_every_folder_of_tests_is_a_room_of_the_package() -> None:
@@ -41,7 +42,7 @@ def test_every_room_of_the_package_has_tests() -> None:
 
 
 def test_every_other_file_of_tests_is_named_after_a_module() -> None:
-    modules = {path.stem for path in (*PACKAGE.glob("*.py"), *TESTS.glob("*.py"))} | ABOUT_EVERYTHING
+    modules = {path.stem.lstrip("_") for path in (*PACKAGE.glob("*.py"), *TESTS.glob("*.py"))} | ABOUT_EVERYTHING
     for path in TESTS.glob("test_*.py"):
         subject = path.stem.removeprefix("test_")
         assert any(subject == module or subject.startswith(f"{module}_") for module in modules), path.name

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet.numerics import exp_lower, exp_nearest, exp_upper, expm1_nearest, floor_product
-from discreet.release.lattice import representable
+from discreet.release._lattice import representable
 
 
 @given(st.floats(1e-50, 64.0))

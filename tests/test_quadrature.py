@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.families.charts import Cartesian, Chart, HalfLine, Identity, Line, Polar, Spherical
-from discreet.quadrature import Panels, subdivided
+from discreet._quadrature import Panels, subdivided
+from discreet.families._charts import Cartesian, Chart, HalfLine, Identity, Line, Polar, Spherical
 
 EDGES = [np.array([0.0, 0.3, 1.0]), np.array([-1.0, 0.0, 2.0, 2.5]), np.array([0.0, 1.0])]
 

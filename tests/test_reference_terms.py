@@ -13,13 +13,13 @@ from scipy import stats
 
 import discreet as dc
 from discreet import ledger
+from discreet._reference_terms import ReferenceTerms
 from discreet.audit import certificate
 from discreet.engines import sample
 from discreet.estimation import population
-from discreet.estimation.binning import line_of
+from discreet.estimation._binning import line_of
 from discreet.families import Tabulated
 from discreet.numerics import exp_lower
-from discreet.reference_terms import ReferenceTerms
 from discreet.release import TOTAL
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 

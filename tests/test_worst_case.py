@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import discreet as dc
-from discreet.worst_case import mollifier_epsilon_for
+from discreet._worst_case import mollifier_epsilon_for
 from tests.mechanisms.continuous.clients import random_mixture
 
 

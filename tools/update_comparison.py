@@ -10,27 +10,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.plots.style import save
-from discreet.research.experiments.design_keeps import KeptAtBudget
-from discreet.research.experiments.design_shifts import ShiftedDesign
-from discreet.research.experiments.designs import DesignedSplit
-from discreet.research.experiments.follow_up.finite import FiniteClasses
-from discreet.research.experiments.follow_up.mixtures import MixtureClasses
-from discreet.research.experiments.follow_up.plane import PlaneLaw
-from discreet.research.experiments.learned import LearnedRun
-from discreet.research.experiments.ordered import OrderedSet
-from discreet.research.experiments.population import SetAtBudget
-from discreet.research.experiments.records import Recorded, read
-from discreet.research.experiments.reweighted import SKEWS, ReweightedSet
-from discreet.research.figures.designs import design_figure
-from discreet.research.figures.follow_up import follow_up_figures
-from discreet.research.figures.population import population_figures
-from discreet.research.reports.contests import by_set
-from discreet.research.reports.designs import design_findings, design_table, keep_table, shift_findings, shift_table
-from discreet.research.reports.follow_up import findings as follow_up_findings
-from discreet.research.reports.follow_up import minimax_table, mixture_table, ordered_table, published_table
-from discreet.research.reports.learned import learned_findings, learned_table, reweighted_findings, reweighted_table
-from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
+from discreet.plots._style import save
+from discreet.research._figures._designs import design_figure
+from discreet.research._figures._follow_up import follow_up_figures
+from discreet.research._figures._population import population_figures
+from discreet.research._reports._contests import by_set
+from discreet.research._reports._designs import design_findings, design_table, keep_table, shift_findings, shift_table
+from discreet.research._reports._follow_up import findings as follow_up_findings
+from discreet.research._reports._follow_up import minimax_table, mixture_table, ordered_table, published_table
+from discreet.research._reports._learned import learned_findings, learned_table, reweighted_findings, reweighted_table
+from discreet.research._reports._population_findings import contest_table, fidelity_table, findings
+from discreet.research.experiments._design_keeps import KeptAtBudget
+from discreet.research.experiments._design_shifts import ShiftedDesign
+from discreet.research.experiments._designs import DesignedSplit
+from discreet.research.experiments._follow_up._finite import FiniteClasses
+from discreet.research.experiments._follow_up._mixtures import MixtureClasses
+from discreet.research.experiments._follow_up._plane import PlaneLaw
+from discreet.research.experiments._learned import LearnedRun
+from discreet.research.experiments._ordered import OrderedSet
+from discreet.research.experiments._population import SetAtBudget
+from discreet.research.experiments._records import Recorded, read
+from discreet.research.experiments._reweighted import SKEWS, ReweightedSet
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (

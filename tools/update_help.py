@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from discreet.cli.app import app
+from discreet.cli._app import app
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 BLOCK = re.compile(r"(```console\n\$ discreet([^\n]*?) --help\n)(.*?)(```)", re.DOTALL)

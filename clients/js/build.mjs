@@ -3,7 +3,7 @@ import { build } from "esbuild";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const explorer = fileURLToPath(new URL("../../src/discreet/explorer/", import.meta.url));
+const explorer = fileURLToPath(new URL("../../src/discreet/_explorer/", import.meta.url));
 const [, , folder] = process.argv;
 for (const [entry, place] of [["src/discreet.js", `${folder ?? here}/discreet.min.js`], ["explorer/main.js", `${folder ?? explorer}/explorer.js`]]) {
   await build({

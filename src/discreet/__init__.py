@@ -4,8 +4,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from discreet import forks as forks  # from now on it is noted what a fork leaves behind
+from discreet import _forks as _forks  # from now on it is noted what a fork leaves behind
 from discreet._version import __version__
+from discreet._worst_case import epsilon_for, nu_for
 from discreet.agreement import Agreement
 from discreet.design import design, minimax_risk
 from discreet.divergences import FDivergence, divergence
@@ -43,7 +44,6 @@ from discreet.mechanisms import (
     TransportSampler,
 )
 from discreet.privacy import Approximate, Functional, Gaussian, Pure
-from discreet.worst_case import epsilon_for, nu_for
 
 __all__ = [
     "Agreement",

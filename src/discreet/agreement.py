@@ -3,7 +3,7 @@
 "The client and curator agree a private sampling mechanism" [paper, Section 1]: which laws (family), which mechanism, which
 epsilon, how many rounds, drawn with integers of how many bits, and for what purpose. The id is the SHA-256 of the canonical
 form: UTF-8 JSON with sorted keys and no spaces, numbers as RFC 8785 writes them so that any language can compute it, and lists as
-long as the domain as digests. The field `discreet` is the version of that form (`discreet.domain.canonical`): documents of version 1
+long as the domain as digests. The field `discreet` is the version of that form (`discreet.domain._canonical`): documents of version 1
 are still read, and keep their id. A field at its default is not written, so fields can be added later without changing
 the id of any agreement made before. A file may list the labels in place of their digest, and the weights of a reference
 beside theirs (or in a file of its own, FILE.weights, where they are many): the id is the same.
@@ -18,23 +18,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from discreet import continuous_terms as continuous
-from discreet import reference_terms as own_reference
-from discreet.continuous_terms import ContinuousTerms
+from discreet import _continuous_terms as continuous
+from discreet import _reference_terms as own_reference
+from discreet._continuous_terms import ContinuousTerms
+from discreet._family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, family_terms
+from discreet._files import check_target, reason, written
+from discreet._reference_terms import ReferenceTerms
+from discreet._showing import shown_shortly
 from discreet.domain import Domain
-from discreet.domain.canonical import VERSION, canonical, check_version, whole
+from discreet.domain._canonical import VERSION, canonical, check_version, whole
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily
-from discreet.family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, family_terms
-from discreet.files import check_target, reason, written
 from discreet.mechanisms import MECHANISMS, MollifierSampler, check_mechanism, sampler_named
-from discreet.mechanisms.sampler import AnyFamily, Sampler
+from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy, Pure
-from discreet.privacy.pure import check_epsilon
-from discreet.privacy.terms import privacy_document, read_privacy
-from discreet.reference_terms import ReferenceTerms
-from discreet.release.randomness import BITS
-from discreet.showing import shown_shortly
+from discreet.privacy._pure import check_epsilon
+from discreet.privacy._terms import privacy_document, read_privacy
+from discreet.release._randomness import BITS
 
 __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms"]
 

@@ -23,9 +23,8 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
-from discreet.labelled import LawLike, aligned
-from discreet.perspectives import (
+from discreet._labelled import LawLike, aligned
+from discreet._perspectives import (
     Excess,
     Function,
     PowerPerspective,
@@ -41,6 +40,7 @@ from discreet.perspectives import (
     triangular,
     values_of,
 )
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
 
 FloatArray = NDArray[np.float64]
 Perspective = Callable[[FloatArray, FloatArray], FloatArray]

@@ -14,7 +14,7 @@ For the optimal box lambda = gamma, r1 = c1/b, r2 = c2/B, and the value is the m
 the family holds the whole band; for Husain's mollifier b = e^(-eps/2), B = e^(eps/2) it is that mechanism's exact worst case
 then [paper, App. F.1]. Boxes for other notions of privacy are those of `discreet.privacy`, with the same
 formula. If c2 <= c1 e^eps the identity is eps-LDP, lambda = 1 and the risk is 0. For any other family or
-reference the formula is an upper bound, and `discreet.worst_case` computes what the sampler really does to its worst client.
+reference the formula is an upper bound, and `discreet._worst_case` computes what the sampler really does to its worst client.
 
 The risk depends on 1 - r1 and r2 - 1, which for a large epsilon are far smaller than the rounding of r1 and r2. They are
 computed by themselves, without a difference of nearly equal numbers where lower = 0: with q = e^(-eps) and d = c2 q - c1,
@@ -37,12 +37,12 @@ import numpy as np
 from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, LargeEpsilonWarning, asked_from_outside, warn_caller
-from discreet.families.band import Bounds
-from discreet.families.decomposable import LARGEST_ENUMERATED, splits_evenly
-from discreet.families.finite import Band, Simplex
+from discreet.families._band import Bounds
+from discreet.families._decomposable import LARGEST_ENUMERATED, splits_evenly
+from discreet.families._finite import Band, Simplex
 from discreet.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
 from discreet.privacy import Privacy, Pure
-from discreet.privacy.pure import check_epsilon
+from discreet.privacy._pure import check_epsilon
 
 __all__ = ["Constants", "Risk"]
 
@@ -180,7 +180,7 @@ def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
 
 
 def constants_under(privacy: Privacy, bounds: Bounds) -> Constants:
-    """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy.notion`), 1 - lambda is not rounded.
+    """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy._notion`), 1 - lambda is not rounded.
 
     Where the notion allows a raw draw of every member, the box is the band itself, or that of `optimal_constants` for a pure one.
     """
@@ -255,7 +255,7 @@ def none_is_better(family: Family, privacy: Privacy) -> bool:
     For a pure one that is so wherever it is exact [paper, Thm C.4]; for others where besides mu has no atoms or equal ones, or can be put
     into n groups of equal mass with alpha n whole. Proof of the last. Which group a sample falls into is a function of it, so a sampler gives
     one on n equal atoms that keeps the notion; clients that are c2 on alpha n groups and c1 on the others are members, seen through the
-    groups those of the theorem of `discreet.privacy.notion`, and by the data-processing inequality no further from their samples
+    groups those of the theorem of `discreet.privacy._notion`, and by the data-processing inequality no further from their samples
     there.   QED. (Sets of mass alpha that all overlap would let a larger box pass; where neither is known nothing is claimed.)
     """
     reference = getattr(family, "reference", None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, profile_of
-from discreet.accounting.composition import MOST_SAMPLES
+from discreet.accounting._composition import MOST_SAMPLES
 from discreet.release import TOTAL
 
 ALPHAS = st.floats(1e-4, 1.0)

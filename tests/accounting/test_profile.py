@@ -24,7 +24,7 @@ from discreet import (
     Simplex,
 )
 from discreet.accounting import BoxProfile, epsilon_from_renyi, profile_of, renyi
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.strategies import bands, epsilons, laws, sizes

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
-from discreet.accounting import BoxProfile, profile_of, shuffled_delta, shuffled_epsilon, shuffling
+from discreet.accounting import BoxProfile, profile_of, shuffled_delta, shuffled_epsilon
+from discreet.accounting import _shuffling as shuffling
 
 
 def clone_pair_delta(profile: BoxProfile, clients: int, epsilon: float) -> float:

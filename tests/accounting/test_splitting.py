@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.accounting import BoxProfile, compose, keeps_together, shared
-from discreet.families.band import Bounds
+from discreet.families._band import Bounds
 from discreet.numerics import stated
 from discreet.privacy import Privacy
 

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, NotPrivateWarning, OptimalSampler, Simplex
 from discreet.audit import black_box_audit
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
 
 Mechanism = Callable[[Any, int], Any]

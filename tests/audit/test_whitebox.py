@@ -24,7 +24,7 @@ from discreet import (
     Simplex,
 )
 from discreet.audit import certificate, certificate_of, verify
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import log_bracket
 from tests.strategies import bands, epsilons, sizes
 

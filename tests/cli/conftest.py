@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from discreet.cli.app import app
+from discreet.cli._app import app
 
 Run = Callable[..., Any]
 

@@ -8,8 +8,8 @@ from typer.main import get_command
 
 import discreet
 from discreet import cli
-from discreet.cli import demo
-from discreet.cli.app import COMMANDS, app
+from discreet.cli import _demo as demo
+from discreet.cli._app import COMMANDS, app
 
 Run = Callable[..., Any]
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import typer.main
 
-from discreet.cli.app import app
+from discreet.cli._app import app
 from tests.cli.conftest import Run
 
 STATED = ("--domain", "--domain-size", "--bounds", "--cells")

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from discreet.agreement import Agreement
-from discreet.cli import options
+from discreet.cli import _options as options
 
 Run = Callable[..., Any]
 

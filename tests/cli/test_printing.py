@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import discreet.cli
 from discreet import DiscreetError
-from discreet.cli.printing import plain, say, table
+from discreet.cli._printing import plain, say, table
 from discreet.errors import visible
 
 Run = Callable[..., Any]
@@ -104,7 +104,7 @@ def test_a_file_name_hides_nothing(run: Run, tmp_path: Path, command: str, text:
 
 
 def test_there_is_no_other_way_to_a_terminal() -> None:
-    """Commands print through `discreet.cli.printing`: none makes a console, prints or unescapes markup for itself."""
+    """Commands print through `discreet.cli._printing`: none makes a console, prints or unescapes markup for itself."""
     for path in Path(discreet.cli.__file__).parent.glob("*.py"):
         if path.name == "printing.py":
             continue

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from discreet.research.boosted import Training
-from discreet.research.experiments import designs, paper
+from discreet.research._boosted import Training
+from discreet.research.experiments import _designs as designs
+from discreet.research.experiments import _paper as paper
 from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.pictures import assert_picture
 

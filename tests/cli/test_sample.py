@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.release.keyed import read_secret
+from discreet.release._keyed import read_secret
 from tests.engines.small_tables import rows
 
 Run = Callable[..., Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from discreet.cli.app import app
+from discreet.cli._app import app
 from discreet.ledger import Budget, Ledger
 from tests.needed import needed_module
 

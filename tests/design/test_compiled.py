@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from discreet import Simplex, divergence
+from discreet._kernels import Code, only
 from discreet.design import design
-from discreet.design.examples import Examples, as_examples
-from discreet.design.interior import InteriorPoint, Promise
-from discreet.design.solving import Objective
-from discreet.kernels import Code, only
+from discreet.design._examples import Examples, as_examples
+from discreet.design._interior import InteriorPoint, Promise
+from discreet.design._solving import Objective
 from tests.design.mechanisms import clients
 
 interior = sys.modules[InteriorPoint.__module__]

@@ -8,9 +8,9 @@ import pytest
 
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
-from discreet.design.model import drawn_clients, expected_agreement
-from discreet.design.posterior import Round, posterior, softmax
-from discreet.mechanisms.sampler import Sampler
+from discreet.design._model import drawn_clients, expected_agreement
+from discreet.design._posterior import Round, posterior, softmax
+from discreet.mechanisms._sampler import Sampler
 
 K = 12
 MEAN = np.geomspace(1.0, 0.01, K) / np.geomspace(1.0, 0.01, K).sum()

@@ -9,7 +9,7 @@ from scipy.stats import beta, norm, uniform
 
 import discreet as dc
 from discreet.errors import DiscreetError
-from discreet.families.densities import Tabulated
+from discreet.families._densities import Tabulated
 from tests.design.mechanisms import best_mean_kl, best_mean_tv
 
 UNIT = dc.DensityBand(uniform(0.0, 1.0), lower=0.0, upper=20.0)

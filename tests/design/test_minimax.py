@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet as dc
-from discreet.design.minimax import _of_some_vertices
+from discreet.design._minimax import _of_some_vertices
 from discreet.errors import DiscreetError
-from discreet.families.worst_members import vertices
+from discreet.families._worst_members import vertices
 from tests.design.mechanisms import best_worst_tv
 
 SHIPPED = ["kl", "tv", "hellinger", "chi2"]

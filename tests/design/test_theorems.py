@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design
-from discreet.design.certificate import Certificate
-from discreet.design.curves import curve_of
-from discreet.design.examples import as_examples
-from discreet.design.floors import Floors
+from discreet.design._certificate import Certificate
+from discreet.design._curves import curve_of
+from discreet.design._examples import as_examples
+from discreet.design._floors import Floors
 from discreet.projection import Box
 from tests.design.mechanisms import best_mean_kl, best_mean_tv, clients
 from tests.strategies import laws

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import DiscreetError
-from discreet.domain.canonical import canonical, whole
+from discreet.domain._canonical import canonical, whole
 
 # Appendix B of RFC 8785: the bits of a float, and its text
 TABLE = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.domain import Bins, Digested, as_domain
-from discreet.domain.terms import from_terms
+from discreet.domain._terms import from_terms
 from tests.domain.kinds import LABELS, domains, hostile, intervals
 
 

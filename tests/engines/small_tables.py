@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet import release
-from discreet.release.keyed import Question, Secret, uniform, words
+from discreet.release._keyed import Question, Secret, uniform, words
 
 SECRET = Secret(bytes(range(32)))
 

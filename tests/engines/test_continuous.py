@@ -13,13 +13,13 @@ import pytest
 
 import discreet as dc
 from discreet import release
+from discreet._tables._coding import Coding
+from discreet._tables._records import outcomes_of, resolved
 from discreet.engines import Request, sample, sample_file
 from discreet.families import Tabulated
-from discreet.mechanisms.carriers.line import LineCells
+from discreet.mechanisms._carriers._line import LineCells
 from discreet.numerics import exp_lower
-from discreet.release.keyed import Question, uniform, words
-from discreet.tables.coding import Coding
-from discreet.tables.records import outcomes_of, resolved
+from discreet.release._keyed import Question, uniform, words
 from tests.engines.small_tables import SECRET
 
 pytestmark = pytest.mark.usefixtures("either_code")

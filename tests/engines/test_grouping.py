@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines import grouping
-from discreet.engines.parts import PLAIN
-from discreet.kernels import frozen
-from discreet.tables.marks import LISTED, MISSING, OUTSIDE
+from discreet._kernels import frozen
+from discreet._tables._marks import LISTED, MISSING, OUTSIDE
+from discreet.engines import _grouping as grouping
+from discreet.engines._parts import PLAIN
 
 SEEDS = st.integers(0, 2**64 - 1).map(np.uint64)
 INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=40).map(

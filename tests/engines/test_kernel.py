@@ -10,10 +10,10 @@ import pytest
 
 import discreet as dc
 from discreet.engines import Kernel, Request
-from discreet.engines.kernel import clients_of
-from discreet.engines.request import Job
+from discreet.engines._kernel import clients_of
+from discreet.engines._request import Job
 from discreet.errors import DiscreetError
-from discreet.release.keyed import InputDigest
+from discreet.release._keyed import InputDigest
 from tests.engines.small_tables import SECRET, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.engines import local, read_secret, sample, sample_file, write_secret
-from discreet.engines import parts as parts_module
-from discreet.engines.local import Release
-from discreet.engines.parts import Parts
-from discreet.engines.request import Request
+from discreet._tables._sources import METADATA, source_of
+from discreet.engines import _local as local
+from discreet.engines import _parts as parts_module
+from discreet.engines import read_secret, sample, sample_file, write_secret
+from discreet.engines._local import Release
+from discreet.engines._parts import Parts
+from discreet.engines._request import Request
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
-from discreet.ledger.rounds import forget_held
-from discreet.tables.sources import METADATA, source_of
+from discreet.ledger._rounds import forget_held
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 from tests.needed import needed_module
 

@@ -13,7 +13,7 @@ from discreet import DiscreetError
 from discreet.engines import Request, Secret, read_secret, sample, sample_file, write_secret
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
-from discreet.ledger.population import runs_in
+from discreet.ledger._population import runs_in
 from tests.engines.small_tables import by_client, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 0.5, "rounds": 9}
@@ -100,7 +100,7 @@ def test_the_output_appears_after_the_charge_and_not_without_it(
     def failing(*_: object) -> None:
         raise LedgerError("the power is gone")
 
-    monkeypatch.setattr("discreet.ledger.book.Pen.add", failing)
+    monkeypatch.setattr("discreet.ledger._book.Pen.add", failing)
     with pytest.raises(LedgerError, match="the power is gone"):
         sample_file(str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), Request(**TERMS), ledger=ledger)
     assert not (tmp_path / "out.parquet").exists()

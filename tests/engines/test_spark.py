@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet as dc
+from discreet._tables._sources import file_source
 from discreet.engines import read_secret, sample
 from discreet.errors import DiscreetError
 from discreet.families import Tabulated
-from discreet.ledger.rounds import forget_held
-from discreet.tables.sources import file_source
+from discreet.ledger._rounds import forget_held
 from tests.engines.small_tables import SECRET, by_client, rows
 
 pytestmark = [
@@ -258,7 +258,7 @@ def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.
 
 
 def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.cli.app import app
+    from discreet.cli._app import app
     from discreet.engines import spark as engine
 
     monkeypatch.chdir(tmp_path)
@@ -296,7 +296,7 @@ def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monke
 def check_the_command_on_spark_writes_what_the_local_one_does(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.cli.app import app
+    from discreet.cli._app import app
     from discreet.engines.spark import sample as spark_sample
 
     monkeypatch.chdir(tmp_path)

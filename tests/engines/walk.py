@@ -19,10 +19,10 @@ import polars as pl
 from typer.testing import CliRunner
 
 import discreet
-from discreet.cli.app import app
+from discreet.cli._app import app
 
 ROOT = str(Path(discreet.__file__).parent) + os.sep
-ROOMS = ("cli", "tables", "engines")
+ROOMS = ("cli", "_tables", "engines")
 
 
 def walked() -> dict[str, dict[str, set[str]]]:

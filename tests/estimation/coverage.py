@@ -14,7 +14,7 @@ from scipy import special, stats
 
 import discreet as dc
 from discreet.estimation import Population, population
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 
 LEAST = 0.94  # of a nominal 0.95
 VALUES = np.array([0.0, 1.0, 10.0])

@@ -9,8 +9,8 @@ from scipy import stats
 import discreet as dc
 from discreet.domain import Bins
 from discreet.estimation import population
-from discreet.estimation.binning import FEWEST, MOST, binned, every_cell, line_of, masses_between, usual_number
-from discreet.estimation.synthesis import points_within
+from discreet.estimation._binning import FEWEST, MOST, binned, every_cell, line_of, masses_between, usual_number
+from discreet.estimation._synthesis import points_within
 from discreet.families import Tabulated
 from discreet.release import TOTAL
 

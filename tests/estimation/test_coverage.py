@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.estimation.intervals import largest_average
-from discreet.mechanisms.sampler import Sampler
+from discreet.estimation._intervals import largest_average
+from discreet.mechanisms._sampler import Sampler
 from tests.estimation.coverage import LEAST, VALUES, exact_coverage, simulated_coverage, sparse_coverage
 
 FAMILY = dc.Simplex(VALUES.tolist())

@@ -17,7 +17,7 @@ from discreet.estimation import (
     outlook,
     population,
 )
-from discreet.estimation.binning import binned
+from discreet.estimation._binning import binned
 
 
 @pytest.mark.slow

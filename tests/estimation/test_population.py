@@ -12,9 +12,9 @@ from scipy import optimize, stats
 
 import discreet as dc
 from discreet.estimation import exact_variance, nearest_law, population
-from discreet.estimation.intervals import clopper_pearson
+from discreet.estimation._intervals import clopper_pearson
 from discreet.mechanisms import MECHANISMS
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 
 POPULATIONS = 2000
 

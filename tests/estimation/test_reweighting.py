@@ -6,7 +6,7 @@ from scipy import sparse
 
 import discreet as dc
 from discreet.estimation import population
-from discreet.estimation.reweighting import PULLS, example_laws, reweighted
+from discreet.estimation._reweighting import PULLS, example_laws, reweighted
 from tests.estimation.test_population import released_counts
 
 K = 8

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet._tables._coding import Coding
+from discreet._tables._sources import file_source, source_of
 from discreet.engines import sample
-from discreet.estimation import population, tallies
-from discreet.estimation.synthesis import unreached
-from discreet.estimation.synthetic import write_rows, write_weighted
-from discreet.estimation.tallies import agreed_outcomes, average_law, client_laws, tally
-from discreet.tables.coding import Coding
-from discreet.tables.sources import file_source, source_of
+from discreet.estimation import _tallies as tallies
+from discreet.estimation import population
+from discreet.estimation._synthesis import unreached
+from discreet.estimation._synthetic import write_rows, write_weighted
+from discreet.estimation._tallies import agreed_outcomes, average_law, client_laws, tally
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet.cli.app import app
-from discreet.estimation.planning import exact_variance, outlook
-from discreet.explorer import Explorer, page
+from discreet._explorer import Explorer, page
+from discreet.cli._app import app
+from discreet.estimation._planning import exact_variance, outlook
 from discreet.numerics import exp_nearest
 from tests.javascript.browser import ROOT, SITE, chromium, node, node_modules, served, watched
 
@@ -326,7 +326,7 @@ def test_the_script_of_the_page_is_that_of_its_sources(tmp_path: Path) -> None:
     node_modules()
     assert shutil.which("node")
     node("build.mjs", tmp_path)
-    kept = ROOT / "src" / "discreet" / "explorer" / "explorer.js"
+    kept = ROOT / "src" / "discreet" / "_explorer" / "explorer.js"
     assert (tmp_path / "explorer.js").read_bytes() == kept.read_bytes(), "run make client"
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.families.continuous import ContinuousFamily
+from discreet.families._continuous import ContinuousFamily
 from discreet.tradeoff import optimal_constants
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet import accounting
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 
 NUMBERS: list[Any] = [
     0, 1, -1, 2, 3, 10, 0.5, 1.0, -0.0, 1e-300, 5e-324, 1e-9, 0.999999, 1e9, 1e300, 1e308, math.inf, -math.inf, math.nan,

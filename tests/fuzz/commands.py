@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.agreement import Agreement
-from discreet.cli.app import app
+from discreet.cli._app import app
 from tests.fuzz.chooser import Chooser
 
 OPTIONS = [

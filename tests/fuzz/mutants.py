@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet import engines
+from discreet._tables._clients import client_list
+from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
-from discreet.estimation.tallies import agreed_outcomes, tally
-from discreet.tables.clients import client_list
-from discreet.tables.sources import file_source
+from discreet.estimation._tallies import agreed_outcomes, tally
 
 CANARY = "canary-" + "0123456789abcdef" * 2
 LEAST_MEMORY, MOST_RESIDENT = 10**6, 2 << 20  # bytes to hold, kB to take

@@ -16,8 +16,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.engines import Request, local
-from discreet.tables import scratch, sources
+from discreet._tables import _scratch as scratch
+from discreet._tables import _sources as sources
+from discreet.engines import Request
+from discreet.engines import _local as local
 
 KINDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV)
 ROWS, CLIENTS = 60_000, 500

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 import discreet
 from discreet import accounting, audit, engines, estimation, families, ledger, mechanisms
-from discreet.cli.app import COMMANDS, app
+from discreet.cli._app import COMMANDS, app
 from tests.fuzz.attacks import ATTACKS, attack
 
 EXAMPLES = {

@@ -24,9 +24,9 @@ import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS
-from discreet.release.clients import plan_of
-from discreet.release.lattice import TOTAL
-from discreet.release.plain import _outcomes
+from discreet.release._clients import plan_of
+from discreet.release._lattice import TOTAL
+from discreet.release._plain import _outcomes
 
 VECTORS = 10_000
 _POINT, _PRIME = 2**61 - 1, 2**127 - 1
@@ -227,7 +227,7 @@ def _member(sampler: Any, rng: np.random.Generator) -> tuple[list[int], list[int
 def _edges(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """Where one outcome ends and the next begins, above the shared part."""
     past = np.array([min(sampler.lattice.shared, TOTAL - 1)], dtype=np.int64)
-    _, slope, lift = release.drawing._drawn(sampler.lattice, law, sampler.mixing, past)
+    _, slope, lift = release._drawing._drawn(sampler.lattice, law, sampler.mixing, past)
     ends, edges = sampler.lattice.shared, []
     for part in sampler.lattice.parts(law, slope, lift):
         for length in part[0].tolist():

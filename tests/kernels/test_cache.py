@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.kernels import cache
+from discreet._kernels import _cache as cache
 
 COMPILING = "compiling the kernels"
 CALLER = """
 from discreet.callee import twice
-from discreet.kernels import kernel
+from discreet._kernels import kernel
 
 
 @kernel()
@@ -24,7 +24,7 @@ def answer(x):
 """
 CALLEE = """
 from discreet.constants import FACTOR
-from discreet.kernels import kernel
+from discreet._kernels import kernel
 
 
 @kernel()
@@ -121,7 +121,7 @@ def test_old_versions_are_removed_in_the_end(tmp_path: Path) -> None:
 
 def test_every_module_that_compiled_code_reaches_is_an_ingredient() -> None:
     """The draw of the engines calls into the projection, which is a package and two layers away."""
-    from discreet.release import compiled
+    from discreet.release import _compiled as compiled
 
     reached = cache._reachable(compiled.__name__)
-    assert {"discreet.release.compiled", "discreet.projection.compiled", "discreet.projection.lanes"} <= reached
+    assert {"discreet.release._compiled", "discreet.projection._compiled", "discreet.projection._lanes"} <= reached

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from discreet import OptimalSampler, Simplex
-from discreet.kernels import Code, choice, compiled_for, only
+from discreet._kernels import Code, compiled_for, only
+from discreet._kernels import _choice as choice
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import discreet
+from discreet._kernels import _cache as cache
 from discreet.engines import warm_up
-from discreet.kernels import cache
 from tests.kernels.test_cache import CALLEE, CALLER, COMPILING
 
 RELEASE = """
 import discreet as dc, polars as pl
 from discreet.engines import Secret
-from discreet.kernels import Code, only
+from discreet._kernels import Code, only
 rows = pl.DataFrame({"who": ["a", "b", "c"] * 10, "what": [0, 1, 2] * 10})
 found = []
 for code in Code:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from discreet.errors import BudgetError
 from discreet.ledger import Budget, Ledger
-from discreet.ledger.book import opened
+from discreet.ledger._book import opened
 from tests.ledger.charging import ONE, OTHER, PROFILE
 
 AFFORDED = 30  # so few that a ledger is exhausted before its last kills, and then asked on

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from discreet.ledger import PopulationLedger
-from discreet.ledger.population import Round, read_segment, runs_in
-from discreet.ledger.segments import Names
-from discreet.release.keyed import Question, Secret
+from discreet.ledger._population import Round, read_segment, runs_in
+from discreet.ledger._segments import Names
+from discreet.release._keyed import Question, Secret
 
 CLIENTS, ROUNDS, EPSILON, AFFORDED = 60, 30, 0.1, 10
 KILLS_OF_ONE_LEDGER = 40

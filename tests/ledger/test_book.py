@@ -10,7 +10,7 @@ import pytest
 
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import Budget, Entry, Ledger
-from discreet.ledger.book import Book, opened
+from discreet.ledger._book import Book, opened
 from tests.ledger.charging import OTHER, charge
 
 CHARGES = 12

@@ -22,8 +22,10 @@ from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, LedgerError
-from discreet.ledger import Budget, Ledger, book, file
-from discreet.ledger.book import Book
+from discreet.ledger import Budget, Ledger
+from discreet.ledger import _book as book
+from discreet.ledger import _file as file
+from discreet.ledger._book import Book
 from tests.ledger import kills
 from tests.ledger.charging import ONE, OTHER, PROFILE, charge
 

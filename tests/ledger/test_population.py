@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from discreet import DiscreetError
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
-from discreet.ledger.book import Book
-from discreet.ledger.population import Round, Settled, runs_in, spent_by_clients
-from discreet.ledger.rounds import Rounds
-from discreet.ledger.segments import Names
-from discreet.release.keyed import Question, Secret, read_secret, write_secret
+from discreet.ledger._book import Book
+from discreet.ledger._population import Round, Settled, runs_in, spent_by_clients
+from discreet.ledger._rounds import Rounds
+from discreet.ledger._segments import Names
+from discreet.release._keyed import Question, Secret, read_secret, write_secret
 from tests.ledger import population_kills
 
 ROOT = Path(__file__).parents[2]
@@ -272,7 +272,7 @@ def test_what_a_run_that_was_cut_short_leaves_counts_for_nothing_and_goes(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.ledger.book.Pen.add", cut)
+        patch.setattr("discreet.ledger._book.Pen.add", cut)
         with pytest.raises(KeyboardInterrupt):
             settle(ledger, [1, 2], 100, asked())
     assert len([path for path in ledger.folder.iterdir() if path.suffix == ".charges"]) == 1
@@ -307,7 +307,7 @@ def test_nothing_leaves_before_the_charges_are_committed(
         raise LedgerError("the power is gone")
 
     monkeypatch.setattr(os, "fsync", flushed)
-    monkeypatch.setattr("discreet.ledger.book.Pen.add", added)
+    monkeypatch.setattr("discreet.ledger._book.Pen.add", added)
     with pytest.raises(LedgerError, match="the power is gone"):
         settle(ledger, [1], 0, asked())
     assert events == ["flushed .partial", "flushed folder", "line"]
@@ -318,7 +318,7 @@ import json, sys
 import numpy as np
 from discreet.errors import BudgetError
 from discreet.ledger import PopulationLedger
-from discreet.release.keyed import read_secret
+from discreet.release._keyed import read_secret
 from tests.ledger.test_population import asked, settle
 ledger = PopulationLedger(sys.argv[1], read_secret(sys.argv[2]))
 start = int(sys.argv[3])

@@ -11,8 +11,8 @@ import pytest
 from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.errors import LedgerError
-from discreet.ledger.rounds import Rounds, forget_held
-from discreet.release.keyed import Question, Secret, read_secret, write_secret
+from discreet.ledger._rounds import Rounds, forget_held
+from discreet.release._keyed import Question, Secret, read_secret, write_secret
 
 ROOT = Path(__file__).parents[2]
 AGREED = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), rounds=3)
@@ -82,8 +82,8 @@ RACE = """
 import sys
 from pathlib import Path
 from discreet import DiscreetError
-from discreet.ledger.rounds import Rounds
-from discreet.release.keyed import Secret
+from discreet.ledger._rounds import Rounds
+from discreet.release._keyed import Secret
 from tests.ledger.test_rounds import AGREED, QUESTION
 won = 0
 for number in (1, 2, 3):

@@ -21,10 +21,10 @@ from discreet import (
     OutsideFamilyError,
     Simplex,
 )
-from discreet.kernels import Code, only
-from discreet.mechanisms.sampler import Sampler
-from discreet.release import drawing
-from discreet.release.randomness import SystemEntropy
+from discreet._kernels import Code, only
+from discreet.mechanisms._sampler import Sampler
+from discreet.release import _drawing as drawing
+from discreet.release._randomness import SystemEntropy
 
 SAMPLERS = [OptimalSampler, LinearSampler, MollifierSampler]
 P = np.array([0.5, 0.3, 0.15, 0.05, 0.0])

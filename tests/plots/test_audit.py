@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 import discreet as dc
 from discreet import plots
 from discreet.audit import black_box_audit
-from discreet.plots.style import figure
+from discreet.plots._style import figure
 from tests.pictures import assert_picture
 
 

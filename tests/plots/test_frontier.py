@@ -9,7 +9,7 @@ import pytest
 import discreet as dc
 from discreet import plots
 from discreet.design import Design
-from discreet.plots.style import figure
+from discreet.plots._style import figure
 from tests.pictures import assert_picture
 
 CLIENTS = np.random.default_rng(0).dirichlet(np.full(6, 0.5), 40)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import plots
-from discreet.plots.style import figure
+from discreet.plots._style import figure
 from tests.mechanisms.continuous.clients import interval_family, ring
 from tests.pictures import assert_picture
 

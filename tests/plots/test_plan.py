@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet import estimation, plots
-from discreet.plots.style import figure
+from discreet.plots._style import figure
 from tests.pictures import assert_picture
 
 

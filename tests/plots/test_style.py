@@ -11,8 +11,8 @@ import pytest
 import discreet as dc
 from discreet import DiscreetError, audit, estimation, plots, research
 from discreet.audit import TestedEvent
-from discreet.plots.labels import divergence_label
-from discreet.plots.style import figure, legible, save, styled
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import figure, legible, save, styled
 
 
 def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_matplotlib_is_imported_with_the_first_picture() -> None:
     program = """
 import sys
 import discreet.plots
-from discreet.plots.labels import divergence_label
+from discreet.plots._labels import divergence_label
 assert "matplotlib" not in sys.modules
 discreet.plots.save
 assert "matplotlib" in sys.modules

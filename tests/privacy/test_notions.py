@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import DiscreetError
-from discreet.families.band import Bounds
+from discreet.families._band import Bounds
 from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, extreme_masses
 from discreet.tradeoff import optimal_constants

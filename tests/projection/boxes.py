@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, MollifierSampler, OptimalSampler, Simplex
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 
 Floats = NDArray[np.float64]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreet import Band, OptimalSampler
-from discreet.kernels.choice import Code, only
-from discreet.release import constant_time
+from discreet._kernels._choice import Code, only
+from discreet.release import _constant_time as constant_time
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")

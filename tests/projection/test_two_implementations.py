@@ -8,9 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
-from discreet.kernels import Code, only
-from discreet.projection import Box, compiled, vectorised
-from discreet.projection.breakpoints import NEGLIGIBLE
+from discreet._kernels import Code, only
+from discreet.projection import Box
+from discreet.projection import _compiled as compiled
+from discreet.projection import _vectorised as vectorised
+from discreet.projection._breakpoints import NEGLIGIBLE
 from discreet.release import TOTAL, outcomes, weights
 from tests.exact import exact_slope
 from tests.projection.boxes import problems

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet import release
-from discreet.release import TOTAL, constant_time
+from discreet.release import TOTAL
+from discreet.release import _constant_time as constant_time
 
 KINDS = (dc.OptimalSampler, dc.MollifierSampler, dc.LinearSampler)
 

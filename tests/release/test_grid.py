@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.release.grid import counted, gridded
+from discreet.release._grid import counted, gridded
 
 Law = dict[int, Fraction]
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.release import blake2b, keyed
-from discreet.release.keyed import InputDigest, Question, RunKey, Secret, message, read_secret, words, write_secret
+from discreet.release import _blake2b as blake2b
+from discreet.release import _keyed as keyed
+from discreet.release._keyed import InputDigest, Question, RunKey, Secret, message, read_secret, words, write_secret
 
 State = NDArray[np.uint64]
 

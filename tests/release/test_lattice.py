@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet.kernels import Code, only
+from discreet._kernels import Code, only
 from discreet.numerics import exp_lower
 from discreet.projection import Box
-from discreet.release import TOTAL, Lattice, compiled
+from discreet.release import TOTAL, Lattice
+from discreet.release import _compiled as compiled
 from tests.exact import assert_private
 
 GARBAGE = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -1.0, 1e308, -1e308]))

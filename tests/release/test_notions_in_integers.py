@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
 from discreet.numerics import exp_upper
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
-from discreet.projection.box import Box
+from discreet.projection._box import Box
 from discreet.release import TOTAL, Lattice
 from discreet.tradeoff import Constants
 

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.mechanisms.sampler import Sampler
-from discreet.release import plain, sparse
-from discreet.release.clients import Clients, plan_of
-from discreet.release.keyed import DIGEST_WORDS, Question, Secret
+from discreet.mechanisms._sampler import Sampler
+from discreet.release import _plain as plain
+from discreet.release import _sparse as sparse
+from discreet.release._clients import Clients, plan_of
+from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 
 KEY = Secret(bytes(range(32))).run_key("ab" * 32, 3, Question(value="v"))
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)

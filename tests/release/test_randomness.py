@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.release import TOTAL, SystemEntropy
-from discreet.release.randomness import _LONG
+from discreet.release._randomness import _LONG
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000, _LONG // 8 - 1, _LONG // 2 + 3])

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import release
-from discreet.kernels import Code, only
+from discreet._kernels import Code, only
 from discreet.numerics import exp_lower
-from discreet.release import TOTAL, constant_time, plain, sparse
-from discreet.release.clients import Clients, ReferencePlan, plan_of
-from discreet.release.keyed import DIGEST_WORDS, Question, Secret
-from discreet.release.portions import fraction_of, portioned
-from discreet.release.wide import quotient
+from discreet.release import TOTAL
+from discreet.release import _constant_time as constant_time
+from discreet.release import _plain as plain
+from discreet.release import _sparse as sparse
+from discreet.release._clients import Clients, ReferencePlan, plan_of
+from discreet.release._keyed import DIGEST_WORDS, Question, Secret
+from discreet.release._portions import fraction_of, portioned
+from discreet.release._wide import quotient
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
 NONE = np.empty(0, dtype=np.int64)
@@ -53,7 +56,7 @@ def dense_law(sampler: Any, held: Held) -> NDArray[np.float64]:
 def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """L, excess, portions and fill of a law, one after the other."""
     lattice = sampler.lattice
-    _, slope, lift = release.drawing._drawn(lattice, law, None, np.array([min(lattice.shared, TOTAL - 1)]))
+    _, slope, lift = release._drawing._drawn(lattice, law, None, np.array([min(lattice.shared, TOTAL - 1)]))
     return [int(n) for part in (lattice.lower, *(part[0] for part in lattice.parts(law, slope, lift))) for n in part]
 
 
@@ -143,7 +146,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     plan = plan_of(lattice, None)
     portion = portioned(lattice.portions, np.array([TOTAL - lattice.shared]), lattice.shared)
     left = TOTAL - lattice.shared - int(portion.sum())
-    fill = release.lattice.handed_out(np.asarray(lattice.upper) - lattice.lower - portion, left)
+    fill = release._lattice.handed_out(np.asarray(lattice.upper) - lattice.lower - portion, left)
     weights = lattice.lower + portion + fill
     assert (weights <= lattice.upper).all()
     integers = ends_of([int(n) for part in (lattice.lower, portion, fill) for n in part])

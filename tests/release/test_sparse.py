@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import release
-from discreet.mechanisms.sampler import Sampler
-from discreet.release import TOTAL, plain, sparse
-from discreet.release.clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
-from discreet.release.grid import gridded
-from discreet.release.keyed import (
+from discreet.mechanisms._sampler import Sampler
+from discreet.release import TOTAL
+from discreet.release import _plain as plain
+from discreet.release import _sparse as sparse
+from discreet.release._clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
+from discreet.release._grid import gridded
+from discreet.release._keyed import (
     DIGEST_WORDS,
     INTEGER_CLIENT,
     TEXT_CLIENT,
@@ -68,7 +70,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
-    _, slope, lift = release.drawing._drawn(lattice, dense, sampler.mixing, np.array([lattice.shared]))
+    _, slope, lift = release._drawing._drawn(lattice, dense, sampler.mixing, np.array([lattice.shared]))
     excess, fill = lattice.parts(dense, slope, lift)
     lower = np.broadcast_to(lattice.lower, sampler.family.size)
     ends = np.cumsum([int(n) for n in (*lower, *excess[0], *fill[0])], dtype=object)

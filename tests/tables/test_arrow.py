@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather
 
+from discreet._tables import _ipc as ipc
+from discreet._tables._arrow import checked, pieces, schema_of
+from discreet._tables._clients import client_list
+from discreet._tables._sources import file_source
 from discreet.engines import Kernel, Request, sample, sample_file
 from discreet.errors import DiscreetError
-from discreet.tables import _ipc as ipc
-from discreet.tables.arrow import checked, pieces, schema_of
-from discreet.tables.clients import client_list
-from discreet.tables.sources import file_source
 from tests.engines.small_tables import SECRET
 from tests.engines.test_kernel import job
 

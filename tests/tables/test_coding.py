@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
+from discreet._tables._coding import LARGEST_DOMAIN, Coding
+from discreet._tables._marks import ABOVE, BELOW, MISSING, NOT_A_NUMBER, OUTSIDE
+from discreet._tables._outputs import samples_of
+from discreet._tables._records import fitted, outcomes_of
 from discreet.domain import Bins, Digested
-from discreet.tables.coding import LARGEST_DOMAIN, Coding
-from discreet.tables.marks import ABOVE, BELOW, MISSING, NOT_A_NUMBER, OUTSIDE
-from discreet.tables.outputs import samples_of
-from discreet.tables.records import fitted, outcomes_of
 from tests.domain.kinds import hostile, intervals
 
 

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from discreet._tables._clients import client_list
+from discreet._tables._outputs import format_of, writer_to
+from discreet._tables._sources import METADATA, file_source, standard_input
 from discreet.engines import Request, sample_file
 from discreet.errors import DiscreetError
-from discreet.tables.clients import client_list
-from discreet.tables.outputs import format_of, writer_to
-from discreet.tables.sources import METADATA, file_source, standard_input
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -231,7 +231,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
     target.write_bytes(b"old")
     program = f"""
         import time, pyarrow as pa
-        from discreet.tables import outputs
+        from discreet._tables import outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
         with outputs.writer_to({str(target)!r}, batch.schema, {kind!r}) as writer:
@@ -262,7 +262,7 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
         import sys, time
         from pathlib import Path
         from discreet.engines import Request, local, parts
-        from discreet.tables import sources
+        from discreet._tables import sources
         sources._BATCH = 5000
         local._LEAST_MEMORY = 1
         spill = parts.Parts._spill

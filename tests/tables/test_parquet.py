@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet._tables._parquet import File
+from discreet._tables._sources import file_source
 from discreet.engines import sample
 from discreet.errors import DiscreetError
-from discreet.tables._parquet import File
-from discreet.tables.sources import file_source
 from tests.engines.small_tables import SECRET, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}

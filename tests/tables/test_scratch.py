@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from discreet._tables._scratch import Scratch, spooled, sweep
 from discreet.errors import DiscreetError
-from discreet.tables.scratch import Scratch, spooled, sweep
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:

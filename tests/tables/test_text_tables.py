@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet._tables._clients import client_list
+from discreet._tables._sources import file_source
 from discreet.engines import sample
 from discreet.errors import DiscreetError
-from discreet.ledger.rounds import forget_held
-from discreet.tables.clients import client_list
-from discreet.tables.sources import file_source
+from discreet.ledger._rounds import forget_held
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 
 TERMS: dict[str, Any] = {

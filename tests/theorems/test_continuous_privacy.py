@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.families.continuous import ContinuousFamily
-from discreet.mechanisms.carriers.choice import How
+from discreet.families._continuous import ContinuousFamily
+from discreet.mechanisms._carriers._choice import How
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.exact import assert_private

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Band, LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import exp_lower
-from discreet.release import TOTAL, drawing
+from discreet.release import TOTAL
+from discreet.release import _drawing as drawing
 from tests.exact import assert_private, spelled_out
 from tests.strategies import bands, epsilons, laws, members, sizes
 

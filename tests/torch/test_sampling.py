@@ -21,9 +21,9 @@ from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Gaussian, Privacy
 from discreet.release import TOTAL, outcomes
 from discreet.torch import output, release, weights
-from discreet.torch.boxes import terms_of
-from discreet.torch.inputs import rows_of
-from discreet.torch.sampling import drawn
+from discreet.torch._boxes import terms_of
+from discreet.torch._inputs import rows_of
+from discreet.torch._sampling import drawn
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 

@@ -15,13 +15,13 @@ from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Ledger
 from discreet.numerics import exp_lower
 from discreet.torch import weights
-from discreet.transformers import generation
+from discreet.transformers import _generation as generation
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import PrivateText, TokenTerms, generate  # noqa: E402
-from discreet.transformers.contexts import Context  # noqa: E402
-from discreet.transformers.drawing import reference_of  # noqa: E402
+from discreet.transformers._contexts import Context  # noqa: E402
+from discreet.transformers._drawing import reference_of  # noqa: E402
 from tests.transformers.models import SIZE, loaded, model, saved, tokenizer  # noqa: E402
 
 PUBLIC = "Beautiful is better"

@@ -11,7 +11,8 @@ from discreet.ledger import Budget, Ledger
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
-from discreet.transformers import PrivateLogits, TokenTerms, processor  # noqa: E402
+from discreet.transformers import PrivateLogits, TokenTerms  # noqa: E402
+from discreet.transformers import _processor as processor  # noqa: E402
 from tests.transformers.models import SIZE, model  # noqa: E402
 
 TERMS = TokenTerms(epsilon=1.0, tokens=6, vocabulary=SIZE)

@@ -12,7 +12,7 @@ from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import TokenStream  # noqa: E402
-from discreet.transformers.terms import box_profile  # noqa: E402
+from discreet.transformers._terms import box_profile  # noqa: E402
 
 LOGITS, PUBLIC = torch.randn(2, 30, generator=torch.Generator().manual_seed(1))
 

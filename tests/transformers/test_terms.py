@@ -16,12 +16,12 @@ from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget
 from discreet.privacy import extreme_masses
 from discreet.release import TOTAL
-from discreet.torch.boxes import DeviceBox, terms_of
+from discreet.torch._boxes import DeviceBox, terms_of
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import TokenTerms  # noqa: E402
-from discreet.transformers.terms import box_profile  # noqa: E402
+from discreet.transformers._terms import box_profile  # noqa: E402
 
 TERMS = TokenTerms(epsilon=0.5, tokens=64, vocabulary=1000)
 

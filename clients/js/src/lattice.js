@@ -2,7 +2,7 @@
  * epsilon-LDP as a statement about whole numbers: weights W_x with sum 2^62 and L_x <= W_x <= U_x <= e^epsilon L_x are drawn from by one
  * uniform 62-bit integer, so whatever two clients hold, and however wrong a float is, W_x <= e^epsilon W'_x.
  *
- * The construction, and the outcome on which an integer falls, are those of `discreet.release.lattice` in Python: first L, which does not
+ * The construction, and the outcome on which an integer falls, are those of `discreet.release._lattice` in Python: first L, which does not
  * look at the client, then what the client's own distribution adds in units rounded down, then, over a reference that is not uniform, the
  * portions of outcomes that are not held, then what is missing from 2^62 to whoever has room, in order.
  */

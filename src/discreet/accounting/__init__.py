@@ -1,13 +1,13 @@
 """What many releases add up to: the exact profile of a box, its composition, an odometer, Renyi curve, splitting and shuffling."""
 
-from discreet.accounting.composition import compose
-from discreet.accounting.losses import PrivacyLoss
-from discreet.accounting.notions import GaussianLoss
-from discreet.accounting.odometer import Odometer
-from discreet.accounting.profile import BoxProfile, profile_of
-from discreet.accounting.renyi import epsilon_from_renyi, renyi
-from discreet.accounting.shuffling import shuffled_delta, shuffled_epsilon
-from discreet.accounting.splitting import epsilon_per_sample, keeps_together, shared
+from discreet.accounting._composition import compose
+from discreet.accounting._losses import PrivacyLoss
+from discreet.accounting._notions import GaussianLoss
+from discreet.accounting._odometer import Odometer
+from discreet.accounting._profile import BoxProfile, profile_of
+from discreet.accounting._renyi import epsilon_from_renyi, renyi
+from discreet.accounting._shuffling import shuffled_delta, shuffled_epsilon
+from discreet.accounting._splitting import epsilon_per_sample, keeps_together, shared
 
 __all__ = [
     "BoxProfile",

@@ -13,7 +13,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; without the packages it needs, say in one line how to get them."""
     try:
-        from discreet.cli.app import app
+        from discreet.cli._app import app
     except ImportError as missing:
         try:
             need_extra("cli", missing)

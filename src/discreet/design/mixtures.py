@@ -1,6 +1,6 @@
 """The minimax total variation of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
 
-**T7 (mixtures are not their band).** The extreme members of the class are its single kernels, so by T6 (`discreet.design.worst`)
+**T7 (mixtures are not their band).** The extreme members of the class are its single kernels, so by T6 (`discreet.design._worst`)
 its minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound
 of it. No closed form is known in general.
 
@@ -23,13 +23,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design.examples import as_examples
-from discreet.design.solving import best_floor
-from discreet.design.worst import floor_for_tv
+from discreet.design._examples import as_examples
+from discreet.design._solving import best_floor
+from discreet.design._worst import floor_for_tv
 from discreet.divergences import tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures
-from discreet.privacy.pure import check_epsilon
+from discreet.privacy._pure import check_epsilon
 
 __all__ = ["Bracket", "minimax_bracket"]
 

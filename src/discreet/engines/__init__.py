@@ -7,14 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import need_extra
-from discreet.release.keyed import Secret, read_secret, write_secret
+from discreet.release._keyed import Secret, read_secret, write_secret
 
 if TYPE_CHECKING:
-    from discreet.engines.kernel import Kernel
-    from discreet.engines.local import Release, sample, sample_file
-    from discreet.engines.misfits import DryRun, dry_run
-    from discreet.engines.request import Request
-    from discreet.engines.telling import Summary
+    from discreet.engines._kernel import Kernel
+    from discreet.engines._local import Release, sample, sample_file
+    from discreet.engines._misfits import DryRun, dry_run
+    from discreet.engines._request import Request
+    from discreet.engines._telling import Summary
 
 __all__ = [
     "DryRun",
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Request": "discreet.engines.request",
-    "Kernel": "discreet.engines.kernel",
-    "Summary": "discreet.engines.telling",
-    "DryRun": "discreet.engines.misfits",
-    "dry_run": "discreet.engines.misfits",
-    "Release": "discreet.engines.local",
-    "sample": "discreet.engines.local",
-    "sample_file": "discreet.engines.local",
+    "Request": "discreet.engines._request",
+    "Kernel": "discreet.engines._kernel",
+    "Summary": "discreet.engines._telling",
+    "DryRun": "discreet.engines._misfits",
+    "dry_run": "discreet.engines._misfits",
+    "Release": "discreet.engines._local",
+    "sample": "discreet.engines._local",
+    "sample_file": "discreet.engines._local",
 }
 
 

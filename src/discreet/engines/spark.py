@@ -7,7 +7,7 @@ Rows are first gathered by client within each input partition, as a combiner doe
 client and partition; it then sorts by client, by Spark's own means, which spill to disk. The executors are given the key of
 this run, never the secret it comes from.
 
-Under a secret a round is released on one input (`discreet.ledger.rounds`), and a lazy frame could be computed again after its
+Under a secret a round is released on one input (`discreet.ledger._rounds`), and a lazy frame could be computed again after its
 source has changed. So the samples are then computed at once and kept (a checkpoint), their input's digest with them, and the
 round is noted or refused before the caller has them; whatever is done with them later reads what was kept.
 """
@@ -29,22 +29,22 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet._tables._arrow import checked
+from discreet._tables._clients import client_list
+from discreet._tables._formats import AGREEMENT_FILE, TEXTS
+from discreet._tables._marks import LISTED
+from discreet._tables._outputs import format_of, published
+from discreet._tables._records import Reader
+from discreet._tables._sources import METADATA, distinct
 from discreet.agreement import Agreement
-from discreet.engines.kernel import Kernel
-from discreet.engines.packing import packed, unpacked
-from discreet.engines.parts import Parts, grouped
-from discreet.engines.request import Job, Request, RequestTerms
-from discreet.engines.telling import Summary
+from discreet.engines._kernel import Kernel
+from discreet.engines._packing import packed, unpacked
+from discreet.engines._parts import Parts, grouped
+from discreet.engines._request import Job, Request, RequestTerms
+from discreet.engines._telling import Summary
 from discreet.errors import DiscreetError, need_extra
-from discreet.ledger.rounds import Rounds
-from discreet.release.keyed import DIGEST_WORDS, InputDigest
-from discreet.tables.arrow import checked
-from discreet.tables.clients import client_list
-from discreet.tables.formats import AGREEMENT_FILE, TEXTS
-from discreet.tables.marks import LISTED
-from discreet.tables.outputs import format_of, published
-from discreet.tables.records import Reader
-from discreet.tables.sources import METADATA, distinct
+from discreet.ledger._rounds import Rounds
+from discreet.release._keyed import DIGEST_WORDS, InputDigest
 
 try:
     from pyspark.errors import PySparkException

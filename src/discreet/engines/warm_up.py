@@ -5,11 +5,11 @@ Those of `discreet.mechanisms.warm_up` and those of the engines. On a cluster, r
 
 import pyarrow as pa
 
+from discreet._kernels import Code, only
 from discreet.agreement import Agreement
-from discreet.engines.kernel import clients_of, refuse_twice
-from discreet.engines.local import sample
+from discreet.engines._kernel import clients_of, refuse_twice
+from discreet.engines._local import sample
 from discreet.families import Band
-from discreet.kernels import Code, only
 from discreet.mechanisms import OptimalSampler
 from discreet.mechanisms import warm_up as mechanisms
 

@@ -1,11 +1,11 @@
 """The curator's side: the population behind one private sample of each client, and how wrong it can be."""
 
-from discreet.estimation.inversion import Inversion, Line, inversion_of
-from discreet.estimation.nearest import nearest_law
-from discreet.estimation.planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
-from discreet.estimation.population import Estimate, Population, Shares, population
-from discreet.estimation.reweighting import Reweighted
-from discreet.estimation.several import RoundsCost, Way, Ways, rounds_cost, ways
+from discreet.estimation._inversion import Inversion, Line, inversion_of
+from discreet.estimation._nearest import nearest_law
+from discreet.estimation._planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
+from discreet.estimation._population import Estimate, Population, Shares, population
+from discreet.estimation._reweighting import Reweighted
+from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
 
 __all__ = [
     "Estimate",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from discreet.plots._output import output
     from discreet.plots._plan import plan
     from discreet.plots._population import population
+    from discreet.plots._style import save
     from discreet.plots._tradeoff import tradeoff
-    from discreet.plots.style import save
 
 __all__ = ["audit", "frontier", "output", "plan", "population", "save", "tradeoff"]
 
@@ -26,4 +26,4 @@ def __getattr__(name: str) -> Any:
     """The functions, from the modules that need matplotlib."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{'style' if name == 'save' else '_' + name}"), name)
+    return getattr(import_module(f"{__name__}._{'style' if name == 'save' else name}"), name)

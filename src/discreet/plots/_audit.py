@@ -6,8 +6,8 @@ import numpy as np
 
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_kind
-from discreet.plots.labels import short
-from discreet.plots.style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, legible, panel_title, styled
+from discreet.plots._labels import short
+from discreet.plots._style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, legible, panel_title, styled
 
 
 def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None = None) -> Figure:

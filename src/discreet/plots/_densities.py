@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families.continuous import ContinuousFamily
-from discreet.mechanisms.continuous.output_law import OutputLaw
-from discreet.plots.style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.families._continuous import ContinuousFamily
+from discreet.mechanisms._continuous._output_law import OutputLaw
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from discreet.design import Design
 from discreet.errors import DiscreetError
-from discreet.plots.labels import divergence_label
-from discreet.plots.style import COLOURS, INK, QUIET, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import COLOURS, INK, QUIET, AxesLike, Figure, canvas, panel_title, styled
 
 _MARKS = {"optimal": "o", "linear": "s", "mollifier": "^"}
 

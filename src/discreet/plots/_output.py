@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.mechanisms import OutputLaw
-from discreet.mechanisms.sampler import AnyFamily, Sampler, check_sampler
+from discreet.mechanisms._sampler import AnyFamily, Sampler, check_sampler
 from discreet.plots._densities import density_figure
-from discreet.plots.labels import short
-from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
+from discreet.plots._labels import short
+from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
 
 Floats = NDArray[np.float64]
 _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
 from discreet.estimation import outlook
-from discreet.estimation.planning import MOST_CLIENTS
+from discreet.estimation._planning import MOST_CLIENTS
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
-from discreet.plots.labels import divergence_label
-from discreet.plots.style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
-from discreet.privacy.pure import check_epsilon
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.privacy._pure import check_epsilon
 
 Floats = NDArray[np.float64]
 USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)

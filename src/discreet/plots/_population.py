@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._labelled import LawLike
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import Population
 from discreet.families import ContinuousFamily
-from discreet.families.laws import as_laws
-from discreet.labelled import LawLike
-from discreet.plots.labels import short
-from discreet.plots.style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
+from discreet.families._laws import as_laws
+from discreet.plots._labels import short
+from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
 
 Floats = NDArray[np.float64]
 _TAIL = 1e-3  # of the reference, at each end

@@ -10,10 +10,10 @@ from discreet.design import minimax_risk
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.families.laws import as_floats
+from discreet.families._laws import as_floats
 from discreet.mechanisms import MollifierSampler
-from discreet.plots.labels import divergence_label
-from discreet.plots.style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
 
 MOST_PANELS = 4
 USUAL = ("kl", "tv", "hellinger", "chi2")

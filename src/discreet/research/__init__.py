@@ -4,6 +4,6 @@
 `reports` read them. `discreet reproduce` and `discreet demo` run it.
 """
 
-from discreet.research.boosted import BoostedLaw, BoostedSampler, Training
+from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
 
 __all__ = ["BoostedLaw", "BoostedSampler", "Training"]

@@ -3,7 +3,7 @@
 import importlib.util
 
 from discreet.families import GaussianMixtures, Mixture
-from discreet.research.boosted import BoostedSampler, Training
+from discreet.research._boosted import BoostedSampler, Training
 
 __all__ = ["warm_up"]
 

@@ -7,7 +7,7 @@ try:
 except ImportError as missing:
     need_extra("torch", missing)
 
-from discreet.torch.fitting import fitted_upper
-from discreet.torch.sampling import output, release, weights
+from discreet.torch._fitting import fitted_upper
+from discreet.torch._sampling import output, release, weights
 
 __all__ = ["fitted_upper", "output", "release", "weights"]

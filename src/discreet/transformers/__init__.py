@@ -13,12 +13,12 @@ try:
 except ImportError as missing:
     need_extra("transformers", missing)
 
-from discreet.transformers.choosing import upper_for
-from discreet.transformers.folders import loaded
-from discreet.transformers.generation import PrivateText, generate
-from discreet.transformers.processor import PrivateLogits
-from discreet.transformers.statement import Statement
-from discreet.transformers.stream import TokenStream
-from discreet.transformers.terms import TokenTerms
+from discreet.transformers._choosing import upper_for
+from discreet.transformers._folders import loaded
+from discreet.transformers._generation import PrivateText, generate
+from discreet.transformers._processor import PrivateLogits
+from discreet.transformers._statement import Statement
+from discreet.transformers._stream import TokenStream
+from discreet.transformers._terms import TokenTerms
 
 __all__ = ["PrivateLogits", "PrivateText", "Statement", "TokenStream", "TokenTerms", "generate", "loaded", "upper_for"]

@@ -12,9 +12,9 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
-from discreet.families.densities import as_density
-from discreet.families.features import Features, split_at
-from discreet.families.seen import luck
+from discreet.families._densities import as_density
+from discreet.families._features import Features, split_at
+from discreet.families._seen import luck
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
 

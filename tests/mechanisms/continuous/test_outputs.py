@@ -12,9 +12,9 @@ from scipy import stats
 from scipy.optimize import brentq
 
 import discreet as dc
-from discreet.families.continuous import ContinuousFamily
-from discreet.mechanisms.continuous import one_client
-from discreet.quadrature import ORDER
+from discreet._quadrature import ORDER
+from discreet.families._continuous import ContinuousFamily
+from discreet.mechanisms._continuous import _one_client as one_client
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
 
 PUBLISHED_H = dc.DensityBand(published_envelope, [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from discreet.mechanisms.transport import floor
-from discreet.mechanisms.transport.spaces import space_of
+from discreet.mechanisms._transport import _floor as floor
+from discreet.mechanisms._transport._spaces import space_of
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.mechanisms.transport.flows import distance, nearest_between
+from discreet.mechanisms._transport._flows import distance, nearest_between
 from tests.mechanisms.transport.programmes import cheapest_transport, grid
 
 Floats = NDArray[np.float64]

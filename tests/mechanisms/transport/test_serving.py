@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.mechanisms.transport.serving import served_on_a_line
+from discreet.mechanisms._transport._serving import served_on_a_line
 from tests.mechanisms.transport.programmes import cheapest_transport
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.research.boosted import PRESETS, BoostedSampler, Training
+from discreet.research._boosted import PRESETS, BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family, ring
 
 SMALL = Training(epochs=60, samples=2_000, batch=1_000, burn_in=60)

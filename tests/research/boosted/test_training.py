@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.research.boosted import PRESETS, BoostedSampler, Training, compiled, networks, tensors
-from discreet.research.boosted.learning import Learner
+from discreet.research._boosted import PRESETS, BoostedSampler, Training
+from discreet.research._boosted import _compiled as compiled
+from discreet.research._boosted import _networks as networks
+from discreet.research._boosted import _tensors as tensors
+from discreet.research._boosted._learning import Learner
 
 SMALL = Training(epochs=12, samples=600, batch=300, burn_in=40)
 INTERVAL = (np.array([-4.0]), np.array([4.0]))

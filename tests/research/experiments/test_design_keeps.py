@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.research.experiments.design_keeps import KEEPS, KeepComparison
-from discreet.research.experiments.running import run
+from discreet.research.experiments._design_keeps import KEEPS, KeepComparison
+from discreet.research.experiments._running import run
 from tests.research.experiments.test_population import skewed
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet import data
-from discreet.research.experiments.design_shifts import SAFE, SHIFTS, Shift, ShiftComparison
-from discreet.research.experiments.running import run
+from discreet.research.experiments._design_shifts import SAFE, SHIFTS, Shift, ShiftComparison
+from discreet.research.experiments._running import run
 
 rng = np.random.default_rng(0)
 LEFT, RIGHT = (

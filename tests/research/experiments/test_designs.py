@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.research.experiments.designs import DesignComparison, exact_gap
-from discreet.research.experiments.running import run
+from discreet.research.experiments._designs import DesignComparison, exact_gap
+from discreet.research.experiments._running import run
 from tests.research.experiments.test_population import skewed
 
 SMALL = DesignComparison(epsilons=(0.5, 4.0), splits=2, sets=(skewed(150, 6),))

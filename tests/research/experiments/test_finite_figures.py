@@ -7,9 +7,9 @@ from typing import Any
 import mpmath
 import pytest
 
-from discreet.research.experiments.finite_figures import FiniteMechanism, FiniteWorstCases
-from discreet.research.experiments.paper import OUTCOMES, experiment
-from discreet.research.experiments.running import run
+from discreet.research.experiments._finite_figures import FiniteMechanism, FiniteWorstCases
+from discreet.research.experiments._paper import OUTCOMES, experiment
+from discreet.research.experiments._running import run
 
 F: dict[str, Callable[[Any], Any]] = {
     "kl": lambda x: x * mpmath.log(x) if x else mpmath.mpf(0),

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research.experiments.learned import BATCHES, LearnedComparison, LearnedRun, _Clients, _Resampled
-from discreet.research.experiments.running import run
-from discreet.research.reports.learned import learned_findings, learned_table
+from discreet.research._reports._learned import learned_findings, learned_table
+from discreet.research.experiments._learned import BATCHES, LearnedComparison, LearnedRun, _Clients, _Resampled
+from discreet.research.experiments._running import run
 from tests.research.experiments.test_population import skewed
 
 SMALL = LearnedComparison(epsilons=(0.1, 2.0), times=(1, 100), splits=1, sets=(skewed(1_000, 6),))

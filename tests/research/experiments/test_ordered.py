@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.research.experiments.ordered import OrderedComparison, clamped_laplace
+from discreet.research.experiments._ordered import OrderedComparison, clamped_laplace
 
 
 @pytest.mark.parametrize("size", [2, 5, 24])

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
-from discreet.research.experiments.population import (
+from discreet.research._reports._population_findings import fidelity_table
+from discreet.research.experiments._population import (
     Clients,
     PopulationComparison,
     SetAtBudget,
     distances,
     raw_draws,
 )
-from discreet.research.experiments.running import run
-from discreet.research.reports.population_findings import fidelity_table
+from discreet.research.experiments._running import run
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
 
 
 def skewed(clients: int, outcomes: int) -> ClientSet:

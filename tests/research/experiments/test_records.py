@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.research.experiments.records import Recorded, read
-from discreet.research.experiments.running import records_path, run
+from discreet.research.experiments._records import Recorded, read
+from discreet.research.experiments._running import records_path, run
 
 
 @dataclass(frozen=True)

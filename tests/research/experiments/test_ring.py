@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research import published
-from discreet.research.experiments.ring import GaussianRing, RingLaw
-from discreet.research.experiments.running import run
+from discreet.research import _published as published
+from discreet.research.experiments._ring import GaussianRing, RingLaw
+from discreet.research.experiments._running import run
 
 
 @pytest.fixture(scope="module")

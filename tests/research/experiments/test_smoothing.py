@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.research.experiments.smoothing import (
+from discreet.research.experiments._smoothing import (
     ANYBODY,
     MODEL,
     STRAY,

@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.plots.style import save
-from discreet.research.experiments.design_keeps import Kept, KeptAtBudget
-from discreet.research.experiments.design_shifts import ShiftedDesign
-from discreet.research.experiments.designs import DesignedSplit
-from discreet.research.experiments.records import Header, Recorded
-from discreet.research.figures.designs import design_figure
-from discreet.research.reports.design_page import design_page
-from discreet.research.reports.designs import (
+from discreet.plots._style import save
+from discreet.research._figures._designs import design_figure
+from discreet.research._reports._design_page import design_page
+from discreet.research._reports._designs import (
     cases,
     design_findings,
     design_table,
@@ -21,6 +17,10 @@ from discreet.research.reports.designs import (
     shift_findings,
     shift_table,
 )
+from discreet.research.experiments._design_keeps import Kept, KeptAtBudget
+from discreet.research.experiments._design_shifts import ShiftedDesign
+from discreet.research.experiments._designs import DesignedSplit
+from discreet.research.experiments._records import Header, Recorded
 from tests.pictures import assert_picture
 
 HEADER = Header("designs", "means", "0", 7, quick=True, parameters={})

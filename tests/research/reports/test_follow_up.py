@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from discreet.research.experiments.follow_up.finite import FiniteClasses
-from discreet.research.experiments.follow_up.mixtures import MixtureClasses
-from discreet.research.experiments.follow_up.notions import ClassAtBudget, Pointwise
-from discreet.research.experiments.follow_up.plane import PlaneLaw
-from discreet.research.experiments.ordered import Distances, OrderedSet
-from discreet.research.experiments.records import Header, Recorded
-from discreet.research.reports.follow_up import findings, minimax_table, mixture_table, ordered_table, published_table
+from discreet.research._reports._follow_up import findings, minimax_table, mixture_table, ordered_table, published_table
+from discreet.research.experiments._follow_up._finite import FiniteClasses
+from discreet.research.experiments._follow_up._mixtures import MixtureClasses
+from discreet.research.experiments._follow_up._notions import ClassAtBudget, Pointwise
+from discreet.research.experiments._follow_up._plane import PlaneLaw
+from discreet.research.experiments._ordered import Distances, OrderedSet
+from discreet.research.experiments._records import Header, Recorded
 
 SERVED = Pointwise(projection=0.2, projection_mean=0.1, linear=0.4, linear_mean=0.2, worse=0, excess=-1e-3)
 VALUES = {"kl": 0.24504, "tv": 0.34072, "hellinger": 0.12998}

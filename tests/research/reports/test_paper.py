@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.plots.style import save
-from discreet.research.boosted import Training
-from discreet.research.experiments.mixtures import MixtureClient, MixtureLaw, RandomMixtures
-from discreet.research.experiments.paper import FIGURES, experiment
-from discreet.research.experiments.records import read
-from discreet.research.experiments.ring import GaussianRing
-from discreet.research.experiments.running import records_path, run
-from discreet.research.figures.paper import paper_figure
-from discreet.research.reports.paper import findings, report_page
-from discreet.research.reports.summaries import STATISTICS, Spread, costs, realised_epsilon
+from discreet.plots._style import save
+from discreet.research._boosted import Training
+from discreet.research._figures._paper import paper_figure
+from discreet.research._reports._paper import findings, report_page
+from discreet.research._reports._summaries import STATISTICS, Spread, costs, realised_epsilon
+from discreet.research.experiments._mixtures import MixtureClient, MixtureLaw, RandomMixtures
+from discreet.research.experiments._paper import FIGURES, experiment
+from discreet.research.experiments._records import read
+from discreet.research.experiments._ring import GaussianRing
+from discreet.research.experiments._running import records_path, run
 from tests.pictures import assert_picture
 
 TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)

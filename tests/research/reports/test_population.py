@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.plots.style import save
-from discreet.research.experiments.population import Mean, PopulationComparison, SetAtBudget
-from discreet.research.experiments.records import Recorded, read
-from discreet.research.experiments.running import records_path, run
-from discreet.research.figures.population import population_figures, spread
-from discreet.research.reports.contests import RIVALS, Contest, by_set, error
-from discreet.research.reports.population import population_page
-from discreet.research.reports.population_findings import contest_table, fidelity_table, findings
+from discreet.plots._style import save
+from discreet.research._figures._population import population_figures, spread
+from discreet.research._reports._contests import RIVALS, Contest, by_set, error
+from discreet.research._reports._population import population_page
+from discreet.research._reports._population_findings import contest_table, fidelity_table, findings
+from discreet.research.experiments._population import Mean, PopulationComparison, SetAtBudget
+from discreet.research.experiments._records import Recorded, read
+from discreet.research.experiments._running import records_path, run
 from tests.pictures import assert_picture
 from tests.research.experiments.test_population import skewed
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.research import published
-from discreet.research.experiments.follow_up.finite import LocalFinite
+from discreet.research import _published as published
+from discreet.research.experiments._follow_up._finite import LocalFinite
 
 
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])

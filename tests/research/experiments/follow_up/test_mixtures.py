@@ -11,8 +11,8 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 from discreet.families import Mixture
-from discreet.research import published
-from discreet.research.experiments.follow_up.mixtures import LocalMixtures, classes, client
+from discreet.research import _published as published
+from discreet.research.experiments._follow_up._mixtures import LocalMixtures, classes, client
 
 Floats = NDArray[np.float64]
 BOUNDS = {"global": (math.exp(-1.0) / 3.0, 3.0 * math.e), "local": (1 / 3, 3.0)}

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from discreet.families.band import Bounds
+from discreet.families._band import Bounds
 from discreet.privacy import Approximate, Functional, Gaussian, Pure
-from discreet.research.experiments.follow_up.notions import (
+from discreet.research.experiments._follow_up._notions import (
     BUDGETS,
     KINDS,
     Pointwise,

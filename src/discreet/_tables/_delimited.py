@@ -1,0 +1,59 @@
+"""Text tables with a header: commas, as RFC 4180 has it, or semicolons, tabs or bars in their place; UTF-8.
+
+A column has no type of its own (`untyped`), so that no guess about the data decides what a client is called. Which character separates
+is read off the header alone: a comma if it holds one outside of quotes, else the one of the others that it holds. A file named .tsv is
+separated by tabs. A wrong guess cannot pass unseen: the columns that are asked for would not be there.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from discreet._files import reading
+from discreet._tables._formats import AGREEMENT_FILE
+from discreet.errors import DiscreetError, check_columns
+
+_OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_HEADER = 1 << 16  # bytes that a header may take
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+
+
+def delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
+    """The rows of text tables that are separated alike. `separator`: what their names say it is."""
+    separators = {_separator(file, name) if separator is None else separator for file in files}
+    if len(separators) > 1:
+        raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
+    (found,) = separators
+    for file in files:
+        header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=found)
+        titles = header.collect()
+        check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
+    return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
+
+
+def agreement_beside(name: str) -> str | None:
+    """The agreement that lies in a folder of samples whose files cannot carry it."""
+    beside = Path(name) / AGREEMENT_FILE
+    if not (os.path.isdir(name) and beside.is_file()):
+        return None
+    with reading(str(beside), "cannot be read"):
+        return beside.read_text(encoding="utf-8")
+
+
+def _separator(file: str, name: str) -> str:
+    """The one character that separates the columns of a header; a comma if there is but one column."""
+    with open(file, "rb") as opened:
+        head = opened.read(_HEADER)
+    header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
+    if b"," in header:
+        return ","
+    found = [one for one in _OTHERS if one.encode() in header]
+    if len(found) > 1:
+        raise DiscreetError(
+            f"{name}: its header holds {' and '.join(_OTHERS[one] for one in found)}, and no comma; it cannot be told what separates its "
+            "columns: write it with commas, or put names that hold such characters into quotes"
+        )
+    return found[0] if found else ","

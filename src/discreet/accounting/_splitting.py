@@ -1,0 +1,175 @@
+"""How much each of n samples of one client may spend out of one budget.
+
+At delta = 0 the answer is epsilon/n and cannot be better: the n-fold loss of a box reaches n times its own. At delta > 0
+the composed epsilon grows with that of each sample (`discreet.accounting._composition`), so the largest share that keeps the
+total is a root. All samples get the same share: they are exchangeable, and nothing better is known.
+
+For any notion of privacy the same is decided in rationals. Theorem. n releases from boxes with l = m b and u = m B keep f as soon as, with
+D the sum of n independent steps that are +1 with probability u, -1 with l and 0 otherwise,
+
+    f(x_t) <= 1 - y_t    and    f(1 - y_t) <= x_t         for t = 0, ..., n - 1,      x_t = P[D < -t],  y_t = P[D > t].
+
+Proof. The pair of laws (u, l, 1 - u - l) and (l, u, 1 - u - l) dominates what one release tells (`discreet.privacy._notion`), so its n-fold
+product dominates n of them. The likelihood ratio of the product is e^(eps D), and D has the opposite law under the other client: its
+trade-off function is the broken line through (0, 1), the points (x_t, 1 - y_t), their mirror images, and (1, 0). f is convex, so it lies
+below a broken line as soon as it does at the corners.   QED
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import scipy  # its parts are imported when they are first used
+
+from discreet.accounting._composition import MOST_SAMPLES, compose
+from discreet.accounting._profile import BoxProfile
+from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
+from discreet.families._band import Bounds
+from discreet.numerics import stated
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure
+from discreet.privacy._pure import check_epsilon
+
+MOST_EXACT = 24  # samples whose composition is taken in rationals
+_LARGEST_SHARE = 60.0
+_NEAR = 1e-10  # relatively, of a share that is searched for
+
+
+def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: float) -> float:
+    """The largest epsilon for each sample with which all of them together are (epsilon, delta)-LDP."""
+    total, n = check_epsilon(epsilon), check_count("samples", samples)
+    if n > MOST_SAMPLES:
+        raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}, up to which the sum is exact")
+    delta = PROBABILITY.check("delta", delta)
+
+    def excess(share: float) -> float:
+        return compose([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(delta) - total
+
+    share = total / n
+    excess(share)  # validates alpha
+    if delta == 0.0:
+        while Fraction(share) * n > Fraction(total):
+            share = math.nextafter(share, 0.0)
+        return share
+    high = 2.0 * share
+    while excess(high) <= 0.0:
+        share, high = high, 2.0 * high
+        if high > 1e3:  # delta alone pays for all of it
+            return share
+    share = float(scipy.optimize.brentq(excess, share, high, xtol=1e-12, rtol=1e-12)) if excess(share) < 0.0 else share
+    step = math.ulp(share)
+    while excess(share) > 0.0:
+        share, step = share - step, 2.0 * step
+    return share
+
+
+def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: int) -> bool:
+    """Whether so many releases from boxes with m b = lower and m B = upper certainly keep a notion together; decided in rationals.
+
+    Args:
+        privacy: what all of them together promise.
+        lower: m b of each.
+        upper: m B of each.
+        samples: how many there are, at most `MOST_EXACT`.
+
+    Returns:
+        True only where it is certain.
+    """
+    if lower == upper:
+        return True
+    scale = math.lcm(lower.denominator, upper.denominator)
+    step = [int(lower * scale), int((1 - lower - upper) * scale), int(upper * scale)]
+    law = [1]
+    for _ in range(samples):
+        law = [
+            sum(step[shift] * law[place - shift] for shift in range(3) if 0 <= place - shift < len(law))
+            for place in range(len(law) + 2)
+        ]
+    total, least, most = scale**samples, 0, 0
+    for t in range(samples - 1, -1, -1):
+        least += law[samples - t - 1]
+        most += law[samples + t + 1]
+        if not privacy.allows(Fraction(least, total), Fraction(most, total)):
+            return False
+    return True
+
+
+def shared(privacy: Privacy, *, samples: int, bounds: Bounds) -> Privacy:
+    """What each of so many releases on a band may promise so that all together keep a notion: the largest equal share that is known.
+
+    Args:
+        privacy: what all of them together promise.
+        samples: how many there are.
+        bounds: of dP/dmu, which say how large the part of a box is that an extreme client sits on.
+
+    Returns:
+        A pure notion, or for many Gaussian samples a Gaussian one.
+
+    Raises:
+        DiscreetError: for more samples than can be added up, and a notion of which nothing is left for each.
+    """
+    check_kind("privacy", privacy, Privacy, "pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)")
+    check_kind("bounds", bounds, Bounds, "pass family.bounds")
+    return _shared(privacy, check_count("samples", samples, most=MOST_SAMPLES), bounds)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
+    if n == 1:
+        return privacy
+    if isinstance(privacy, Pure):
+        return Pure(_part(privacy.epsilon, n))
+    found: list[Privacy] = []
+    if n <= MOST_EXACT:
+        share = _largest(lambda epsilon: keeps_together(privacy, *_extremes(bounds, epsilon), n))
+        found += [Pure(share)] if share else []
+    elif isinstance(privacy, Approximate):
+        found += [Pure(epsilon_per_sample(alpha=bounds.alpha, samples=n, epsilon=privacy.epsilon, delta=privacy.delta))]
+    if isinstance(privacy, Gaussian):
+        found.append(Gaussian(_root_part(privacy.exact_nu, n)))
+    if not found:
+        raise DiscreetError(
+            f"samples = {n}: {privacy} leaves nothing that is known to be allowed for each; take fewer (at most {MOST_EXACT} for a "
+            "function), or a larger budget"
+        )
+    return max(found, key=lambda notion: notion.mixing(bounds))
+
+
+def _part(epsilon: float, samples: int) -> float:
+    """The largest float that is at most an n-th of epsilon, as it was written and as it is; what is drawn with is the smaller of two too."""
+    whole = min(Fraction(epsilon), Fraction(stated(epsilon)))
+    share = float(whole / samples)
+    while min(Fraction(share), Fraction(stated(share))) * samples > whole:
+        share = math.nextafter(share, 0.0)
+    if not share:
+        raise DiscreetError(f"samples = {samples}: nothing is left of epsilon = {epsilon!r} for each; take fewer")
+    return share
+
+
+def _root_part(nu: Fraction, samples: int) -> float:
+    """The largest float with n times its square at most nu squared."""
+    share = float(nu) / math.sqrt(samples)
+    while samples * Fraction(share) ** 2 > nu * nu:
+        share = math.nextafter(share, 0.0)
+    return share
+
+
+def _extremes(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fraction]:
+    """m b and m B of the optimal box of a band at that epsilon, up to rounding of e^epsilon."""
+    lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
+    alpha, ratio = (1 - lower) / (upper - lower), Fraction(math.exp(epsilon))
+    least = min(alpha, 1 - alpha) / (alpha * ratio + 1 - alpha)
+    return least, ratio * least
+
+
+def _largest(keeps: Callable[[float], bool]) -> float:
+    """The largest share that keeps, of those up to which all do, nearly; 0 where none is found."""
+    low, high = 0.0, 1.0
+    while high < _LARGEST_SHARE and keeps(high):
+        low, high = high, 2.0 * high
+    while not low and high > 1e-9:
+        low, high = (high / 2.0, high) if keeps(high / 2.0) else (0.0, high / 2.0)
+    while low and high - low > _NEAR * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low

@@ -1,0 +1,260 @@
+"""The exact privacy of a finite mechanism, as a statement about the integers it draws with.
+
+A mechanism on finitely many outcomes is a table of integer weights, a row for each input, all with the same sum. What it
+really loses between these inputs is the logarithm of one rational number,
+
+    max over outcomes x and inputs i, j of  W_i(x) / W_j(x)
+
+taken here in exact arithmetic and bracketed between two rationals. For a sampler the rows are extreme points of its family:
+where weights are affine in the input, as for the linear mechanism, the largest ratio is attained at extreme points; for a
+projection they are the clients that reach the box if any do. Its integer box L <= W <= U bounds every input there could be:
+
+    realised  <=  true  <=  possible = log max U/L
+
+For another notion of privacy than pure epsilon what matters of the box are two corners: all its laws lie between L and ratio L, ratio = max
+U/L, so that no two of them are easier to tell apart, at any beta, than one pair on three points with the probabilities l and u of
+`discreet.privacy.extreme_masses`; the notion is kept if its trade-off function lies below the corners (`discreet.privacy._notion`). Both are
+rationals, so one comparison proves sum (W - e^beta W')_+ <= delta(beta) 2^62 for every beta at once.
+
+A certificate is a JSON file that holds the integers; `discreet/audit/verify.py` re-verifies it with the standard library alone.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._files import check_target, written
+from discreet._showing import shown_shortly
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.families._band import Bounds
+from discreet.mechanisms import JointSampler
+from discreet.mechanisms._sampler import AnyFamily, Sampler, check_sampler
+from discreet.numerics import exp_lower, exp_upper, log_bracket
+from discreet.privacy import Gaussian, Privacy, Pure, extreme_masses
+from discreet.privacy._normal import normal_quantile_below
+from discreet.privacy._pure import check_epsilon
+from discreet.privacy._terms import privacy_document
+
+FORMAT = "discreet certificate"
+VERSION = 1
+WITH_PRIVACY = 2
+MOST_INPUTS = 64
+
+
+@shown_shortly
+@dataclass(frozen=True)
+class Certificate:
+    """The integers, the claim, and what follows from them alone."""
+
+    epsilon: float
+    mechanism: str
+    inputs: tuple[str, ...]
+    weights: tuple[tuple[int, ...], ...]
+    box: tuple[tuple[int, ...], tuple[int, ...]] | None
+    privacy: Privacy | None = None
+
+    @property
+    def total(self) -> int:
+        """The sum of every row."""
+        return sum(self.weights[0])
+
+    @property
+    def worst(self) -> tuple[int, int, int]:
+        """The outcome, and the two inputs, with the largest ratio between their weights."""
+        return max(
+            ((x, _largest(column), _smallest(column)) for x, column in enumerate(zip(*self.weights, strict=True))),
+            key=lambda place: self._ratio(*place),
+        )
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest ratio of two inputs' weights on one outcome."""
+        return self._ratio(*self.worst)
+
+    @property
+    def realised(self) -> tuple[Fraction, Fraction]:
+        """Rationals between which the realised epsilon of these inputs lies."""
+        return log_bracket(self.ratio)
+
+    @property
+    def possible(self) -> tuple[Fraction, Fraction] | None:
+        """The same for any inputs whatever, if the mechanism keeps to an integer box."""
+        return None if self.box is None else log_bracket(max(map(Fraction, self.box[1], self.box[0])))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is certainly true: for any inputs where there is a box, else between the inputs listed."""
+        bound = exp_lower(self.epsilon)
+        pure = self.ratio <= bound and (self.box is None or max(map(Fraction, self.box[1], self.box[0])) <= bound)
+        return pure and (self.privacy is None or (self.corners is not None and self.privacy.allows(*self.corners)))
+
+    @property
+    def corners(self) -> tuple[Fraction, Fraction] | None:
+        """l and u, which decide whether any two laws in the box keep a notion other than pure epsilon; None without a box."""
+        if self.box is None:
+            return None
+        return extreme_masses(Fraction(sum(self.box[0]), self.total), max(map(Fraction, self.box[1], self.box[0])))
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is certainly false."""
+        return self.ratio > exp_upper(self.epsilon)
+
+    def _ratio(self, outcome: int, first: int, second: int) -> Fraction:
+        return Fraction(self.weights[first][outcome], self.weights[second][outcome])
+
+    def to_json(self) -> str:
+        """The certificate as text: rationals as "a/b", integers as they are."""
+        outcome, first, second = self.worst
+        record: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION if self.privacy is None else WITH_PRIVACY,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "inputs": list(self.inputs),
+            "total": self.total,
+            "weights": [list(row) for row in self.weights],
+            "worst": {"outcome": outcome, "first_input": first, "second_input": second, "ratio": str(self.ratio)},
+            "realised_epsilon": [str(bound) for bound in self.realised],
+            "holds": self.holds,
+        }
+        if self.box is not None:
+            record["box"] = {"lower": list(self.box[0]), "upper": list(self.box[1])}
+        if self.privacy is not None and self.corners is not None:
+            record["privacy"] = privacy_document(self.privacy)
+            record["corners"] = [str(corner) for corner in self.corners]
+            place = normal_quantile_below(self.corners[0]) if isinstance(self.privacy, Gaussian) else None
+            if place is not None:
+                record["place"] = str(place)
+        return json.dumps(record, indent=1) + "\n"
+
+    def write(self, path: str | Path) -> None:
+        """Write the JSON file that `verify.py` reads. It may replace another certificate, and nothing else."""
+        with written(path, what="certificate", replace=_is_certificate(path)) as file:
+            file.write(self.to_json().encode())
+
+
+def _is_certificate(path: str | Path) -> bool:
+    """Whether a plain file is one that `write` has written; as much of it is read as tells."""
+    start = f'{{\n "format": {json.dumps(FORMAT)},'.encode()
+    try:
+        check_target(path, replace=True)
+        with open(path, "rb") as file:
+            return file.read(len(start)) == start
+    except (OSError, ValueError):
+        return False
+
+
+def certificate_of(
+    weights: ArrayLike, *, epsilon: float, mechanism: str = "", inputs: Sequence[str] = ()
+) -> Certificate:
+    """The certificate of any finite mechanism, from its table of positive integer weights (inputs, outcomes)."""
+    try:
+        table = [list(row) for row in np.asarray(weights, dtype=object)]
+    except (TypeError, ValueError):
+        raise DiscreetError(f"weights = {weights!r} is not a table of whole numbers, a row for each input") from None
+    rows = [[_whole(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
+    check_kind("mechanism", mechanism, str, "pass a name for it")
+    check_kind("inputs", inputs, Sequence, "pass a name for each row of weights")
+    if len(rows) < 2 or not rows[0] or len({len(row) for row in rows}) != 1:
+        raise DiscreetError("weights needs at least two rows (inputs) of equal length, with at least one outcome")
+    totals = {sum(row) for row in rows}
+    if len(totals) != 1:
+        raise DiscreetError(f"rows of weights sum to {sorted(totals)[:3]}; every input has the same total")
+    names = tuple(inputs) or tuple(f"input {number}" for number in range(len(rows)))
+    if len(names) != len(rows):
+        raise DiscreetError(f"inputs has {len(names)} names for {len(rows)} rows of weights")
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+        raise DiscreetError("inputs is not a list of texts that differ; give every row of weights a name of its own")
+    return Certificate(check_epsilon(epsilon), mechanism, names, tuple(map(tuple, rows)), None)
+
+
+def certificate(
+    sampler: Sampler[AnyFamily] | JointSampler,
+    *,
+    epsilon: float | None = None,
+    privacy: Privacy | None = None,
+    most_inputs: int = MOST_INPUTS,
+) -> Certificate:
+    """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
+
+    `epsilon`: the claim, by default the sampler's own; of a sampler with another promise the pure budget of its box, beside which its own
+    notion is claimed, or the one that is given as `privacy`. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
+    family the outcomes are the cells or points that it releases by, and the clients are laws on those; of a `JointSampler` they are the
+    multisets, and the clients the same as for one sample.
+    """
+    if not isinstance(sampler, JointSampler):
+        check_sampler(sampler)
+    size, most = sampler.box.size, check_count("most_inputs", most_inputs)
+    if isinstance(sampler, JointSampler):
+        mu = np.broadcast_to(sampler.family.reference, sampler.family.size).astype(np.float64)
+        names, laws = extreme_laws(mu, sampler.family.bounds, most)
+        rows = sampler.weights(laws).tolist()
+    else:
+        mu = np.broadcast_to(sampler.carrier.reference, size).astype(np.float64)
+        names, laws = extreme_laws(mu, sampler.family.bounds, most)
+        rows = sampler.weights_on_atoms(laws).tolist()
+    box = tuple(
+        tuple(np.broadcast_to(bound, size).tolist()) for bound in (sampler.lattice.lower, sampler.lattice.upper)
+    )
+    claim = sampler.epsilon if epsilon is None else check_epsilon(epsilon)
+    if privacy is not None:
+        check_kind("privacy", privacy, Privacy, "pass Approximate(...), Gaussian(...) or Functional(...)")
+    notion = sampler.privacy if privacy is None and epsilon is None else privacy
+    if isinstance(notion, Pure):
+        claim, notion = (claim if privacy is None else notion.epsilon), None
+    elif notion is not None:
+        privacy_document(notion)  # one that no file can state is refused here
+    return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]), notion)
+
+
+def extreme_laws(mu: NDArray[np.float64], bounds: Bounds, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Extreme points of a band around mu: for each of several outcomes, a law that likes it most and one that likes it least.
+
+    An extreme law is at a bound everywhere but at one outcome. On the simplex these are the point masses.
+    """
+    size = len(mu)
+    chosen = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})
+    names, laws = [], []
+    for outcome in chosen:
+        for liked in (True, False):
+            order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
+            names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
+            laws.append(_filled(mu, bounds.lower, bounds.upper, order))
+    return tuple(names), np.array(laws)
+
+
+def _filled(mu: NDArray[np.float64], lower: float, upper: float, order: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
+    room = (upper - lower) * mu[order]
+    ends = np.minimum(np.cumsum(room), 1.0 - lower)
+    law = lower * mu
+    law[order] += np.diff(ends, prepend=0.0)
+    return np.asarray(law / law.sum())
+
+
+def _largest(column: Sequence[int]) -> int:
+    return max(range(len(column)), key=lambda row: column[row])
+
+
+def _smallest(column: Sequence[int]) -> int:
+    return min(range(len(column)), key=lambda row: column[row])
+
+
+def _whole(weight: Any, row: int, place: int) -> int:
+    try:
+        whole = int(weight)
+    except (TypeError, ValueError, OverflowError):
+        whole = 0
+    if isinstance(weight, (bool, str, bytes)) or whole != weight or whole < 1:
+        raise DiscreetError(
+            f"weights[{row}][{place}] = {weight!r} is not a positive whole number; an outcome that one input can never give has "
+            "infinite epsilon"
+        )
+    return whole

@@ -1,0 +1,130 @@
+"""`discreet agree`: write what client and curator agree on, or check what somebody else wrote."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from discreet.agreement import Agreement, FamilyTerms
+from discreet.cli._options import (
+    AllowLarge,
+    Bounds,
+    CellCount,
+    DomainFile,
+    DomainSize,
+    For,
+    Named,
+    chosen,
+    needed_domain,
+    refuse_large,
+)
+from discreet.cli._printing import plain, say, write_json
+from discreet.cli._promise import Delta, Nu, promise
+from discreet.errors import DiscreetError
+from discreet.families import Band, Simplex
+from discreet.mechanisms import LinearSampler, sampler_named
+from discreet.tradeoff import large_epsilon
+
+
+def agree(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The agreement: a new file, or with --check an existing one.")
+    ],
+    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
+    delta: Delta = None,
+    nu: Nu = None,
+    domain: DomainFile = None,
+    domain_size: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
+    lower: Annotated[
+        float | None, typer.Option(metavar="C1", help="Distributions are at least this multiple of uniform.")
+    ] = None,
+    upper: Annotated[
+        float | None, typer.Option(metavar="C2", help="Distributions are at most this multiple of uniform.")
+    ] = None,
+    serve: For = None,
+    mechanism: Named = None,
+    rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
+    allow_large_epsilon: AllowLarge = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write what client and curator agree on. Its id is the digest that every record carries.
+
+    `discreet sample --agreement FILE` releases under it.
+    """
+    taken = None
+    if check:
+        given = {
+            "--epsilon": epsilon, "--delta": delta, "--nu": nu,
+            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": serve,
+            "--mechanism": mechanism,
+        }  # fmt: skip
+        for option in (name for name, value in given.items() if value is not None):
+            raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
+        found = Agreement.read(file)
+    else:
+        promised = promise(
+            epsilon,
+            delta,
+            nu,
+            missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
+        )
+        name, taken = chosen(serve, mechanism, may_ask=not json)
+        whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
+        family = _banded(whole, lower, upper)
+        if name == LinearSampler.name and isinstance(family, Band):
+            raise DiscreetError(
+                "--lower and --upper with the mechanism linear, which is for members of the band alone: no table is released under that, "
+                "since it may hold others; say --for clients, which serves everybody, or leave both out to estimate a population"
+            )
+        sampler = sampler_named(name, family, privacy=promised)
+        refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
+        found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
+        found.write(file)
+    if json:
+        write_json({"id": found.id, "agreement": found.document})
+        return
+    budget = (
+        f"epsilon = {found.epsilon:g}"
+        if found.privacy is None
+        else f"{found.privacy} (pure epsilon = {found.epsilon:g})"
+    )
+    spent = budget + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
+    # what is spent comes before the first text that whoever wrote the agreement could choose
+    lines = [f"{spent}, {found.mechanism} on {found.family.described}{_few(found)}"]
+    if found.rounds > 1:
+        from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
+
+        cost = rounds_cost(found)
+        lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]
+    doubt = large_epsilon(found.epsilon)
+    if doubt is not None:
+        lines.append(f"[bold red]Note[/bold red]: {doubt}")
+    if found.purpose:
+        lines.append(f"for: {plain(found.purpose, most=500)}")
+    lines.append(f"id {found.id}")
+    if not check:
+        lines.append(f"written to {plain(file)}; it names the outcomes, which must be public")
+        if taken is not None:
+            lines.append(taken)
+    say("\n".join(lines))
+
+
+def _few(found: Agreement) -> str:
+    """The first and the last outcomes, so that a wrong list of them is noticed."""
+    names = found.domain.labels if isinstance(found.family, FamilyTerms) else None
+    if names is None:
+        return ""
+    ends = names if len(names) <= 4 else (names[0], names[1], "...", names[-1])
+    return f" ({', '.join(plain(name, most=60) for name in ends)})"
+
+
+def _banded(whole: Simplex, lower: float | None, upper: float | None) -> Simplex | Band:
+    if lower is None and upper is None:
+        return whole
+    least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
+    return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)

@@ -1,0 +1,134 @@
+"""The typer application: every problem a user can cause becomes one line on stderr and exit code 2, never a traceback.
+
+A command's module is imported when the command is called, and imports at its top what it needs: the other commands, and the list of
+all of them, cost nothing.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from discreet import __version__
+from discreet.errors import DiscreetError, LargeEpsilonWarning, MissingExtraError, OutsideFamilyWarning, visible
+
+USER_ERROR = 2
+COMMANDS = {  # in the order of the work: the module that a command is in, and what it is for
+    "demo": ("demo", "The main job on bundled real data, with pictures."),
+    "plan": ("plan", "Choose epsilon and mechanism before anything is collected."),
+    "agree": ("agree", "Write what client and curator agree on."),
+    "design": ("design", "The best sampler for clients like public examples."),
+    "secret": ("secret", "Make the secret that lets a release be repeated."),
+    "sample": ("sample", "One private sample for each client of a table."),
+    "tokens": ("tokens", "A private text of a language model, with its statement."),
+    "estimate": ("estimate", "The population behind such samples, with intervals."),
+    "tradeoff": ("tradeoff", "What privacy costs, and which epsilon a target takes."),
+    "explore": ("explore", "A page to look at what privacy costs, and at agreements."),
+    "account": ("account", "What several samples add up to, and what shuffling buys."),
+    "audit": ("audit", "Try to refute a claim of privacy from samples alone."),
+    "certify": ("audit", "Prove a sampler's privacy in integers, as a file."),
+    "reproduce": ("reproduce", "Every figure of the paper, beside the published numbers."),
+    "ledger": ("ledger", "A client's budget, charged before a sample leaves."),
+}
+_STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+
+class OneLineErrors(TyperGroup):
+    """A group whose failures are one line. What is not the user's doing (a bug) keeps its traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command by its name: its module is imported now, and with it whatever the command needs."""
+        if cmd_name not in COMMANDS:
+            names: dict[str, Any] = dict.fromkeys(COMMANDS)
+            self.commands = {**names, **self.commands}  # from these names a similar one is suggested
+            return None
+        if self.commands.get(cmd_name) is None:
+            self.commands[cmd_name] = _command(cmd_name)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """What each command is for; none of them is imported to say so."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, purpose) for name, (_, purpose) in COMMANDS.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release refuse it instead
+                warnings.showwarning = _shown(warnings.showwarning)
+                code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except (DiscreetError, MissingExtraError) as problem:
+            _fail(str(problem))
+        except OSError as problem:
+            _fail(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
+        except Exception as problem:
+            message = getattr(problem, "format_message", None)  # what the parser raises, in every version of typer
+            if message is None:
+                raise
+            _fail(message())
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _shown(usual: Callable[..., None]) -> Callable[..., None]:
+    """How warnings are shown: those about clients as a line for people, others as usual."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, OutsideFamilyWarning):
+            typer.echo(f"discreet: {visible(' '.join(str(message).split()))}", err=True)
+        else:
+            usual(message, category, *where)
+
+    return show
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"discreet: {visible(' '.join(message.split()))}", err=True)
+    sys.exit(USER_ERROR)
+
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    **_STYLE,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def discreet(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Locally private sampling: release one sample that looks drawn from your data."""
+    if version:
+        typer.echo(f"discreet {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _command(name: str) -> Any:
+    module, purpose = COMMANDS[name]
+    found = getattr(import_module(f"discreet.cli._{module}"), name)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(**_STYLE)
+        alone.command(name, short_help=purpose)(found)
+        return get_command(alone)
+    group = get_command(found)
+    group.name, group.short_help, group.help = name, purpose, "A client's budget."
+    return group

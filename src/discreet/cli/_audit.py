@@ -1,0 +1,239 @@
+"""`discreet audit` and `discreet certify`: refute a claim from samples, or prove one from integers."""
+
+import importlib
+import importlib.util
+import json as json_format
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from discreet import plots
+from discreet.agreement import Agreement
+from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
+from discreet.cli._printing import json_number, number, plain, say, table, write_json
+from discreet.cli._promise import Delta, Nu, promise
+from discreet.errors import DiscreetError
+from discreet.families import Band, FiniteFamily, Simplex
+from discreet.mechanisms import OptimalSampler, check_mechanism, sampler_named
+from discreet.mechanisms._sampler import Sampler
+from discreet.privacy import Privacy
+from discreet.privacy._terms import privacy_document
+
+REFUTED = 1
+_BAR = 40
+
+
+def audit(
+    mechanism: Annotated[
+        str, typer.Argument(metavar="MODULE:CALLABLE", help="A Python callable f(input, n) that returns n samples.")
+    ],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="The claim to be tested.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="JSON", help="An input to be hidden; give two or more."),
+    ] = None,
+    delta: Annotated[float, typer.Option(metavar="D", help="The delta of the claim.")] = 0.0,
+    draws: Annotated[
+        int, typer.Option(metavar="N", help="Draws of each input: half choose events, half test.")
+    ] = 100_000,
+    confidence: Annotated[float, typer.Option(metavar="C", help="Confidence of the bound.")] = 0.99,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the result to a .png, .svg or .pdf file.")
+    ] = None,
+) -> None:
+    """Try to refute a claim of epsilon-LDP from samples alone; exit status 1 if it is refuted.
+
+    MODULE is a module or a .py file. A claim that is not refuted is not proved: an event that nobody looked for may exist.
+    """
+    given = [_parsed(text) for text in inputs or ()]
+    found = black_box_audit(_loaded(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
+    if plot is not None:
+        _draw(found, mechanism, plot)
+    if json:
+        write_json(_record(found))
+    else:
+        say(*_report(found, mechanism), *([f"Picture: {plain(plot)}"] if plot else []))
+    if found.refuted:
+        raise typer.Exit(REFUTED)
+
+
+def certify(
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The certificate, a JSON file; it replaces nothing but another one."
+        ),
+    ],
+    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
+    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget.")] = None,
+    delta: Delta = None,
+    nu: Nu = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: what was agreed on."),
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear or mollifier.")
+    ] = None,
+    lower: Annotated[
+        float, typer.Option(metavar="C1", help="Distributions are at least this multiple of uniform.")
+    ] = 0.0,
+    upper: Annotated[
+        float | None,
+        typer.Option(metavar="C2", help="Distributions are at most this multiple of uniform. [default: no bound]"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write the exact privacy of a sampler as integers that a short script re-verifies: discreet/audit/verify.py."""
+    stated = None
+    if agreement is None:
+        missing = "certify needs --outcomes K and --epsilon E (or --nu NU), or --agreement FILE"
+        if outcomes is None:
+            raise DiscreetError(missing)
+        stated = promise(epsilon, delta, nu, missing=missing)
+    elif any(given is not None for given in (epsilon, delta, nu)):
+        raise DiscreetError("--agreement says it all; leave out --epsilon, --delta and --nu")
+    found = certificate(_certified(outcomes, stated, agreement, mechanism, lower, upper))
+    found.write(out)
+    low, high = found.realised
+    assert found.possible is not None
+    if json:
+        write_json({
+            "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
+            "realised": {"low": float(low), "high": float(high)}, "possible": float(found.possible[1]),
+            **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
+        })  # fmt: skip
+    else:
+        say(
+            f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
+            f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
+            f"Claimed:                              {_claimed(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+            f"Certificate: {plain(out)}",
+        )
+    if not found.holds:
+        raise typer.Exit(REFUTED)
+
+
+def _claimed(found: Certificate) -> str:
+    return f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
+
+
+def _certified(
+    outcomes: int | None,
+    stated: Privacy | None,
+    agreement: Path | None,
+    mechanism: str | None,
+    lower: float,
+    upper: float | None,
+) -> Sampler[FiniteFamily]:
+    """The sampler that options state, or an agreement."""
+    if agreement is not None:
+        if lower or any(given is not None for given in (outcomes, mechanism, upper)):
+            raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
+        return Agreement.read(agreement).sampler()
+    assert outcomes is not None
+    name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
+    family: Simplex | Band = Simplex(outcomes)
+    if lower or upper is not None:
+        family = Band(np.ones(outcomes), lower=lower, upper=float(outcomes) if upper is None else upper)
+    return sampler_named(name, family, privacy=stated)
+
+
+def _loaded(name: str) -> Callable[[Any, int], Any]:
+    """The callable that MODULE:CALLABLE names; the current folder may hold the module."""
+    module_name, colon, attribute = name.rpartition(":")
+    if not colon or not module_name or not attribute:
+        raise DiscreetError(f"{name!r} does not name a callable; write MODULE:CALLABLE, as in mechanisms:respond")
+    try:
+        if module_name.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, "")
+            try:
+                module = importlib.import_module(module_name)
+            finally:
+                sys.path.remove("")
+    except Exception as error:  # whatever a user's module raises while it is imported
+        raise DiscreetError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+    found = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)  # type: ignore[assignment]
+    if not callable(found):
+        raise DiscreetError(f"{module_name} has no callable {attribute!r}")
+    return found
+
+
+def _parsed(text: str) -> Any:
+    """An input in JSON; what is not JSON is a text."""
+    try:
+        return json_format.loads(text)
+    except ValueError:
+        return text
+
+
+# Printing.
+
+
+def _report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
+    claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
+    made = table("event", "inputs", "counts", "at least", texts=3)
+    for event in found.events:
+        counts = f"{event.first_count:,} / {event.second_count:,}"
+        made.add_row(
+            plain(event.description), f"{event.first_input} / {event.second_input}", counts,
+            number(event.empirical_epsilon_lower_bound),
+        )  # fmt: skip
+    verdict = "REFUTED" if found.refuted else "not refuted (which proves nothing)"
+    return [
+        f"{plain(mechanism)}: claimed epsilon {claim}",
+        _bars(found),
+        made,
+        f"empirical_epsilon_lower_bound {number(found.empirical_epsilon_lower_bound)} at {found.confidence:.4g} confidence: "
+        f"[bold]{verdict}[/bold]",
+    ]
+
+
+def _bars(found: BlackBoxAudit) -> str:
+    event = found.events[0]
+    lines = [f"Leading event: {plain(event.description)}"]
+    for which, count in ((event.first_input, event.first_count), (event.second_input, event.second_count)):
+        share = count / event.draws
+        lines.append(f"  input {which:<4} {'█' * round(_BAR * share):<{_BAR}} {share:.5f}")
+    return "\n".join(lines)
+
+
+def _record(found: BlackBoxAudit) -> dict[str, Any]:
+    return {
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "confidence": found.confidence,
+        "empirical_epsilon_lower_bound": json_number(found.empirical_epsilon_lower_bound),
+        "refuted": found.refuted,
+        "inputs": list(found.inputs),
+        "events": [
+            {
+                "event": event.description,
+                "first_input": event.first_input,
+                "second_input": event.second_input,
+                "first_count": event.first_count,
+                "second_count": event.second_count,
+                "draws": event.draws,
+                "empirical_epsilon_lower_bound": json_number(event.empirical_epsilon_lower_bound),
+            }
+            for event in found.events
+        ],
+    }
+
+
+def _draw(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
+    verdict = "refuted" if found.refuted else "not refuted"
+    plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), path)

@@ -1,0 +1,290 @@
+"""`discreet demo`: the main job on real data, explained as it goes."""
+
+from dataclasses import asdict
+from decimal import Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from discreet.cli._printing import counted, json_number, plain, say, table, write_json
+from discreet.data import logbooks, zone_logbooks
+from discreet.mechanisms import MECHANISMS, OptimalSampler
+from discreet.numerics import LARGEST_EXPONENT
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import save
+from discreet.research._figures._flights import design_figure, flights_figure, lesson_figure
+from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._flight_design import DesignedFlights, designed_flights
+from discreet.research.experiments._flights import FlightRelease, released_flights
+from discreet.research.experiments._time_zones import Lesson, learnt_time_zones
+
+PICTURE = "demo.png"
+POPULATION_PICTURE = "demo_population.png"
+DESIGN_PICTURE = "demo_design.png"
+_SHOWN = 6
+
+
+def demo(
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each aircraft.")] = 2.0,
+    aircraft: Annotated[
+        str | None,
+        typer.Option(metavar="TAIL", help="Tail number to show in detail. [default: the one with most flights]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the picture.")] = Path("out"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """4,043 aircraft each release one destination of their flight log, privately.
+
+    Bundled real data: every flight that left New York in 2013. Shows what one client held and released, the guarantee in whole
+    numbers, and what it cost, beside two other mechanisms; then what can be learnt about all of them together; then what public
+    examples, the first half-year, can do for the second. Draws three pictures.
+    """
+    run = released_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
+    lesson = learnt_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
+    served = designed_flights(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
+    picture, learnt, designed = out / PICTURE, out / POPULATION_PICTURE, out / DESIGN_PICTURE
+    for drawn, path in (
+        (flights_figure(run), picture),
+        (lesson_figure(lesson), learnt),
+        (design_figure(served), designed),
+    ):
+        save(drawn, path)
+    if json:
+        records = {"population": _lesson_record(lesson, learnt), "design": _design_record(served, designed)}
+        write_json({**_record(run, picture), **records})
+        return
+    say(
+        f"[bold]{len(run.released):,} aircraft[/bold] made {run.flights:,} flights from New York in 2013, "
+        f"to {len(run.destinations)} destinations.\n"
+        f"Each keeps its own log and releases [bold]one destination[/bold], at epsilon = {run.epsilon:g}.",
+        _held(run),
+        _client(run),
+        _guarantee(run),
+        "[bold]What it cost[/bold]: divergence from what is held to what is drawn from.",
+        _costs(run),
+        _verdict(run),
+        f"Picture: [bold]{plain(picture)}[/bold]",
+        _lesson_told(lesson),
+        _lesson_table(lesson),
+        _lesson_verdict(lesson),
+        f"Picture: [bold]{plain(learnt)}[/bold]",
+        _design_told(served),
+        _design_table(served),
+        _design_verdict(served),
+        f"Picture: [bold]{plain(designed)}[/bold]",
+        "[bold]Not covered[/bold]: a second sample (budgets add up: whoever did all three of the above spent "
+        f"{3 * run.epsilon:g}), taking part at all, timing.",
+    )
+
+
+def _design_told(served: DesignedFlights) -> str:
+    return (
+        f"[bold]What public examples can do[/bold]: suppose that the logs of January to June are public ({served.examples:,} aircraft). "
+        "The best sampler for clients like these, with a certificate, then serves "
+        f"{len(served.released):,} aircraft in July to December, at epsilon = {served.epsilon:g}. It has seen no flight "
+        "of that half (most of these aircraft flew in the first half too): a design made on the logs that it serves "
+        "would break their guarantee."
+    )
+
+
+def _design_table(served: DesignedFlights) -> Table:
+    made = table("sampler", "mean TV", "mean KL", "worst KL here", "possible", "own", texts=1)
+    for name, one in served.samplers.items():
+        means = (f"{one.costs[measure].mean():.3f}" for measure in ("tv", "kl"))
+        made.add_row(name, *means, f"{one.costs['kl'].max():.3f}", f"{one.worst['kl']:.3f}", f"{one.own:.0%}")
+    made.add_row("no sampler is below", "", f"{np.floor(1e3 * served.floor) / 1e3:.3f}", "", "", "")
+    return made
+
+
+def _design_verdict(served: DesignedFlights) -> str:
+    return (
+        "own: the chance that the sample is a destination which the aircraft really flew to; this time "
+        f"{served.own:,} of {len(served.released):,} are. The last line is proved, even for a sampler that was made for these very "
+        "aircraft. The price is the worst case over everybody (possible), which --keep limits: see discreet design."
+    )
+
+
+def _design_record(served: DesignedFlights, picture: Path) -> dict[str, Any]:
+    return {
+        "examples": served.examples,
+        "aircraft": len(served.released),
+        "flights": served.flights,
+        "released_own_destination": served.own,
+        "floor": json_number(served.floor),
+        "samplers": {
+            name: {
+                **{f"mean_{measure}": json_number(float(cost.mean())) for measure, cost in one.costs.items()},
+                **{f"worst_{measure}": json_number(worst) for measure, worst in one.worst.items()},
+                "own": one.own,
+            }
+            for name, one in served.samplers.items()
+        },
+        "picture": str(picture),
+    }
+
+
+def _lesson_told(lesson: Lesson) -> str:
+    return (
+        f"[bold]What the curator learns[/bold]: in another collection each of the {lesson.found.clients:,} aircraft releases "
+        "one [bold]time zone[/bold], drawn privately from its log by the linear mechanism, again at "
+        f"epsilon = {lesson.found.sampler.epsilon:g}. "
+        f"{lesson.client} released [bold]{lesson.released}[/bold]. The average aircraft's shares, with 95 % intervals:"
+    )
+
+
+def _lesson_table(lesson: Lesson) -> Table:
+    law, made = lesson.found.law, table("time zone", "truth", "estimate", "interval")
+    for place in np.argsort(-lesson.truth, kind="stable").tolist():
+        made.add_row(
+            str(lesson.found.domain.names[place]),
+            f"{lesson.truth[place]:.1%}",
+            f"{law.estimate[place]:.1%}",
+            f"{law.low[place]:.1%} to {law.high[place]:.1%}",
+        )
+    return made
+
+
+def _lesson_verdict(lesson: Lesson) -> str:
+    zones = len(lesson.truth)
+    return (
+        f"{lesson.covered} of {zones} intervals hold the truth; 95 % do in the long run. An estimate is unbiased, so it may "
+        "be negative. From samples of the optimal mechanism a share could not be told as well: see discreet estimate."
+    )
+
+
+def _lesson_record(lesson: Lesson, picture: Path) -> dict[str, Any]:
+    law = lesson.found.law
+    return {
+        "time_zones": {
+            str(name): {
+                "truth": float(lesson.truth[place]),
+                "estimate": float(law.estimate[place]),
+                "low": float(law.low[place]),
+                "high": float(law.high[place]),
+            }
+            for place, name in enumerate(lesson.found.domain.names)
+        },
+        "client": {"aircraft": lesson.client, "released": lesson.released},
+        "picture": str(picture),
+    }
+
+
+def _held(run: FlightRelease) -> str:
+    client = run.client
+    kinds = counted(int((client.held > 0).sum()), "destination")
+    return (
+        f"[bold]One client[/bold]: {client.name} holds {counted(client.records, 'flight')} to {kinds}. "
+        f"It released [bold]{client.released}[/bold]."
+    )
+
+
+def _client(run: FlightRelease) -> Table:
+    client = run.client
+    made = table("destination", "held", "drawn from")
+    top = [int(place) for place in np.argsort(-client.held, kind="stable")[:_SHOWN] if client.held[place] > 0]
+    for place in top:
+        made.add_row(run.destinations[place], f"{client.held[place]:.2%}", f"{client.drawn_from[place]:.2%}")
+    rest = np.setdiff1d(np.arange(len(client.held)), top)
+    if rest.size:
+        made.add_row(
+            f"{rest.size} others together", f"{client.held[rest].sum():.2%}", f"{client.drawn_from[rest].sum():.2%}"
+        )
+    return made
+
+
+def _guarantee(run: FlightRelease) -> str:
+    exact, clients = run.guarantee, len(run.released)
+    known = min(run.epsilon, LARGEST_EXPONENT)
+    verdict = "as exact rationals" if exact.holds else "NO: THIS IS A BUG, DO NOT RELEASE"
+    return (
+        f"[bold]The guarantee, in whole numbers[/bold]: of {exact.total:,} equally\n"
+        "likely draws, each destination gets, whatever a log says,\n"
+        f"  at least {exact.lower:>25,}\n"
+        f"  at most  {exact.upper:>25,}\n"
+        f"which is {_digits(exact.possible)} times as many; e^{known:g} is more:\n"
+        f"         {_digits(exact.bound)} ({verdict}).\n"
+        f"Largest ratio between any two of these {clients:,} clients: {_digits(exact.observed)}.\n"
+        f"Seeing a destination shifts the odds between any two logs by e^{run.epsilon:g} at most.\n"
+        f"{run.own:,} of the {clients:,} released destinations are ones the aircraft really flew to."
+    )
+
+
+def _digits(ratio: Fraction) -> str:
+    """The first 21 digits, rounded down, so that a smaller number never looks larger."""
+    context = Context(prec=21, rounding="ROUND_DOWN")
+    return f"{context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)):f}"
+
+
+def _costs(run: FlightRelease) -> Table:
+    made = table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
+    for measure in DIVERGENCES:
+        summaries = {name: run.cost(name, measure).summary for name in MECHANISMS}
+        for name in MECHANISMS:
+            cells = []
+            for column in ("worst_case", "worst", "median", "mean"):
+                best = min(getattr(summary, column) for summary in summaries.values())
+                cell = f"{getattr(summaries[name], column):.3f}"
+                cells.append(f"[bold green]{cell}*[/bold green]" if cell == f"{best:.3f}" else f"{cell} ")
+            label = divergence_label(measure) if name == OptimalSampler.name else ""
+            made.add_row(label, name, *cells, end_section=name == [*MECHANISMS][-1])
+    return made
+
+
+def _verdict(run: FlightRelease) -> str:
+    """Who wins where, as found: the optimal mechanism promises the best worst case, not the best case."""
+    clients = len(run.released)
+    lines = [
+        "*: best of the three. Nobody can have a smaller worst case than the optimal one.",
+        "linear: what is held mixed with uniform; mollifier: the earlier baseline.",
+    ]
+    for name in [*MECHANISMS][1:]:
+        better = {measure: run.better_off(name, measure) for measure in DIVERGENCES}
+        if any(better.values()):
+            counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())
+            lines.append(f"The {name} serves part of the {clients:,} better than optimal does:\n  {counts}.")
+        else:
+            lines.append(f"The {name} mechanism serves nobody better than optimal does.")
+    return "\n".join(lines)
+
+
+def _record(run: FlightRelease, picture: Path) -> dict[str, Any]:
+    client, exact = run.client, run.guarantee
+    return {
+        "epsilon": run.epsilon,
+        "aircraft": len(run.released),
+        "flights": run.flights,
+        "destinations": len(run.destinations),
+        "client": {
+            "aircraft": client.name,
+            "flights": client.records,
+            "released": client.released,
+            "held": {
+                run.destinations[place]: float(client.held[place]) for place in np.flatnonzero(client.held).tolist()
+            },
+            "drawn_from": dict(zip(run.destinations, client.drawn_from.tolist(), strict=True)),
+        },
+        "released_own_destination": run.own,
+        "guarantee": {
+            "lower": exact.lower,
+            "upper": exact.upper,
+            "total": exact.total,
+            "largest_possible_ratio": str(exact.possible),
+            "largest_observed_ratio": str(exact.observed),
+            "lower_bound_of_e_to_the_epsilon": str(exact.bound),
+            "holds": exact.holds,
+        },
+        "costs": [
+            {
+                "mechanism": cost.mechanism,
+                "divergence": cost.divergence,
+                **{name: json_number(value) for name, value in asdict(cost.summary).items()},
+                "serves_better_than_optimal": run.better_off(cost.mechanism, cost.divergence),
+            }
+            for cost in run.costs
+        ],
+        "picture": str(picture),
+    }

@@ -1,0 +1,312 @@
+"""`discreet design`: from public examples to an agreement on the best sampler for clients like them."""
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from discreet import plots
+from discreet._files import check_apart, check_target
+from discreet._tables._coding import Coding, Columns
+from discreet._tables._public import example_counts
+from discreet._tables._records import Reading
+from discreet._tables._sources import file_source
+from discreet.agreement import Agreement
+from discreet.cli import _learning as learning
+from discreet.cli._learning import Released
+from discreet.cli._options import (
+    AllowLarge,
+    Bounds,
+    CellCount,
+    Count,
+    DomainFile,
+    DomainSize,
+    Nulls,
+    Other,
+    Weight,
+    client_in,
+    needed_domain,
+    refuse_large,
+    value_in,
+)
+from discreet.cli._printing import Terminal, counted, json_number, number, plain, say, table, write_json
+from discreet.design import Design
+from discreet.design import design as best
+from discreet.errors import PROBABILITY, DiscreetError
+from discreet.estimation._contest import Contestant, contest
+from discreet.families import Simplex
+from discreet.mechanisms import MECHANISMS
+from discreet.plots._formats import check_picture
+
+FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
+
+
+def design(
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The agreement on the designed sampler, a new file.")
+    ],
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT those to protect."),
+    ] = None,
+    client: Annotated[str | None, client_in()] = None,
+    value: Annotated[str | None, value_in()] = None,
+    domain: DomainFile = None,
+    domain_size: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
+    other: Other = None,
+    nulls: Nulls = "error",
+    count: Count = None,
+    weight: Weight = None,
+    keep: Annotated[
+        float, typer.Option(metavar="T", help="Share of the best worst case that must remain, 0 to 1; 1 is Q* itself.")
+    ] = 0.01,
+    divergence: Annotated[
+        str, typer.Option(metavar="NAME", help="What to make small on average: kl, tv, hellinger or chi2.")
+    ] = "kl",
+    rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    released: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Instead of EXAMPLES: private samples of other clients; may be repeated."
+        ),
+    ] = None,
+    agreements: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--agreement", metavar="FILE", help="What each --from was released under, where the file does not carry it."
+        ),
+    ] = None,
+    spread: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --from: samples on two outcomes, of how spread out a client is."),
+    ] = None,
+    spread_agreement: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What --spread was released under.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(metavar="C", help="With --from: how sure a design must be to beat the safe samplers.")
+    ] = 0.8,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw mean against worst case as --keep moves: .png, .svg, .pdf."),
+    ] = None,
+    allow_large_epsilon: AllowLarge = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """The best private sampler for clients like the given ones, as an agreement that `discreet sample --agreement` releases under.
+
+    No epsilon-LDP sampler whatever has a smaller mean over the examples than the floor that is printed. THE EXAMPLES MUST BE PUBLIC, or
+    their clients must have spent a budget on it: a design fitted on the clients that it then serves breaks their guarantee.
+
+    With --from it is learned from private samples of earlier clients instead. Where these say too little for a design that is surely
+    better, the agreement is on the optimal sampler or the mollifier, and says so.
+    """
+
+    refuse_large(epsilon, allowed=allow_large_epsilon)
+    if released:
+        _refuse_both(
+            {
+                "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
+                "--bounds": bounds, "--cells": cells, "--other": other, "--count": count, "--weight": weight, "--plot": plot,
+            }
+        )  # fmt: skip
+        files = Released(tuple(released), tuple(agreements or ()), spread, spread_agreement)
+        _learn(files, output, epsilon, divergence, keep, confidence, rounds, purpose, json=json, quiet=quiet)
+        return
+    if agreements or spread or spread_agreement:
+        raise DiscreetError(
+            "--agreement and --spread belong to --from FILE, private samples of earlier clients; give that too"
+        )
+    if source is None or client is None or value is None:
+        raise DiscreetError(
+            "give public records as EXAMPLES with --client COLUMN and --value COLUMN, or private samples with --from FILE"
+        )
+    PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
+    check_target(output, what="agreement")
+    if plot is not None:
+        check_picture(plot)
+        check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
+    coding = Coding(needed_domain(domain, domain_size, bounds, cells), other, nulls)
+    columns = Columns(client=client, value=value, count=count, weight=weight)
+    with _progress(quiet=quiet) as told:
+        told("reading the examples")
+        examples = file_source(source)
+        reading = Reading.of(
+            columns,
+            coding,
+            examples.schema,
+            untyped=examples.untyped,
+            where=examples.name,
+            show_values=True,
+        )
+        counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
+        told(f"designing for {counted(counts.shape[0], 'example')} on {counted(counts.shape[1], 'outcome')}")
+        found = _designed(family, counts, epsilon, divergence, keep, told)
+        told("comparing")
+        rows = contest(found, counts)
+        agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
+        frontier = [] if plot is None else _frontier(family, counts, epsilon, divergence, found, told)
+    agreement.write(output)
+    if plot is not None:
+        _draw(frontier, rows, plot)
+    if json:
+        write_json(_record(found, rows, frontier, agreement))
+        return
+    say(
+        *_report(found, rows),
+        f"Agreement {agreement.id[:12]}: {plain(output)}" + (f"; picture: {plain(plot)}" if plot else ""),
+    )
+
+
+def _refuse_both(given: dict[str, Any]) -> None:
+    """Options that speak of public examples, beside private samples."""
+    for name, value in given.items():
+        if value is not None:
+            raise DiscreetError(
+                f"{name} speaks of public examples; --from FILE learns from private samples, whose agreement states the outcomes"
+            )
+
+
+def _learn(
+    files: Released,
+    output: Path,
+    epsilon: float,
+    divergence: str,
+    keep: float,
+    confidence: float,
+    rounds: int,
+    purpose: str,
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
+    check_target(output, what="agreement")
+    files.check(output)
+    with _progress(quiet=quiet) as told:
+        found = learning.lesson(
+            files, epsilon=epsilon, divergence=divergence, keep=keep, confidence=confidence, rounds=rounds, purpose=purpose, told=told
+        )  # fmt: skip
+    found.agreement.write(output)
+    if json:
+        write_json(learning.record(found))
+        return
+    say(*learning.report(found), f"Agreement {found.agreement.id[:12]}: {plain(output)}")
+
+
+def _designed(family: Simplex, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> Design:
+
+    return best(family, epsilon=epsilon, clients=counts, divergence=divergence, keep=keep, progress=told.share)
+
+
+def _frontier(family: Any, counts: Any, epsilon: float, divergence: str, found: Design, told: "_Told") -> list[Design]:
+    """The same at other shares of the best worst case."""
+    designs = [found]
+    for keep in FRONTIER:
+        if keep != found.keep:
+            told(f"designing with --keep {keep:g}")
+            designs.append(_designed(family, counts, epsilon, divergence, keep, told))
+    return sorted(designs, key=lambda one: -one.keep)
+
+
+class _Told:
+    """What is being done, for nobody."""
+
+    def __call__(self, what: str) -> None:
+        """The next stage begins."""
+
+    def share(self, done: float) -> None:
+        """So much of it is done."""
+
+
+class _Bar(_Told):
+    """The same on a terminal: a bar for the stage at hand."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars, self._stage = bars, bars.add_task("", total=None)
+
+    def __call__(self, what: str) -> None:
+        self._bars.reset(self._stage, total=None, description=plain(what))
+
+    def share(self, done: float) -> None:
+        self._bars.update(self._stage, total=1.0, completed=done)
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[_Told]:
+    """Something to tell the stages to, which shows them on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield _Told()
+        return
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
+        yield _Bar(bars)
+
+
+def _report(found: Design, rows: list[Contestant]) -> list[Any]:
+    name = found.divergence.name
+    made = table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
+    for row in rows:
+        parts = [number(part) for part in (row.mean, row.median, row.largest, row.worst)]
+        made.add_row(row.name, *parts, end_section=row is rows[-1])
+    made.add_row("no sampler is below", number(_down(found.bound)), "", "", "")
+    return [
+        f"[bold]{counted(found.examples, 'example')}, {counted(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
+        f"keeping {found.keep:g} of the best worst case.",
+        "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. A design that was "
+        "fitted on the clients whom it then serves breaks their guarantee, however small epsilon is.",
+        made,
+        "Mean, median and largest are over the examples; the last column is over everybody there could be. The last line is proved: no "
+        f"epsilon-LDP sampler that keeps as much has a smaller mean {name} over these examples.",
+    ]
+
+
+def _down(bound: float) -> float:
+    """A floor as it may be printed: four digits, rounded down."""
+    unit = 10.0 ** (4 if bound >= 0.01 else 8)
+    return max(0.0, math.floor(bound * unit) / unit)
+
+
+def _record(found: Design, rows: list[Contestant], frontier: list[Design], agreement: Agreement) -> dict[str, Any]:
+    def numbers(row: Contestant) -> dict[str, Any]:
+        return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(row).items()}
+
+    return {
+        "agreement": agreement.id,
+        "epsilon": found.epsilon,
+        "divergence": found.divergence.name,
+        "keep": found.keep,
+        "examples": found.examples,
+        "outcomes": found.family.size,
+        "mean": found.value,
+        "floor": found.bound,
+        "worst": json_number(float(found.worst(found.divergence))),
+        "samplers": [numbers(row) for row in rows],
+        "frontier": [
+            {
+                "keep": one.keep,
+                "mean": one.value,
+                "floor": one.bound,
+                "worst": json_number(float(one.worst(one.divergence))),
+            }
+            for one in frontier
+        ],
+    }
+
+
+def _draw(frontier: list[Design], rows: list[Contestant], path: Path) -> None:
+
+    others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
+    plots.save(plots.frontier(frontier, others=others), path)

@@ -1,0 +1,255 @@
+"""`discreet estimate`: the population behind a table of private samples, with how wrong it can be."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from discreet import plots
+from discreet._files import check_apart
+from discreet._tables._coding import Coding
+from discreet._tables._formats import STANDARD
+from discreet._tables._outputs import format_of
+from discreet._tables._sources import file_source, opened, reads
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.cli import _estimated as estimated
+from discreet.cli._agreed import agreed_by
+from discreet.cli._options import Nulls, Other, client_in, given_domain, labels_in, value_in
+from discreet.cli._printing import plain, say, write_json
+from discreet.errors import DiscreetError, check_count
+from discreet.estimation import Population, population, rounds_cost
+from discreet.estimation._synthetic import write_rows, write_weighted
+from discreet.estimation._tallies import agreed_outcomes, average_law, client_laws, tally
+from discreet.plots._formats import check_picture
+from discreet.plots._labels import short
+
+
+def estimate(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="IN", help="Samples, as `discreet sample` writes them: a file, a folder, a glob, or -."),
+    ],
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What they were released under. Parquet and Arrow files of `discreet sample` carry it."
+        ),
+    ] = None,
+    domain: Annotated[Path | None, labels_in(", where the agreement holds only a digest of them")] = None,
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers.",
+        ),
+    ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Bins of a continuous family. [default: 4 to 32, the more the more samples]",
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
+    top: Annotated[int, typer.Option(metavar="N", help="Outcomes to list, those with the largest shares first.")] = 15,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
+    synthetic: Annotated[
+        str | None,
+        typer.Option(metavar="OUT", help="Write the samples with weights that debias them (or --rows of them)."),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", help="Write instead so many rows drawn from the estimate.")
+    ] = None,
+    truth: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Raw records, where they may be known: how near is the estimate?")
+    ] = None,
+    examples: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Public records of others: also estimate by weights of them that explain the samples."
+        ),
+    ] = None,
+    value: Annotated[str | None, value_in(", in --truth and --examples")] = None,
+    client: Annotated[
+        str | None, client_in(", in --examples and --truth, where every client then counts the same")
+    ] = None,
+    other: Other = None,
+    nulls: Nulls = "error",
+    sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the samples.")] = "sample",
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="J", help="Every client comes J times, with samples of J rounds: estimate from all of them."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
+) -> None:
+    """The population's shares and statistics, from one private sample of each client.
+
+    Linear mechanism: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can lead
+    to the same samples, and an interval holds them all.
+    """
+    check_count("top", top)
+    _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
+    _check_written(source, agreement, plot, synthetic, rows, truth, examples)
+    with opened(source) as records:
+        agreed = agreed_by(records, agreement)
+        coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
+        tallied = tally(records, agreed, coding, sample=sample, rounds=_rounds(rounds, agreed))
+    public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
+    if tallied.rows is None:
+        found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
+    else:
+        found = population(sampler, samples=tallied.rows, examples=public, confidence=confidence)
+    coding = replace(tallied.coding, domain=found.domain)
+    statistics = [found.statistic(name) for name in statistic or ()]
+    known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
+    doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *_outsiders(found), *found.doubts]
+    record = estimated.record(found, agreed, statistics, known, doubts) if json else {}
+    blocks: list[Any] = (
+        [] if json else estimated.told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
+    )
+    cost = rounds_cost(agreed)
+    if cost is not None:
+        record["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
+        blocks.append(f"[bold]Rounds[/bold]: {cost}.")
+    if synthetic is not None:  # whole or not at all, so first
+        _write_synthetic(found, coding, source, synthetic, rows, sample)
+    if plot is not None:
+        _draw(found, agreed, known, plot, top)
+    if json:
+        write_json(record)
+        return
+    written = [str(path) for path in (plot, synthetic) if path is not None]
+    if written:
+        blocks.append("Written: " + plain(", ".join(written)))
+    say(*blocks)
+
+
+def _rounds(rounds: int | None, agreed: Agreement) -> int:
+    """How many samples of each client there are."""
+    if rounds is None:
+        return 1
+    if isinstance(agreed.family, ContinuousTerms):
+        raise DiscreetError(
+            "--rounds is for outcomes that can be listed; estimate one round of a continuous family at a time"
+        )
+    return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
+
+
+def _doubts(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
+    """What the records themselves leave open."""
+    said = []
+    if not named:
+        said.append("the records do not say which agreement they were made under; this one is taken on trust")
+    if not distinct:
+        rounds = f" (the agreement has {agreed.rounds:,} rounds: estimate one at a time)" if agreed.rounds > 1 else ""
+        said.append(f"the records do not name their clients; that each of them is another's is taken on trust{rounds}")
+    return said
+
+
+def _outsiders(found: Population) -> list[str]:
+    """Whom intervals do not speak for: clients of a table are lists of values, and short ones are in no band of densities."""
+    if found.finest is None or found.exact:
+        return []
+    family, upper = found.sampler.family, found.bounds.upper
+    heaviest = np.sort(found.finest.reference)[::-1]
+    least = 1 + int(np.searchsorted(np.cumsum(upper * heaviest), 1.0)) if not found.bounds.lower else len(heaviest)
+    return [
+        f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
+        f"than {least:,} of the {len(heaviest):,} cells, and nothing is promised of it"
+    ]
+
+
+def _check_options(
+    rows: int | None,
+    synthetic: str | None,
+    truth: str | None,
+    examples: str | None,
+    value: str | None,
+    client: str | None,
+    other: str | None,
+    nulls: str,
+) -> None:
+    """What does not go together, before anything is read or written."""
+    if rows is not None:
+        if synthetic is None:
+            raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
+        check_count("rows", rows, most=10**9 - 1)
+    if examples is not None and (value is None or client is None):
+        raise DiscreetError("--examples FILE needs --client COLUMN and --value COLUMN: who, and what")
+    if (truth is None and examples is None) != (value is None):
+        raise DiscreetError("--truth FILE and --value COLUMN go together")
+    if (client, other, nulls) != (None, None, "error") and truth is None and examples is None:
+        raise DiscreetError(
+            "--client, --other and --nulls are about rows of --truth FILE or --examples FILE; give that too"
+        )
+
+
+def _check_written(
+    source: str,
+    agreement: Path | None,
+    plot: Path | None,
+    synthetic: str | None,
+    rows: int | None,
+    truth: str | None,
+    examples: str | None,
+) -> None:
+    """What cannot be written, or would replace what is read, before anything is."""
+    if plot is not None:
+        check_picture(plot)
+        check_apart(
+            plot,
+            {
+                "samples": source,
+                "agreement": agreement,
+                "truth": truth,
+                "examples": examples,
+                "synthetic table": synthetic,
+            },
+            what="picture",
+        )
+    if synthetic is None:
+        return
+    if synthetic == STANDARD:
+        raise DiscreetError("--synthetic - would mix with what is printed; name a file")
+    format_of(synthetic)
+    if source == STANDARD and rows is None:
+        raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
+    for read in (source, None if agreement is None else str(agreement), truth, examples):
+        if read is not None and read != STANDARD and reads(read, synthetic):
+            raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
+
+
+def _truth(truth: str | None, coding: Coding, value: str | None, client: str | None) -> Any:
+    if truth is None:
+        return None
+    assert value is not None
+    return average_law(file_source(truth), coding, value=value, client=client)
+
+
+def _public(examples: str | None, coding: Coding, value: str | None, client: str | None) -> Any:
+    """The laws of the public examples."""
+    if examples is None:
+        return None
+    assert value is not None
+    assert client is not None
+    return client_laws(file_source(examples), coding, value=value, client=client)
+
+
+def _write_synthetic(
+    found: Population, coding: Coding, source: str, output: str, rows: int | None, sample: str
+) -> None:
+    if rows is None:
+        write_weighted(found, file_source(source), coding, output, sample=sample)
+    else:
+        write_rows(found, coding, output, rows)
+
+
+def _draw(found: Population, agreed: Agreement, known: Any, path: Path, top: int) -> None:
+    of = f"{found.clients:,} private samples at ε = {agreed.epsilon:g}"
+    title = f"{short(agreed.purpose, 60)}: {of}" if agreed.purpose else None
+    plots.save(plots.population(found, truth=known, most=top, title=title), path)

@@ -1,0 +1,225 @@
+"""What an estimate says: to people, and as JSON."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from discreet.agreement import Agreement
+from discreet.cli._printing import counted, json_number, number, plain, table
+from discreet.estimation import Estimate, Population, Reweighted, outlook
+from discreet.estimation._fidelity import Fidelity, fidelity
+from discreet.families import Band, Simplex
+from discreet.mechanisms import LinearSampler, OptimalSampler
+
+
+def told(
+    found: Population,
+    agreed: Agreement,
+    statistics: list[Estimate],
+    known: Any,
+    doubts: list[str],
+    top: int,
+    *,
+    by_client: bool,
+) -> list[Any]:
+    """What people read."""
+    notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
+    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, top)]
+    if len(found.counts) > top:
+        blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
+    if statistics:
+        blocks.append(_statistics(statistics, found))
+    blocks.append(_reading(found))
+    if found.reweighted is not None:
+        blocks.append(_resting(found.reweighted))
+    if known is not None:
+        truth = "average client" if by_client else "average of all records (with --client: the average client)"
+        blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelities(found, known)]
+    return [*blocks, _choice(found)]
+
+
+def _headline(found: Population, agreed: Agreement) -> str:
+    of = "" if found.rows is None else f" of {counted(found.clients, 'client')}"
+    return (
+        f"[bold]{counted(found.samples, 'sample')}[/bold]{of}, {agreed.mechanism} on {agreed.family.described}, "
+        f"epsilon = {agreed.epsilon:g} (agreement {agreed.id[:12]})."
+    )
+
+
+def _percent(found: Population) -> str:
+    return f"{100 * found.confidence:g} %"
+
+
+def _shares(found: Population, known: Any, top: int) -> Table:
+    law = found.law
+    columns = [
+        "share, %" if found.exact else "samples, %",
+        f"{_percent(found)} interval",
+        f"all {len(found.counts):,} at once",
+    ]
+    if found.exact:
+        columns.append("nearest")
+    if found.reweighted is not None:
+        columns.append("by examples")
+    if known is not None:
+        columns.append("truth")
+    made = table("outcome", *columns)
+    for place in np.argsort(-(law.estimate if known is None else known), kind="stable")[:top].tolist():
+        cells = [_share(law.estimate[place]), _between(law.low[place], law.high[place])]
+        cells.append(_between(law.all_low[place], law.all_high[place]))
+        if found.exact:
+            cells.append(_share(found.nearest[place]))
+        if found.reweighted is not None:
+            cells.append(_share(found.reweighted.law[place]))
+        if known is not None:
+            cells.append(_share(known[place]))
+        made.add_row(plain(found.domain.names[place], most=200), *cells)
+    return made
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2f}" if value == 0.0 or abs(value) >= 1e-4 else f"{100 * value:.1e}"
+
+
+def _between(low: float, high: float) -> str:
+    return f"{_share(low)} to {_share(high)}"
+
+
+def _statistics(statistics: list[Estimate], found: Population) -> Table:
+    cells = any(each.blur for each in statistics)
+    columns = ["among samples", f"{_percent(found)} interval"]
+    made = table("statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else []))
+    for each in statistics:
+        row = [] if each.estimate is None else [number(each.estimate)]
+        row += [number(each.released), f"{number(each.low)} to {number(each.high)}"]
+        if cells:
+            row.append(f"+-{number(each.blur)}" if each.blur else "")
+        made.add_row(plain(each.name), *row)
+    return made
+
+
+def _reading(found: Population) -> str:
+    whole = isinstance(found.sampler.family, Simplex)
+    if found.exact:
+        cut = "0 and 100 %" if whole else "what clients inside the family can hold"
+        return (
+            "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
+            f"Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at {cut}."
+        )
+    if _serves_everybody(found):
+        return (
+            "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
+            "client and its sample, which `discreet design` states for its examples. An interval assumes nothing about these clients, and so "
+            "says little."
+        )
+    who = (
+        ""
+        if whole
+        else f" of clients inside the {'band' if isinstance(found.sampler.family, Band) else 'family'} agreed on"
+    )
+    return (
+        f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
+        "could have given them. The shares among the samples themselves are one of these. (The worst-case TV alone would allow them "
+        f"to be off by +-{found.largest_bias:.2g}.)"
+    )
+
+
+def _resting(found: Reweighted) -> str:
+    return (
+        f"[bold]By examples[/bold]: the average of {counted(len(found.weights), 'public example')}, weighted so as to explain the samples "
+        f"(the examples themselves count like {found.pull:,.0f} samples). It rests on the examples: what none of them is like is not in it, "
+        "and the intervals do not speak of it."
+    )
+
+
+def _serves_everybody(found: Population) -> bool:
+    return isinstance(found.sampler.family, Band) and found.sampler.family.everybody
+
+
+def _choice(found: Population) -> str:
+    """When to choose which mechanism, in the numbers of this agreement."""
+    sampler = found.sampler
+    if _serves_everybody(found):
+        return (
+            "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
+            "learn the population."
+        )
+    kinds = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
+    promised = {
+        name: outlook(
+            kind(sampler.family, epsilon=sampler.epsilon, how=sampler.how),
+            mechanism=name,
+            clients=found.clients,
+            confidence=found.confidence,
+            bins=None if found.finest is None else len(found.counts),
+        )
+        for name, kind in kinds.items()
+    }
+    risk = float(OptimalSampler(sampler.family, epsilon=sampler.epsilon).risk("tv"))
+    return (
+        f"[bold]Which mechanism[/bold]: linear to learn the population (here a share to +-{promised['linear'].at_worst:.2g} at worst, "
+        f"where optimal leaves +-{promised['optimal'].at_worst:.2g}), optimal where each sample should look like its own client (TV at most "
+        f"{risk:.2g} for both; optimal serves every client at least as well)."
+    )
+
+
+def _fidelities(found: Population, known: Any) -> Table:
+    distance = [] if found.domain.values is None else ["Wasserstein"]
+    made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
+    for name, each in _compared(found, known).items():
+        parts = [each.tv, each.kl, each.hellinger, each.largest]
+        made.add_row(name, *map(number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
+    return made
+
+
+def _compared(found: Population, known: Any) -> dict[str, Fidelity]:
+    laws = {"the samples": found.released.estimate}
+    if found.exact:
+        laws["the nearest law"] = found.nearest
+    if found.reweighted is not None:
+        laws["the weighted examples"] = found.reweighted.law
+    return {name: fidelity(known, law, found.domain) for name, law in laws.items()}
+
+
+def record(
+    found: Population, agreed: Agreement, statistics: list[Estimate], known: Any, doubts: list[str]
+) -> dict[str, Any]:
+    shares = []
+    for place in range(len(found.counts)):
+        row: dict[str, Any] = {"outcome": found.domain.names[place], "samples": int(found.counts[place])}
+        for name, part in (("released", found.released), ("law", found.law)):
+            row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
+        if found.exact:
+            row["nearest"] = float(found.nearest[place])
+        if found.reweighted is not None:
+            row["reweighted"] = float(found.reweighted.law[place])
+        if known is not None:
+            row["truth"] = float(known[place])
+        shares.append(row)
+    made: dict[str, Any] = {
+        "samples": found.samples,
+        "agreement": agreed.id,
+        "mechanism": agreed.mechanism,
+        "epsilon": agreed.epsilon,
+        "confidence": found.confidence,
+        "identifiable": found.exact,
+        "largest_bias_of_samples": found.largest_bias,
+        "shares": shares,
+        "statistics": [asdict(each) for each in statistics],
+        "notes": doubts,
+    }
+    if found.reweighted is not None:
+        made["reweighted"] = {
+            "examples": len(found.reweighted.weights),
+            "counting_as_samples": found.reweighted.pull,
+            "gap": found.reweighted.gap,
+            "strain": json_number(found.reweighted.strain),
+        }
+    if known is not None:
+        made["fidelity"] = {
+            name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
+            for name, each in _compared(found, known).items()
+        }
+    return made

@@ -1,0 +1,157 @@
+"""`discreet design --from`: an agreement on a design learned from earlier private samples, or on the sampler that is safe without one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet._files import check_apart as check_files_apart
+from discreet._tables._sources import file_source
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.cli._agreed import agreed_by
+from discreet.cli._printing import counted, json_number, number, plain, table
+from discreet.design import Learned, learn
+from discreet.errors import DiscreetError
+from discreet.estimation._speakers import check_apart
+from discreet.estimation._tallies import agreed_outcomes, tally
+from discreet.families import Simplex
+from discreet.mechanisms._sampler import Sampler
+
+LISTED = 10  # outcomes of the mean that are shown
+
+
+@dataclass(frozen=True)
+class Released:
+    """Files of samples, and the agreements they were made under; a file of `discreet sample` may carry its own."""
+
+    samples: tuple[str, ...]
+    agreements: tuple[Path, ...]
+    spread: str | None = None
+    spread_agreement: Path | None = None
+
+    def check(self, output: Path) -> None:
+        """Refuse what does not go together, and an output that would replace what is read."""
+        if self.agreements and len(self.agreements) != len(self.samples):
+            raise DiscreetError(
+                f"--from was given {len(self.samples)} times and --agreement {len(self.agreements)} times; give one agreement for each file "
+                "of samples, in the same order, or none where the files carry theirs"
+            )
+        if self.spread_agreement is not None and self.spread is None:
+            raise DiscreetError("--spread-agreement is that of --spread FILE; give both")
+        for read in (*self.samples, *map(str, self.agreements), self.spread):
+            check_files_apart(output, {"samples": read}, what="agreement")
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What was learned, from which agreements, on which outcomes."""
+
+    learned: Learned
+    rounds: tuple[tuple[Agreement, int], ...]
+    agreement: Agreement
+    names: Sequence[Any]
+    doubts: tuple[str, ...]
+
+
+def lesson(
+    released: Released,
+    *,
+    epsilon: float,
+    divergence: str,
+    keep: float,
+    confidence: float,
+    rounds: int,
+    purpose: str,
+    told: Callable[[str], None],
+) -> Lesson:
+    """Read every file, learn, and state the agreement."""
+
+    told("reading the samples")
+    sources = [file_source(one) for one in released.samples]
+    agreements = [*released.agreements, *[None] * (len(sources) - len(released.agreements))]
+    read = [_counts(source, path) for source, path in zip(sources, agreements, strict=True)]
+    domain = read[0][1].family.domain
+    for agreed, sampler, _ in read[1:]:
+        if sampler.family.domain.digest != domain.digest:
+            raise DiscreetError(
+                f"agreement {agreed.id[:12]} is on other outcomes than {read[0][0].id[:12]}; learn from samples on one domain"
+            )
+    about = None
+    if released.spread is not None:
+        sources.append(file_source(released.spread))
+        about = _counts(sources[-1], released.spread_agreement)
+    distinct = check_apart(sources)
+    family = Simplex(domain)
+    told(f"learning from {sum(int(counts.sum()) for _, _, counts in read):,} samples on {family.size:,} outcomes")
+    found = learn(
+        family,
+        epsilon=epsilon,
+        rounds=[(sampler, counts) for _, sampler, counts in read],
+        spread=None if about is None else (about[1], about[2]),
+        divergence=divergence,
+        keep=keep,
+        confidence=confidence,
+    )
+    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
+    doubts = () if distinct else ("not all files name their clients; that nobody spoke twice is taken on trust",)
+    return Lesson(
+        found, tuple((agreed, int(counts.sum())) for agreed, _, counts in read), agreement, domain.names, doubts
+    )
+
+
+def _counts(source: Any, path: Path | None) -> tuple[Agreement, Sampler[Any], Any]:
+    """The agreement of a file of samples, its sampler, and how often each outcome was released."""
+
+    agreed = agreed_by(source, path)
+    if isinstance(agreed.family, ContinuousTerms):
+        raise DiscreetError(
+            f"agreement {agreed.id[:12]} is on {agreed.family.described}; a design is learned from samples on a list of outcomes, or on the "
+            "equal cells of an interval (--bounds LO HI --cells N)"
+        )
+    coding, sampler = agreed_outcomes(agreed)
+    return agreed, sampler, tally(source, agreed, coding).counts
+
+
+def report(found: Lesson) -> list[Any]:
+    """What people read."""
+    learned = found.learned
+    shares = table("outcome", "mean, %")
+    for place in (-learned.mean).argsort()[:LISTED].tolist():
+        shares.add_row(plain(found.names[place], most=200), f"{100 * learned.mean[place]:.1f}")
+    made = "a designed sampler" if learned.published else "no design"
+    under, samples = counted(len(found.rounds), "agreement"), counted(learned.samples, "private sample")
+    return [
+        f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
+        *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in found.doubts),
+        f"Why: {plain(learned.reason)} (expected gain {learned.gain:.0%}). That is judged within a model, Dirichlet clients around a "
+        "mean; private samples cannot tell whether clients are such. Nothing but released samples was used, so nobody's guarantee is "
+        "touched, if those who are served next have not spoken before.",
+        shares,
+        f"The likeliest mean of the clients; concentration {number(learned.concentration)} (small: each client holds few outcomes; large: "
+        "all are like the mean).",
+    ]
+
+
+def record(found: Lesson) -> dict[str, Any]:
+    """The same as JSON."""
+    learned = found.learned
+    return {
+        "agreement": found.agreement.id,
+        "mechanism": found.agreement.mechanism,
+        "epsilon": learned.design.epsilon,
+        "divergence": learned.design.divergence.name,
+        "keep": learned.design.keep,
+        "published": learned.published,
+        "better_under": learned.better,
+        "confidence": learned.confidence,
+        "expected_gain": json_number(learned.gain),
+        "reason": learned.reason,
+        "samples": learned.samples,
+        "learned_from": [{"agreement": agreed.id, "samples": samples} for agreed, samples in found.rounds],
+        "concentration": learned.concentration,
+        "mean": [
+            {"outcome": name, "share": float(share)} for name, share in zip(found.names, learned.mean, strict=True)
+        ],
+        "worst": json_number(float(learned.sampler.risk(learned.design.divergence))),
+        "notes": list(found.doubts),
+    }

@@ -1,0 +1,156 @@
+"""Options of several commands, with the same words and the same meaning in each: the domain, the columns, and whom samples serve.
+
+A command declares its parameters with these types and hands what it got to the functions below. `--for` is the first question, because
+it decides which mechanism is the right one: who says neither that nor a mechanism is asked, on a terminal; elsewhere the population is
+meant, and one line says so.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet._files import read_lines
+from discreet._tables._formats import READ
+from discreet.domain import Domain, Interval, Labels, Numbers
+from discreet.errors import DiscreetError
+from discreet.mechanisms import SERVED, mechanism_for
+from discreet.tradeoff import LARGE_EPSILON, large_epsilon
+
+AllowLarge = Annotated[
+    bool,
+    typer.Option(
+        "--allow-large-epsilon", help=f"Take an epsilon above {LARGE_EPSILON:g}, which hides next to nothing."
+    ),
+]
+
+
+def labels_in(more: str = "") -> Any:
+    """The file of labels; `more` says when it is needed."""
+    return typer.Option("--domain", metavar="FILE", help=f"The public labels, one on each line{more}.")
+
+
+def client_in(where: str = "") -> Any:
+    """The column that says who; `where`: in which table, if a command reads several."""
+    return typer.Option("--client", metavar="COLUMN", help=f"Who{where}: texts or integers.")
+
+
+def value_in(where: str = "") -> Any:
+    """The column that says what."""
+    return typer.Option(
+        "--value", metavar="COLUMN", help=f"What{where}: labels, integers or numbers, or lists of them."
+    )
+
+
+Client = Annotated[str, client_in()]
+Value = Annotated[str, value_in()]
+DomainFile = Annotated[Path | None, labels_in()]
+DomainSize = Annotated[
+    int | None,
+    typer.Option("--domain-size", "--outcomes", metavar="K", help="Instead: the numbers 0 to K - 1."),
+]
+Bounds = Annotated[
+    tuple[float, float] | None,
+    typer.Option("--bounds", metavar="LO HI", help="Instead: numbers in [LO, HI], cut into --cells."),
+]
+CellCount = Annotated[int | None, typer.Option("--cells", metavar="N", help="Number of equal cells between --bounds.")]
+Other = Annotated[
+    str | None,
+    typer.Option(
+        "--other",
+        metavar="LABEL",
+        help="The outcome that values outside the domain become (with --bounds: nearest). Default: an error.",
+    ),
+]
+Nulls = Annotated[
+    str,
+    typer.Option(
+        "--nulls",
+        metavar="error|drop|other",
+        help="Null values: refuse them, leave them out (a client with nothing else is then absent, which tells that), or "
+        "take them as --other.",
+    ),
+]
+Count = Annotated[
+    str | None, typer.Option("--count", metavar="COLUMN", help="How often each row counts: whole numbers.")
+]
+Weight = Annotated[
+    str | None, typer.Option("--weight", metavar="COLUMN", help="Or how much: any numbers of at least 0.")
+]
+For = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="population|clients",
+        help="Estimate a population (mechanism linear), or serve each client (optimal)? Asked on a terminal; elsewhere population.",
+    ),
+]
+Named = Annotated[
+    str | None,
+    typer.Option(
+        metavar="linear|optimal|mollifier",
+        help="Instead of --for, the mechanism itself. mollifier: an older one, for comparison.",
+    ),
+]
+
+TAKEN = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
+_ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"
+
+
+def needed_domain(
+    file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None, *, instead: str = ""
+) -> Domain:
+    """The domain that options state, one way or another; `instead`: what else would do."""
+    given = given_domain(file, size, bounds, cells)
+    if given is None:
+        raise DiscreetError(_ONCE + instead)
+    return given
+
+
+def given_domain(
+    file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None
+) -> Domain | None:
+    """The domain that options state; None where none does."""
+    if [file is not None, size is not None, bounds is not None].count(True) > 1:
+        raise DiscreetError(_ONCE)
+    if (cells is None) != (bounds is None):
+        raise DiscreetError("--bounds LO HI and --cells N go together")
+    if file is not None:
+        return Labels(_labels_in(file))
+    if size is not None:
+        return Numbers(size)
+    if bounds is not None and cells is not None:
+        return Interval(*bounds, cells=cells)
+    return None
+
+
+def _labels_in(path: Path) -> tuple[str, ...]:
+    """The labels in a text file, one on each line. A table is refused: it would publish what it holds as labels."""
+    if path.suffix.lower() in READ:
+        raise DiscreetError(
+            f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
+        )
+    return tuple(read_lines(path, "domain", each="a label"))
+
+
+def asked(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+    """Whom samples are to serve, asked for where nothing says it and somebody is there to answer; None where nobody is."""
+    if serve is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
+        return serve
+    whole = " or ".join(SERVED)
+    said: str = typer.prompt(f"Estimate a population, or serve each client? ({whole})", default="population", err=True)
+    return next((name for name in SERVED if said and name.startswith(said.strip().lower())), said)
+
+
+def chosen(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
+    """The mechanism, and what to tell about it where nobody chose it."""
+    whom = asked(serve, mechanism, may_ask=may_ask)
+    return mechanism_for(whom, mechanism), TAKEN if whom is None and mechanism is None else None
+
+
+def refuse_large(epsilon: float | None, *, allowed: bool) -> None:
+    """Refuse an epsilon above 10, which is too large to be meant, unless somebody says that it is."""
+    doubt = None if epsilon is None or allowed else large_epsilon(epsilon)
+    if doubt is not None:
+        raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")

@@ -1,0 +1,86 @@
+"""`discreet plan --agreement`: what to expect of samples under an agreement that is there already, designed or not."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from discreet.agreement import Agreement
+from discreet.cli._printing import counted, json_number, number, plain, say, table, write_json
+from discreet.domain import Domain
+from discreet.errors import DiscreetError
+from discreet.estimation._binning import binned, line_of
+from discreet.estimation._planning import outlook
+from discreet.estimation._several import RoundsCost, rounds_cost
+from discreet.estimation._simulation import rehearsal
+from discreet.families import ContinuousFamily
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+
+def agreed_on(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
+    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
+    agreement = Agreement.read(path)
+    sampler = agreement.sampler()
+    family = sampler.family
+    domain = line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain
+    return domain, sampler, rounds_cost(agreement)
+
+
+def plan_under(
+    sampler: Sampler[AnyFamily],
+    rounds: RoundsCost | None,
+    clients: int,
+    confidence: float,
+    bins: int | None,
+    laws: Any,
+    seed: int,
+    *,
+    json: bool,
+) -> None:
+    """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
+    risks = {name: float(sampler.risk(name)) for name in ("tv", "kl")}
+    outcomes = _outcomes(sampler, clients, bins)
+    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
+    rehearsed = None
+    if laws is not None:
+        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
+    if json:
+        write_json({
+            "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
+            "worst": {name: json_number(value) for name, value in risks.items()},
+            "outlook": _numbers(look), "rehearsal": None if rehearsed is None else _numbers(rehearsed),
+            **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
+        })  # fmt: skip
+        return
+    made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
+    made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
+    what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
+    said: list[Any] = [
+        f"[bold]{counted(clients, 'client')}, {counted(outcomes, what)}, epsilon = {sampler.epsilon:g}[/bold], "
+        f"the agreed sampler ({plain(sampler.name)}): one sample each.",
+        made,
+        "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
+        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",
+        *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
+    ]
+    if rehearsed is not None:
+        practice = table("TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=0)
+        numbers = (rehearsed.client_tv, rehearsed.largest, rehearsed.total, rehearsed.width)
+        practice.add_row(*(number(x, 3) for x in numbers), f"{100 * rehearsed.covered:.1f} %")
+        said += [
+            f"[bold]Rehearsal[/bold]: {counted(clients, 'client')} drawn from the example's, 20 times; samples as they are.",
+            practice,
+        ]
+    say(*said)
+
+
+def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
+    """How many shares there are to know."""
+    if isinstance(sampler.family, ContinuousFamily):
+        return binned(sampler, clients=clients, count=bins).bins.size
+    if bins is not None:
+        raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
+    return sampler.family.size
+
+
+def _numbers(found: Any) -> dict[str, Any]:
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}

@@ -1,0 +1,50 @@
+"""How far a release has come, on a terminal. Loaded for a terminal alone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as LiveBars
+
+from discreet._tables._sources import Source
+from discreet.cli._printing import Terminal
+from discreet.engines._telling import Progress
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[Source], Progress]]:
+    """A function that makes a progress bar for a source."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    with LiveBars(*columns, console=Terminal(stderr=True), transient=True) as bars:
+
+        def made(source: Source) -> Progress:
+            return _Bars(bars, source.rows)
+
+        yield made
+
+
+class _Bars:
+    """Rows read and clients released, with their speeds."""
+
+    def __init__(self, bars: Any, rows: int | None) -> None:
+        self._bars = bars
+        self._reading = bars.add_task("reading", total=rows, told="")
+        self._releasing: Any = None
+
+    def rows(self, number: int) -> None:
+        self._bars.advance(self._reading, number)
+        self._tell(self._reading, "rows")
+
+    def clients(self, number: int) -> None:
+        if self._releasing is None:
+            read = self._bars.tasks[self._reading].completed
+            self._bars.update(self._reading, total=read)
+            self._releasing = self._bars.add_task("releasing", total=None, told="")
+        self._bars.advance(self._releasing, number)
+        self._tell(self._releasing, "clients")
+
+    def _tell(self, task: Any, what: str) -> None:
+        found = next(each for each in self._bars.tasks if each.id == task)
+        speed = found.completed / found.elapsed if found.elapsed else 0.0
+        self._bars.update(task, told=f"{int(found.completed):,} {what}, {speed:,.0f}/s")

@@ -1,0 +1,163 @@
+"""`discreet reproduce`: the paper's figures, the numbers behind them, and a page that lays them beside the published ones.
+
+`discreet reproduce follow-up` is the same for the follow-up paper, `discreet reproduce population` the comparison on real clients, each with
+a page of its own.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from discreet.cli import _follow_up as follow_up
+from discreet.cli import _population as population
+from discreet.cli._printing import Terminal, number, plain, say, table, write_json
+from discreet.research._reports._summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
+from discreet.research._reports._writing import (
+    write_designs,
+    write_follow_up,
+    write_learned,
+    write_paper,
+    write_population,
+)
+from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._mixtures import MixtureClient
+from discreet.research.experiments._paper import DESIGNS, FIGURES, FOLLOWING, LEARNED, POPULATION, chosen, experiment
+from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._ring import RingLaw
+from discreet.research.experiments._running import records_path, run
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[fig1 ... fig7 | all | follow-up | population]",
+            help="Which figures. [default: all] follow-up: classes around a public law, other notions of privacy, ordered data. "
+            "population: real clients, samples against frequency oracles, and designs.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, pictures and the page.")] = Path(
+        "out/paper"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer clients and repetitions, less training: a look in two minutes.")
+    ] = False,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the boosted baseline is trained.")] = "cpu",
+    corrected: Annotated[
+        bool, typer.Option(help="Also train the baseline with its budget corrected (takes as long again).")
+    ] = True,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Throw away what an earlier run left and start anew.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: what was run, and where its numbers are.")] = False,
+) -> None:
+    """Every figure of the paper, with its numbers beside the published ones.
+
+    Results are written as they are found; a run that is interrupted goes on where it stopped. Training the baseline takes
+    most of the time. The follow-up and the population are run when they are named, and write pages of their own.
+    """
+    start = time.perf_counter()
+    runs: dict[str, Recorded[Any]] = {}
+    names = chosen(figures or [])
+    planned = [experiment(name, quick=quick, device=device, corrected=corrected) for name in names]
+    console = Terminal(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        for planned_one in planned:
+            task = bars.add_task(planned_one.name, total=len(planned_one.units))
+            runs[planned_one.name] = run(
+                planned_one,
+                out / "records",
+                lambda done, total, task=task: bars.update(task, completed=done, total=total),  # type: ignore[misc]
+                restart=restart,
+            )
+    done = dict(runs)
+    clients, designs = runs.pop(POPULATION, None), {name: runs.pop(name) for name in DESIGNS if name in runs}
+    learned = {name: runs.pop(name) for name in LEARNED if name in runs}
+    following = {name: runs.pop(name) for name in FOLLOWING if name in runs}
+    pages = [write_paper(runs, out)] if runs else []
+    if following:
+        pages.append(write_follow_up(following, out))
+    if clients:
+        pages += [write_population(clients, out), write_designs(designs, out), write_learned(learned, out)]
+    if json:
+        write_json({
+            "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages],
+            "experiments": [_record(done[one.name], records_path(one, out / "records")) for one in planned],
+        })  # fmt: skip
+        return
+    if runs:
+        _say_figures(runs, quick=quick)
+        say(_ending(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
+    if following:
+        if quick:
+            say("[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data.")
+        say(*follow_up.told(following))
+        page = pages[bool(runs)]
+        say(_ending(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page))
+    if clients:
+        if quick:
+            say(
+                "[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided; few clients for designs."
+            )
+        say(*population.told(clients.rows), *population.designs_told(designs), *population.learned_told(learned))
+        others = f"Designs: [bold]{plain(pages[-2])}[/bold]; learned privately: [bold]{plain(pages[-1])}[/bold]"
+        say(_ending(f"{len(clients.rows)} cases", start, pages[-3]), others)
+
+
+def _record(found: Recorded[Any], path: Path) -> dict[str, Any]:
+    """What was run, and the file that holds its numbers."""
+    header = found.header
+    return {
+        "experiment": header.experiment, "computes": header.computes, "version": header.version, "seed": header.seed,
+        "finished": len(found.rows), "records": str(path),
+    }  # fmt: skip
+
+
+def _say_figures(runs: Mapping[str, Recorded[Any]], *, quick: bool) -> None:
+    if quick:
+        say(
+            "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
+        )
+    for name in ("fig4", "fig1"):
+        if name in runs:
+            say(*(_mixtures(runs[name].rows) if name == "fig4" else _ring(runs[name].rows)))
+
+
+def _ending(done: str, start: float, page: Path) -> str:
+    seconds = time.perf_counter() - start
+    return f"{done} in {seconds:.1f} s. Page: [bold]{plain(page)}[/bold]; pictures and records beside it."
+
+
+def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
+    made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
+    for epsilon in epsilons(rows):
+        for name in mechanisms(rows):
+            cells = map(number, Spread.of(costs(rows, epsilon, name, "kl")).numbers)
+            label = f"{epsilon:g}" if name == "proposed" else ""
+            made.add_row(
+                label, name.replace("_", " "), *cells, number(realised_epsilon(rows, epsilon, name)),
+                end_section=name == mechanisms(rows)[-1],
+            )  # fmt: skip
+    return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two clients' laws.", made
+
+
+def _ring(rows: Sequence[RingLaw]) -> tuple[str, Table]:
+    made = table("law", "KL", "TV", "squared Hellinger", "c2")
+    for row in rows:
+        if row.costs:
+            found = (number(row.costs[f]) for f in DIVERGENCES)
+            made.add_row(row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else number(row.facts.c2))
+    return "[bold]Figure 1[/bold]: from the Gaussian ring to what is sampled instead.", made

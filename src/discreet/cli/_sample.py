@@ -1,0 +1,339 @@
+"""`discreet sample`: a table of (client, value) rows in, one private sample for each client out."""
+
+import re
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet._tables._formats import STANDARD
+from discreet._tables._sources import opened
+from discreet.agreement import Agreement, weights_beside
+from discreet.cli._options import (
+    AllowLarge,
+    Bounds,
+    CellCount,
+    Client,
+    Count,
+    DomainFile,
+    DomainSize,
+    For,
+    Named,
+    Nulls,
+    Other,
+    Value,
+    Weight,
+    chosen,
+    given_domain,
+    needed_domain,
+    refuse_large,
+)
+from discreet.cli._population_ledger import ledger_of
+from discreet.cli._printing import write_json
+from discreet.engines._local import sample_file
+from discreet.engines._misfits import misfits
+from discreet.engines._request import Request
+from discreet.engines._telling import Summary
+from discreet.errors import DiscreetError, visible
+from discreet.release._keyed import read_secret
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def sample(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input.",
+        ),
+    ],
+    client: Client,
+    value: Value,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
+    allow_large_epsilon: AllowLarge = False,
+    domain: DomainFile = None,
+    domain_size: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
+    other: Other = None,
+    nulls: Nulls = "error",
+    count: Count = None,
+    weight: Weight = None,
+    clients: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="All clients, one on each line (or a table with the client column). Those without records then release "
+            "from the reference; otherwise their absence shows.",
+        ),
+    ] = None,
+    serve: For = None,
+    mechanism: Named = None,
+    drop_client: Annotated[bool, typer.Option("--drop-client", help="Write samples alone, in random order.")] = False,
+    secret: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Made by `discreet secret`. The same data then give the same samples again, and a round that was released on "
+            "other data is refused; without it each run is a new release and spends epsilon again.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where rounds released under --secret are noted. Default: SECRET.rounds."),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Counts what each client spends, over all rounds and agreements under --secret. A repeated round then gives the "
+            "stored samples, whatever the data.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="What each client may spend in the ledger, which is made if it is not there."),
+    ] = None,
+    over_budget: Annotated[
+        str,
+        typer.Option(metavar="refuse|drop", help="Clients that cannot pay: refuse the run, or leave them out."),
+    ] = "refuse",
+    round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="How many rounds are agreed (default 1); each spends epsilon.")
+    ] = None,
+    purpose: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the samples are for; part of the agreement.")
+    ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Made by `discreet agree`: epsilon, domain, mechanism, rounds and purpose come from it. An option that "
+            "says otherwise is refused.",
+        ),
+    ] = None,
+    write_agreement: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the agreement that the samples were released under.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Records to hold before they go to disk, such as 2G. Default: a quarter."),
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where records larger than memory go meanwhile, in files without a name that are gone with the command.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace OUT if it is there (never what is read, a link or a device).")
+    ] = False,
+    output_format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="parquet|csv|arrow", help="Of the output, where its name does not say."),
+    ] = None,
+    show_values: Annotated[
+        bool,
+        typer.Option(
+            "--show-values",
+            help="Errors show some of the values outside the domain. They are clients' own: not for logs that others read.",
+        ),
+    ] = False,
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Release nothing: list every value outside the domain and how many rows hold it. THE LIST IS PRIVATE.",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+) -> None:
+    """One private sample for each client of a table of (client, value) rows.
+
+    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private, by a mechanism that
+    is best possible in the worst case, exactly, in integers. The domain is public: give it, it is never read from the data.
+
+    First decide whether you will estimate the population from the samples, or want each to be like its own client: --for.
+    """
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # a core dump is all records
+    held = None if secret is None else read_secret(secret, state=state)
+    stated = domain, domain_size, bounds, cells
+    given = given_domain(*stated) if agreement else needed_domain(*stated, instead=" (or --agreement FILE)")
+    taken = None
+    if agreement is None:
+        mechanism, taken = chosen(serve, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD)
+    request = Request(
+        client=client,
+        value=value,
+        domain=given,
+        epsilon=epsilon,
+        other=other,
+        count=count,
+        weight=weight,
+        nulls=nulls,
+        serve=serve,
+        mechanism=mechanism,
+        rounds=rounds,
+        round=round_number,
+        purpose=purpose,
+        secret=held,
+        agreement=None if agreement is None else Agreement.read(agreement),
+        show_values=show_values,
+    )
+    refuse_large(request.epsilon, allowed=allow_large_epsilon)
+    refuse_large(budget, allowed=allow_large_epsilon)
+    if dry_run:
+        _tell_misfits(source, request, scratch, json=json)
+        return
+    if output is None:
+        raise DiscreetError("where to? give --output OUT (-o), or --dry-run")
+    if json and output == STANDARD:
+        raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
+    match engine:
+        case "local":
+            books = None if (ledger, budget) == (None, None) else ledger_of(ledger, budget, held, quiet=quiet)
+            with _progress(quiet=quiet) as progress:
+                summary = sample_file(
+                    source,
+                    output,
+                    request,
+                    clients=clients,
+                    drop_client=drop_client,
+                    memory=_bytes(memory),
+                    folder=scratch,
+                    output_format=output_format,
+                    agreement_file=write_agreement,
+                    ledger=books,
+                    over_budget=over_budget,
+                    replace=force,
+                    keep={
+                        "secret": secret,
+                        "list of outcomes": domain,
+                        "agreement that is read": agreement,
+                        "weights of the agreement that is read": None
+                        if agreement is None
+                        else weights_beside(agreement),
+                    },
+                    progress=progress,
+                )
+        case "spark":
+            from discreet.engines.spark import sample_files  # needs Spark, which few have
+
+            _only_local(scratch=scratch, memory=memory)
+            if ledger is not None:
+                raise DiscreetError(
+                    "--ledger is for the local engine: Spark has no table of its own that a job can look up and append to as one "
+                    "step, so a job that is cut short could spend twice; run it locally (files may be larger than memory)"
+                )
+            summary = sample_files(
+                source,
+                output,
+                request,
+                clients=None if clients is None else str(clients),
+                drop_client=drop_client,
+                output_format=output_format,
+                agreement_file=write_agreement,
+            )
+        case _:
+            raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
+    if json:
+        write_json({"output": output, "round": request.round, **summary.record})
+    elif not quiet:
+        told = (*_told(summary, request, output, ledger), *([] if taken is None else [taken]))
+        typer.echo("\n".join(map(visible, told)), err=True)
+
+
+def _bytes(size: str | None) -> int | None:
+    if size is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", size.strip(), re.IGNORECASE)
+    if not found:
+        raise DiscreetError(f"--memory {size} is not a size such as 500M or 2G")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _only_local(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise DiscreetError(f"--{name} is for the local engine; Spark has settings of its own for that")
+
+
+def _progress(*, quiet: bool) -> Any:
+    """What makes a progress bar for a source, on a terminal; nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from discreet.cli._progress import progress_bars  # loaded for a terminal alone
+
+    return progress_bars()
+
+
+def _told(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
+    """The guarantee, and what was read, left out and written."""
+    agreement = summary.agreement
+    total = agreement.rounds * agreement.epsilon
+    yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.promise} each"
+    if agreement.rounds > 1:
+        yield f"round {request.round} of {agreement.rounds}: {total:g} together"
+        from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
+
+        cost = rounds_cost(agreement)
+        if cost is not None:
+            yield str(cost)
+    yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
+    if summary.nulls:
+        left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
+        yield f"{summary.nulls:,} null values " + (left_out if request.coding.nulls == "drop" else "taken as other")
+    if summary.not_numbers:
+        yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
+    if summary.outside:
+        yield f"{summary.outside:,} values outside the domain taken as {request.coding.other}"
+    if summary.over_budget:
+        yield f"{summary.over_budget:,} clients left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
+    if summary.without_records:
+        yield f"{summary.without_records:,} listed clients without records drew from the reference"
+    if summary.spilled_bytes:
+        yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
+    yield f"agreement {agreement.id}"
+    if ledger is not None:
+        yield f"{summary.known:,} samples were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
+        yield "asking for this round again gives the same samples, whatever the data, and spends nothing more"
+    elif request.secret is None:
+        yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
+    else:
+        yield "with the same secret and data, this round gives the same samples again and spends nothing more; new data are a new round"
+
+
+def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
+    """Every value outside the domain with how many rows hold it, on standard output; and that this is private, beside it."""
+    with opened(source, scratch) as records:
+        found = misfits(records, request)
+    typer.echo(
+        "PRIVATE: what is listed are clients' own values. Keep it out of logs, and do not make a domain of it.",
+        err=True,
+    )
+    if json:
+        outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
+        write_json({"rows": found.rows, "nulls": found.nulls, "not_numbers": found.not_numbers, "outside": outside})
+        return
+    for value, rows in found.outside.items():
+        typer.echo(f"{rows}\t{visible(str(value))}")
+    many = sum(found.outside.values())
+    typer.echo(
+        f"dry run, nothing is released: {found.rows:,} rows, {many:,} of them with {len(found.outside):,} different values outside the domain"
+        f", {found.nulls:,} without a value, {found.not_numbers:,} NaN",
+        err=True,
+    )

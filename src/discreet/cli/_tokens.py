@@ -1,0 +1,91 @@
+"""`discreet tokens`: a text of a language model that keeps its private prompt to itself."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from discreet import transformers
+from discreet._files import reason
+from discreet.cli._options import AllowLarge, refuse_large
+from discreet.cli._printing import say, write_json
+from discreet.errors import DiscreetError, visible
+from discreet.ledger import Budget, Ledger
+from discreet.transformers import PrivateText
+
+_STANDARD = "-"
+
+
+def tokens(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Folder of a causal model, as save_pretrained writes it.")
+    ],
+    public: Annotated[Path, typer.Option(metavar="FILE", help="The public prompt: what everybody may know.")],
+    private: Annotated[str, typer.Option(metavar="FILE", help="The private prompt; - for standard input.")],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Budget of one token.", show_default=False)],
+    tokens: Annotated[int, typer.Option(metavar="N", help="How many tokens at most.", show_default=False)],
+    delta: Annotated[float, typer.Option(metavar="D", help="Chance with which the statement may fail.")] = 1e-6,
+    total: Annotated[
+        float | None, typer.Option(metavar="E", help="What all tokens together may cost at that delta; else no limit.")
+    ] = None,
+    upper: Annotated[
+        float | None,
+        typer.Option(metavar="U", help="How many times likelier than in public a token may be. [default: e^(E/2) + 1]"),
+    ] = None,
+    examples: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead: public prompts that stand for private ones, one on each line."),
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The client's ledger, charged before a token leaves.")
+    ] = None,
+    number: Annotated[int, typer.Option(metavar="I", help="Which text under these terms.")] = 1,
+    temperature: Annotated[float, typer.Option(metavar="T", help="Divides the logits of both.")] = 1.0,
+    top_k: Annotated[
+        int | None, typer.Option(metavar="K", help="Only the K likeliest tokens of the public law.")
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(metavar="P", help="Only the likeliest tokens of the public law, with mass P.")
+    ] = None,
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What for, in words.")] = "",
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Such as cuda or cpu. [default: cuda if there is one]")
+    ] = None,
+    allow_large_epsilon: AllowLarge = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """A private text of a language model, each token drawn from the box around what the public prompt would lead to."""
+    refuse_large(epsilon, allowed=allow_large_epsilon)
+    if upper is not None and examples is not None:
+        raise DiscreetError("--upper is a choice, and --examples is for making it; give one of the two")
+    opening, secret = _text(public), sys.stdin.read() if private == _STANDARD else _text(Path(private))
+    budget = None if total is None else Budget(epsilon=total, delta=delta)
+    book = None if ledger is None else Ledger(ledger)
+    found = transformers.loaded(model, device=device, quiet=True)
+    if examples is not None:
+        lines = [line for line in _text(examples).splitlines() if line.strip()]
+        upper = transformers.upper_for(
+            found.model, found.tokenizer, public=opening, examples=lines, epsilon=epsilon, temperature=temperature
+        )
+    text = transformers.generate(
+        found.model, found.tokenizer, public=opening, private=secret, epsilon=epsilon, tokens=tokens, upper=upper, delta=delta,
+        budget=budget, ledger=book, number=number, temperature=temperature, top_k=top_k, top_p=top_p, model_name=found.name,
+        purpose=purpose,
+    )  # fmt: skip
+    assert isinstance(text, PrivateText)
+    if json:
+        write_json(
+            {"text": text.text, "tokens": list(text.tokens), "upper": upper, "statement": text.statement.document}
+        )
+        return
+    say(escape(visible(text.text, keep="\n")), str(text.statement))
+
+
+def _text(path: Path) -> str:
+    """A prompt as it stands in its file, but for the line break at the end."""
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DiscreetError(f"{path} cannot be read: {reason(error)}") from None

@@ -1,0 +1,336 @@
+"""`discreet tradeoff`: what privacy costs before any data is touched, and which epsilon a target costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from discreet import divergences, plots
+from discreet._worst_case import epsilon_for, mollifier_epsilon_for, nu_for
+from discreet.cli._printing import json_number, number, plain, say, table, write_json
+from discreet.design import minimax_risk
+from discreet.errors import DiscreetError, ImpossibleError
+from discreet.families import Band, Simplex
+from discreet.mechanisms import MollifierSampler, OptimalSampler
+from discreet.plots._labels import divergence_label
+from discreet.privacy import Approximate, Gaussian, Pure
+from discreet.tradeoff import Risk
+
+USUAL = ("kl", "tv", "hellinger", "chi2")
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """The worst cases of one divergence at one epsilon: the smallest there is, the optimal sampler's own, the baseline's."""
+
+    epsilon: float
+    divergence: str
+    optimal: Risk
+    attained: Risk
+    mollifier: Risk
+
+    @property
+    def ratio(self) -> float:
+        """How many times larger the baseline's worst case is than the optimal sampler's; infinite where only that is 0."""
+        ours, theirs = float(self.attained), float(self.mollifier)
+        return theirs / ours if 0.0 < ours < float("inf") else float("inf") if theirs > ours else 1.0
+
+
+@dataclass(frozen=True)
+class GaussianRow:
+    """The worst cases of one divergence under Gaussian privacy: the smallest there is, and the optimal sampler's own."""
+
+    nu: float
+    divergence: str
+    optimal: Risk
+    attained: Risk
+
+
+@dataclass(frozen=True)
+class BudgetRow:
+    """The smallest epsilon that keeps one divergence at a target, for both mechanisms, and the smallest nu; None where none is known."""
+
+    divergence: str
+    risk: float
+    optimal: float
+    mollifier: float
+    nu: float | None
+
+
+def tradeoff(
+    outcomes: Annotated[int, typer.Option(metavar="K", help="Number of outcomes.")],
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="E | LOW:HIGH:COUNT",
+            help="Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
+        ),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(metavar="D", help="The optimal sampler promises (epsilon, delta)-LDP. [default: 0]")
+    ] = 0.0,
+    nu: Annotated[
+        list[float] | None, typer.Option(metavar="NU", help="Also Gaussian privacy with this nu; may be repeated.")
+    ] = None,
+    divergence: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"
+        ),
+    ] = None,
+    risk: Annotated[
+        float | None, typer.Option(metavar="R", help="Also find the smallest epsilon whose worst case is at most this.")
+    ] = None,
+    lower: Annotated[
+        float | None,
+        typer.Option(metavar="C1", help="Clients' distributions are at least this multiple of uniform. [default: 0]"),
+    ] = None,
+    upper: Annotated[
+        float | None,
+        typer.Option(
+            metavar="C2", help="Clients' distributions are at most this multiple of uniform. [default: no bound]"
+        ),
+    ] = None,
+    bracket: Annotated[
+        bool,
+        typer.Option(
+            "--bracket",
+            help="Where the formula is only an upper bound (--lower, --upper), find the smallest worst case from both sides.",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinite.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file.")
+    ] = None,
+) -> None:
+    """The exact privacy-utility trade-off on k outcomes, beside the mollifier baseline.
+
+    The worst-case divergence from what a client holds to what its sample is drawn from; --risk asks the other way round.
+    """
+    if not epsilon and not nu and risk is None:
+        raise DiscreetError(
+            "tradeoff needs --nu or --epsilon (what does it cost?) or --risk (which epsilon does it take?)"
+        )
+    if plot is not None and not epsilon:
+        raise DiscreetError("--plot draws the worst case against epsilon; give a range such as --epsilon 0.1:10:50")
+    if plot is not None and (delta or nu):
+        raise DiscreetError("--plot draws curves of pure epsilon; leave out --delta and --nu")
+    if bracket and (delta or nu):
+        raise DiscreetError("--bracket is for pure epsilon; leave out --delta and --nu")
+    family = _family(outcomes, lower, upper)
+    names = [divergences.divergence(name).name for name in divergence or USUAL]
+    rows = [
+        _risk_row(family, budget, name, delta, bracket=bracket) for budget in _budgets(epsilon or ()) for name in names
+    ]
+    gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
+    targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
+    if plot is not None:
+        title, budgets = f"Worst-case divergence: {_described(family)}", [row.epsilon for row in rows]
+        drawn = plots.tradeoff(
+            family, epsilon=sorted(set(budgets)), divergences=list(dict.fromkeys(names)), title=title
+        )
+        plots.save(drawn, plot)
+    if json:
+        write_json(_record(family, rows, targets, gaussian, delta))
+    else:
+        say(*_report(family, rows, targets, gaussian, delta), *([f"Picture: {plain(plot)}"] if plot else []))
+
+
+def _family(outcomes: int, lower: float | None, upper: float | None) -> Simplex | Band:
+    whole = Simplex(outcomes)
+    if lower is None and upper is None:
+        return whole
+    bounds = (0.0 if lower is None else lower, float(outcomes) if upper is None else upper)
+    return Band(np.ones(outcomes), lower=bounds[0], upper=bounds[1])
+
+
+def _budgets(texts: Sequence[str]) -> list[float]:
+    """Every epsilon asked for, in order: numbers as they are, LOW:HIGH:COUNT as a geometric range."""
+    found: list[float] = []
+    for text in texts:
+        try:
+            low, *more = (float(part) for part in text.split(":"))
+            high, count = more or (low, 1.0)
+        except ValueError:
+            raise DiscreetError(f"--epsilon {text!r} is neither a number nor LOW:HIGH:COUNT, as in 0.1:5:20") from None
+        if not more:
+            found.append(low)
+        elif 0.0 < low < high < float("inf") and count >= 2 and count == int(count):
+            found.extend(np.geomspace(low, high, int(count)).tolist())
+        else:
+            raise DiscreetError(f"--epsilon {text!r}: a range needs 0 < LOW < HIGH and a whole COUNT of at least 2")
+    return found
+
+
+def _risk_row(family: Simplex | Band, epsilon: float, name: str, delta: float, *, bracket: bool) -> RiskRow:
+    privacy = Approximate(epsilon, delta=delta) if delta else Pure(epsilon)
+    optimal = minimax_risk(family, privacy=privacy, divergence=name, bracket=bracket)
+    attained = OptimalSampler(family, privacy=privacy).risk(name)
+    return RiskRow(epsilon, name, optimal, attained, MollifierSampler(family, epsilon=epsilon).risk(name))
+
+
+def _gaussian_row(family: Simplex | Band, nu: float, name: str) -> GaussianRow:
+    optimal = minimax_risk(family, privacy=Gaussian(nu), divergence=name)
+    return GaussianRow(nu, name, optimal, OptimalSampler(family, privacy=Gaussian(nu)).risk(name))
+
+
+def _budget_row(family: Simplex | Band, name: str, risk: float, delta: float) -> BudgetRow:
+    return BudgetRow(
+        name,
+        risk,
+        epsilon_for(family, divergence=name, risk=risk, delta=delta),
+        mollifier_epsilon_for(family, divergence=name, risk=risk),
+        _smallest_nu(family, name, risk),
+    )
+
+
+def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None:
+    try:
+        return nu_for(family, divergence=name, risk=risk)
+    except ImpossibleError:  # of outcomes so rare that it is not decided; where there is no epsilon either that is said
+        return None
+
+
+# Printing.
+
+
+def _described(family: Simplex | Band) -> str:
+    outcomes = f"{family.size:,} outcome{'s' if family.size > 1 else ''}"
+    if isinstance(family, Simplex):
+        return f"every distribution on {outcomes}"
+    return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
+
+
+def _report(
+    family: Simplex | Band,
+    rows: Sequence[RiskRow],
+    targets: Sequence[BudgetRow],
+    gaussian: Sequence[GaussianRow],
+    delta: float,
+) -> list[str | Table]:
+    blocks: list[str | Table] = []
+    if rows:
+        blocks += [
+            f"How far a sample's distribution is from its client's, at worst:\n{_described(family)}.",
+            _risk_table(rows),
+        ]
+    if gaussian:
+        blocks += [f"The same under Gaussian privacy:\n{_described(family)}.", _gaussian_table(gaussian)]
+    if targets:
+        blocks += [
+            f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_described(family)}.",
+            _budget_table(targets),
+        ]
+    noted = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
+    others = "sampler with the same promise" if delta or gaussian else "epsilon-LDP sampler"
+    blocks.append("\n".join(noted + _notes(family, rows, others)))
+    return blocks
+
+
+def _risk_table(rows: Sequence[RiskRow]) -> Table:
+    made = table("divergence", "epsilon", "optimal", "mollifier", "ratio")
+    for place, row in enumerate(rows):
+        last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
+        ratio = number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
+        made.add_row(
+            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bounded(row.optimal), _bounded(row.mollifier), ratio,
+            end_section=last,
+        )  # fmt: skip
+    return made
+
+
+def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
+    made = table("divergence", "nu", "optimal")
+    for place, row in enumerate(rows):
+        last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
+        made.add_row(divergence_label(row.divergence), f"{row.nu:.6g}", _bounded(row.optimal), end_section=last)
+    return made
+
+
+def _budget_table(targets: Sequence[BudgetRow]) -> Table:
+    made = table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
+    for row in targets:
+        budgets = (row.optimal, row.mollifier, row.mollifier - row.optimal)
+        nu = "" if row.nu is None else number(row.nu)
+        made.add_row(divergence_label(row.divergence), *map(number, budgets), nu)
+    return made
+
+
+def _bounded(risk: Risk) -> str:
+    if risk.least:
+        lower, upper = map(number, risk.bracket)
+        return upper if lower == upper else f"{lower} to {upper}"
+    return ("" if risk.tight else "<= ") + number(risk.value)
+
+
+def _notes(family: Simplex | Band, rows: Sequence[RiskRow], others: str) -> list[str]:
+    if family.decomposable:
+        notes = [f"optimal: no {others} has a smaller worst case"]
+    elif any(row.optimal.least for row in rows):
+        notes = [f"optimal: the smallest worst case of any {others}, certified from both sides"]
+    else:
+        notes = [
+            "optimal: the box that is best where sets of mass alpha cover the space evenly;",
+            f"  with alpha = {family.bounds.alpha:.4g} none do here, so values marked <= are upper bounds",
+            "  of the smallest worst case, and another sampler can be better (--bracket says how much)",
+        ]
+    own = [f"{divergence_label(row.divergence)} {number(float(row.attained))}" for row in rows if row.attained.attained]
+    if not family.decomposable and len({row.epsilon for row in rows}) == 1 and own:
+        notes.append(f"  the optimal sampler itself attains: {', '.join(own)}")
+    notes.append("mollifier: the baseline of Husain et al. around the uniform distribution")
+    if any(np.isinf(float(row.optimal)) for row in rows):
+        notes.append("infinite: f(0) is, and clients may have disjoint supports; no epsilon helps")
+    return notes
+
+
+def _record(
+    family: Simplex | Band,
+    rows: Sequence[RiskRow],
+    targets: Sequence[BudgetRow],
+    gaussian: Sequence[GaussianRow],
+    delta: float,
+) -> dict[str, Any]:
+    bounds = family.bounds
+    other: dict[str, Any] = {"delta": delta} if delta else {}
+    if gaussian:
+        other["gaussian"] = [
+            {
+                "nu": row.nu,
+                "divergence": row.divergence,
+                "optimal": {"value": json_number(row.optimal.value), "tight": row.optimal.tight},
+                "attained": json_number(row.attained.value) if row.attained.attained else None,
+            }
+            for row in gaussian
+        ]
+    return {
+        "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
+        "risks": [
+            {
+                "epsilon": row.epsilon,
+                "divergence": row.divergence,
+                "optimal": {
+                    "value": json_number(row.optimal.value),
+                    "tight": row.optimal.tight,
+                    **({"least": json_number(row.optimal.least)} if row.optimal.least else {}),
+                },
+                "attained": json_number(row.attained.value) if row.attained.attained else None,
+                "mollifier": {"value": json_number(row.mollifier.value), "tight": row.mollifier.tight},
+            }
+            for row in rows
+        ],
+        "budgets": [
+            {
+                "divergence": row.divergence,
+                "risk": row.risk,
+                "optimal": row.optimal,
+                "mollifier": row.mollifier,
+                "nu": row.nu,
+            }
+            for row in targets
+        ],
+        **other,
+    }

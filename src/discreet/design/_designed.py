@@ -1,0 +1,269 @@
+"""`design`: the best epsilon-LDP sampler for given clients, what it costs them, and the proof that nothing else costs less.
+
+The examples are public, or have spent their own budget: a floor fitted on the clients that it then serves depends on them, and that
+is a release which nobody accounted for. Privacy of those who are served does not rest on the examples at all: whatever floor comes
+out, every law drawn from lies between m and e^eps m.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet import divergences
+from discreet.design._certificate import Certificate
+from discreet.design._examples import Floats, as_examples
+from discreet.design._floors import band_of
+from discreet.design._line import LineDesign, line_design
+from discreet.design._solving import Found, Progress, best_floor, mean_divergence
+from discreet.design._worst import costs, minimax_floor
+from discreet.divergences import FDivergence, RenyiDivergence
+from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
+from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
+from discreet.families._decomposable import LARGEST_ENUMERATED
+from discreet.families._worst_members import vertices
+from discreet.mechanisms import OptimalSampler
+from discreet.privacy._pure import check_epsilon
+from discreet.tradeoff import Risk
+
+LARGEST_DOMAIN = 2**24
+_KEEP = 0.01
+_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 30.0
+LARGEST_SEEN = 8192  # outcomes that examples hold: the solver keeps a square matrix of them
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A designed sampler: `sampler` is Q* of `family` at `epsilon`.
+
+    Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below
+    `bound`. Over the worst, both speak of the largest divergence over the convex hull of the examples.
+
+    Attributes:
+        family: the band whose optimal sampler it is.
+        sampler: that sampler.
+        epsilon: the budget of one release.
+        divergence: what was made small.
+        over: "mean" or "worst".
+        keep: the share of the best worst case that was kept.
+        examples: how many clients it was fitted on.
+        value: what they lose with it.
+        bound: what they lose at least with any sampler.
+        certificate: the proof of the bound.
+    """
+
+    family: Band
+    sampler: OptimalSampler[FiniteFamily]
+    epsilon: float
+    divergence: FDivergence
+    over: str
+    keep: float
+    examples: int
+    value: float
+    bound: float
+    certificate: Certificate = field(repr=False)
+
+    def worst(self, divergence: str | FDivergence) -> Risk:
+        """The exact worst case over every law there is, members of the band or not."""
+        return self.sampler.risk(divergence)
+
+    def __repr__(self) -> str:
+        who = f"{self.examples:,} example{'s' if self.examples > 1 else ''}"
+        over = f"mean {self.divergence.name} {self.value:.5g} over {who}"
+        if self.over == "worst":
+            over = f"worst {self.divergence.name} {self.value:.5g} over the hull of {who}"
+        return (
+            f"Design(<{self.family.size} outcomes>, epsilon={self.epsilon:g}, keep={self.keep:g}: {over}, no sampler below "
+            f"{self.bound:.5g}; worst case over everybody {float(self.worst(self.divergence)):.5g})"
+        )
+
+
+@overload
+def design(
+    family: Simplex | Band,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    cells: None = None,
+    progress: Progress | None = None,
+) -> Design: ...
+@overload
+def design(
+    family: ContinuousFamily,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    cells: int | None = None,
+    progress: Progress | None = None,
+) -> LineDesign: ...
+def design(
+    family: Simplex | Band | ContinuousFamily,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    cells: int | None = None,
+    progress: Progress | None = None,
+) -> Design | LineDesign:
+    """The best of all epsilon-LDP samplers for the given clients, with a certificate.
+
+    WARNING: fit on public examples, or on clients whose own release this is. A design fitted on the clients that it then serves breaks
+    their guarantee.
+
+    Args:
+        family: the public outcomes, a `Simplex`; over="worst" also takes a `Band` of at most 12 outcomes, whose vertices are the clients.
+            A continuous family on an interval stands for its cells, and the design is a `DensityBand` around a designed reference.
+        epsilon: the budget of one release.
+        clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum. On an
+            interval also a list, each entry a density (a function, a scipy.stats distribution, ...) or an array of the client's points.
+        weights: how much each example counts in the mean, (n,); equally by default.
+        divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence` with a smooth f.
+        keep: in [0, 1], the share of the best worst case over everybody that must remain: an outcome that a client is sure of is
+            released with at least `keep` times the chance that Q* of the simplex gives it, whoever the client is. 1 is Q* itself; 0.01 by
+            default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
+        over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
+            the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
+        cells: how many cells an interval is cut into at least, of about equal mass under the family's reference; 128 by default.
+        progress: called with the share of the work that is done, from 0 to 1, as a design over the mean goes on.
+
+    Returns:
+        A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
+
+    Raises:
+        DiscreetError: for examples that are no laws on the outcomes, arguments out of range, or examples with more than 8,192 outcomes.
+        ImpossibleError: where f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler has an infinite mean.
+    """
+    epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
+    if isinstance(f, RenyiDivergence):
+        raise DiscreetError(
+            f"divergence = {f.name} is a function of {f.alpha.name}, whose mean and worst case a design makes small; use that one"
+        )
+    if over not in ("mean", "worst"):
+        raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
+    if isinstance(family, ContinuousFamily):
+        return line_design(
+            family,
+            clients,
+            cells,
+            lambda outcomes, laws: design(
+                outcomes,
+                epsilon=epsilon,
+                clients=laws,
+                weights=weights,
+                divergence=f,
+                keep=keep,
+                over=over,
+                progress=progress,
+            ),
+        )
+    if cells is not None:
+        raise DiscreetError(f"cells = {cells!r} is for continuous families; {family!r} has its outcomes")
+    if not isinstance(family, (Simplex, Band)):
+        raise DiscreetError(
+            f"family = {family!r} is neither a Simplex nor a Band; give the public outcomes, as Simplex(outcomes)"
+        )
+    if not 2 <= family.size <= LARGEST_DOMAIN:
+        raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
+    if clients is not None and not hasattr(clients, "tocsr"):
+        clients = family.as_rows(clients, "clients")
+    if over == "worst":
+        return _over_worst(family, epsilon, clients, weights, f, keep)
+    kept = PROBABILITY.check(
+        "keep", _KEEP if keep is None else keep, "it is the share of the best worst case that must remain"
+    )
+    if isinstance(family, Band):
+        raise DiscreetError(
+            f"family = {family!r} is not a Simplex; a design over the mean serves everybody, so give the outcomes alone, as Simplex(outcomes)"
+        )
+    if clients is None:
+        raise DiscreetError(
+            "clients is missing; give public examples, one law a row, or see Simplex.spread where there are none"
+        )
+    examples = as_examples(clients, weights, family.size)
+    if examples.seen.size > LARGEST_SEEN:
+        raise DiscreetError(
+            f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
+            "or take fewer examples"
+        )
+    _need_finite(f, bool(examples.partial.any()))
+    found = best_floor(examples, f, _worked(epsilon), kept, progress)
+    if epsilon != _worked(epsilon):
+        found = _moved(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
+    return _designed(found, family, epsilon, f, "mean", kept, len(examples))
+
+
+def _over_worst(
+    family: Simplex | Band, epsilon: float, clients: Any, weights: ArrayLike | None, f: FDivergence, keep: float | None
+) -> Design:
+    if keep:
+        raise DiscreetError(
+            f"keep = {keep!r} is for over='mean'; the worst case over the hull keeps nothing for others"
+        )
+    if weights is not None:
+        raise DiscreetError("weights are for over='mean'; the worst case finds its own")
+    if clients is None:
+        if not isinstance(family, Band) or family.everybody or family.size > LARGEST_ENUMERATED:
+            raise DiscreetError(
+                f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand "
+                "for it; give laws (n, k)"
+            )
+        mu = np.broadcast_to(family.reference, family.size)
+        clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
+    laws = as_examples(clients, None, family.size).dense()
+    _need_finite(f, bool((laws == 0.0).any()))
+    found = minimax_floor(laws, f, _worked(epsilon))
+    if epsilon != _worked(epsilon):
+        everyone = as_examples(laws, None, family.size)
+        found = _moved(found, epsilon, lambda floor, ratio: float(costs(everyone, f, floor, ratio).max()))
+    return _designed(found, family, epsilon, f, "worst", 0.0, len(laws))
+
+
+def _worked(epsilon: float) -> float:
+    """The budget that the solver works at: where floats can tell e^epsilon from 1, and 1 from e^-epsilon."""
+    return min(max(epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
+
+
+def _moved(found: Found, epsilon: float, value: Callable[[Floats, float], float]) -> Found:
+    """A floor for the budget it was worked out at, as the floor of the same band at a budget further out.
+
+    A bound for a larger budget bounds all samplers of a smaller one; beyond the largest nothing but 0 is claimed.
+    """
+    worked = _worked(epsilon)
+    total = float(found.floor.sum())
+    alpha = (1.0 / total - 1.0) / math.expm1(worked)
+    reach = min(epsilon, 700.0)
+    floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
+    reached = max(0.0, value(floor, math.exp(reach)))
+    return Found(floor, reached, min(found.bound, reached) if epsilon < worked else 0.0, found.certificate)
+
+
+def _need_finite(f: FDivergence, partial: bool) -> None:
+    if np.isinf(f.at_zero) and partial:
+        raise ImpossibleError(
+            f"{f.name} is infinite for a client that leaves an outcome out, under every epsilon-LDP sampler; use a divergence with "
+            "finite f(0), such as 'kl'"
+        )
+
+
+def _designed(
+    found: Found, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
+) -> Design:
+    band = band_of(found.floor, min(epsilon, 700.0), family)
+    sampler = OptimalSampler(band, epsilon=epsilon)
+    return Design(band, sampler, epsilon, f, over, keep, examples, found.value, found.bound, found.certificate)

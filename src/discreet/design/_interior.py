@@ -1,0 +1,212 @@
+"""The best floor for given clients, by a primal-dual interior point method over the mechanisms themselves.
+
+Every epsilon-LDP sampler lies between a measure m and e^eps m (`discreet.design._floors`, T1). With E = e^eps and q_j = m + d_j the
+law drawn from for client j, the best mean over the clients is the convex programme
+
+    min sum_j w_j sum_x q_jx f(p_jx/q_jx)    over m and d_j with    0 <= d_j <= (E - 1) m    and    |m| + |d_j| = 1 for each j.
+
+Outcomes that a client does not hold cost it f(0) times their mass, however it is divided: they are one more entry, with the floor
+m(not held). The promise to everybody enters through y = min m (T2): m = y + v with v >= 0, y >= t0/E and |v| + (k-1) y <= 1 - t0.
+
+A Newton step (predictor and corrector) eliminates each client's entries, which are on a diagonal, then its normalisation, which is
+one number, and leaves the system of `discreet.design._normal`. Nothing here is trusted: out come a floor and multipliers, from which
+`discreet.design._certificate` computes a bound that holds however they were found.
+"""
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from discreet._kernels import compiled_alone
+from discreet.design._blocks import Block, CostOf
+from discreet.design._costs import Pair
+from discreet.design._examples import Examples, Floats
+from discreet.design._normal import Factored, NormalMatrix, Share
+from discreet.design._plain import PlainSteps
+from discreet.projection._threads import available
+
+_BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
+_COMPILED_BLOCK = 1 << 15  # the same for compiled code
+_ENTRY_SECONDS = 4e-6  # over all steps, for an entry, without a compiler
+_LIKE_CLIENTS = 0.9  # of the first floor, the rest is spread evenly
+_FIRST_MU = 30.0  # times the average product of slack and gradient at the start
+_WORTH_SHARING = 4  # blocks, below which starting threads costs more than they save
+_LONGEST = 0.999
+_SHORTEST = 0.9
+
+One = TypeVar("One")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the floor must keep: y >= least and |v| + (k - 1) y <= most."""
+
+    least: float
+    most: float
+
+
+class Steps(Protocol):
+    """A Newton step of one block of clients, in halves: its entries and normalisations are eliminated, then they follow the floor."""
+
+    def eliminate(self, share: Share, floor: Floats, total: float) -> None:
+        """Add what is left of the clients to a share of the matrix."""
+
+    def predict(self) -> None:
+        """Aim at products of zero."""
+
+    def correct(self, mu: float, largest: float) -> None:
+        """Aim at mu, less what the prediction's second-order term adds."""
+
+    def right_side(self, seen: int) -> tuple[Floats, float]:
+        """Minus the gradient left after elimination: of each outcome's floor, and of |m|."""
+
+    def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+        """The clients' steps for a step of the floor; how far primal and dual may go."""
+
+    def predicted(self, primal: float, dual: float) -> float:
+        """The weighted products of slacks and multipliers after predicted steps of these lengths."""
+
+    @property
+    def gap(self) -> float:
+        """These products now."""
+
+    def move(self, primal: float, dual: float) -> None:
+        """Take the step so far, and forget it."""
+
+
+class InteriorPoint:
+    """The state of the method: a floor m = y + v strictly inside what the promise allows, and its clients in blocks."""
+
+    def __init__(self, examples: Examples, epsilon: float, promise: Promise, slope: float, cost: CostOf) -> None:
+        self.examples, self.size, self.seen = examples, examples.size, examples.seen.size
+        growth = math.expm1(epsilon)
+        least_total = math.exp(-epsilon)
+        usual = math.exp(-epsilon / 2.0)  # |m| of the mollifier
+        room = min(promise.most / (self.size - 1), 1.0 / self.size) - promise.least
+        y = promise.least + min(max((usual / self.size - promise.least) / 2.0, room / 10.0), room / 2.0)
+        low = max(0.0, least_total - self.size * y)
+        high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
+        average = np.sum([part.by_outcome(part.mass * part.weight[part.client]) for part in examples.parts()], axis=0)
+        spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
+        self.y, self.v = y, v
+        self.bounds = Pair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
+        self.cap = Pair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
+        self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
+        compiled = compiled_alone(_ENTRY_SECONDS * examples.mass.size)
+        entries = min(_COMPILED_BLOCK, examples.mass.size // available() + 1) if compiled else _BLOCK
+        self.blocks = [Block(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(entries)]
+        mu = self._first_mu(cost)
+        for block in self.blocks:
+            block.start(self.floor, mu, cost)
+        for pair in (self.bounds, self.cap):
+            pair.start(mu)
+        self._all_steps = [_steps(block, compiled) for block in self.blocks]
+        shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
+        self._shares = available() if shared else 1
+        self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
+        self.number = self._of_floor(lambda pair: pair.part * np.ones_like(pair.s))
+        self.number += sum(block.summed(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks)
+
+    @property
+    def floor(self) -> Floats:
+        """m of the seen outcomes; that of all others is y."""
+        return np.asarray(self.y + self.v)
+
+    @property
+    def total(self) -> float:
+        """|m|."""
+        return float(self.v.sum()) + self.size * self.y
+
+    @property
+    def value(self) -> float:
+        floor, total = self.floor, self.total
+        return sum(self._each(lambda block: block.value(floor, total), self.blocks))
+
+    @property
+    def gap(self) -> float:
+        """The products of slacks and multipliers: how far from optimal, once the gradients have settled."""
+        return self._of_floor(lambda pair: pair.products()) + sum(self._each_step(lambda steps: steps.gap))
+
+    def step(self, value: float) -> None:
+        """One predictor and corrector step from where the value is this."""
+        matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.total
+
+        def eliminate(number: int) -> None:
+            for steps in self._all_steps[number :: self._shares]:
+                steps.eliminate(matrix.shares[number], floor, total)
+
+        self._each(eliminate, list(range(self._shares)))
+        factored = matrix.factored(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
+        gap = self.gap
+        average = gap / self.number
+        primal, dual = (min(1.0, length) for length in self._follow(factored, lambda aimed: aimed.predict()))
+        predicted = self._of_floor(lambda pair: pair.products(primal, dual))
+        predicted += sum(self._each_step(lambda steps: steps.predicted(primal, dual)))
+        mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
+        part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
+        lengths = self._follow(factored, lambda aimed: aimed.correct(mu, 2.0 * average))
+        primal, dual = (min(1.0, part * length) for length in lengths)
+        self.v += primal * self.bounds.ds[:-1]
+        self.y += primal * float(self.bounds.ds[-1])
+        for pair in (self.bounds, self.cap):
+            pair.move(primal, dual)
+        self._each_step(lambda steps: steps.move(primal, dual))
+
+    def _follow(self, factored: Factored, aim: Callable[[Pair | Steps], None]) -> tuple[float, float]:
+        right = np.append(np.zeros(self.seen), 0.0)
+        whole = 0.0
+        aim(self.bounds)
+        aim(self.cap)
+
+        def right_side(steps: Steps) -> tuple[Floats, float]:
+            aim(steps)
+            return steps.right_side(self.seen)
+
+        for of_outcome, of_total in self._each_step(right_side):
+            right[:-1] += of_outcome
+            right[-1] += of_outcome.sum()
+            whole += of_total
+        right += whole * np.append(np.ones(self.seen), float(self.size))
+        right += self.bounds.aim - self._cap * self.cap.aim
+        found = factored.solve(right)
+        step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
+        limits = [self.bounds.follow(found), self.cap.follow(-np.array([float(self._cap @ found)]))]
+        limits += self._each_step(lambda steps: steps.follow(step, total_step))
+        return min(one[0] for one in limits), min(one[1] for one in limits)
+
+    def _first_mu(self, cost: CostOf) -> float:
+        """A start from which the first steps are long: the products that the clients' gradients would have, and those of the floor's."""
+        products, entries, value = 0.0, 0.0, 0.0
+        for block in self.blocks:
+            q = self.floor[block.outcome] + block.low.s
+            found = cost(block.p, q, 1e-3, 1.0)
+            found.look(q)
+            slack = np.abs(found.multiplier() + block.multiplier[block.client])
+            products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))
+            entries += float(np.sum(block.entry_weight * np.ones_like(slack)))
+            value += abs(float(np.sum(block.entry_weight * found.value(q))))
+        return max(_FIRST_MU * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
+
+    def _of_floor(self, values: Callable[[Pair], Floats]) -> float:
+        return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
+
+    def _each_step(self, work: Callable[[Steps], Result]) -> list[Result]:
+        return self._each(work, self._all_steps)
+
+    def _each(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
+        """The work on every block, in order; shared out among threads where there are several."""
+        return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
+
+
+def _steps(block: Block, compiled: bool) -> Steps:
+    if not compiled:
+        return PlainSteps(block)
+    from discreet.design._compiled import CompiledSteps  # which imports numba
+
+    return CompiledSteps(block)

@@ -1,0 +1,244 @@
+"""`learn`: a design from private samples alone, or the word that they do not say enough for one.
+
+**Privacy.** Let clients speak once each, client i by a sampler that is eps-LDP and was chosen from what others had released before. Then
+everything that is ever released, and every design computed from it, is eps-LDP for each client. *Proof.* Fix what all others release.
+What was released before i's turn does not depend on i, so i's sampler is fixed, and the probability of its sample changes by a factor
+of at most e^eps between two laws of i. All that follows (other samplers, designs, what is published) is a function of the samples, of
+constants, and of draws that do not depend on i: post-processing. Here the function is deterministic: model clients are drawn with a
+fixed seed. Nothing in this module sees a client.
+
+**The rule.** Samples give a posterior over hypotheses: a mean law and a concentration of the clients (`discreet.design._posterior`). The
+design is the best floor for model clients of all hypotheses together, each hypothesis weighted by one over what the better of Q* and
+the mollifier costs under it, so that relative costs are what is made small. One client in a hundred is allowed to be sure of a single
+outcome, whichever: at large epsilon what is left of the mean is made of such clients. The design is published if it costs less (by a
+thousandth at least) than the better of the two under at least `confidence` of fresh hypotheses. Else one of the two stays: the mollifier
+while the clients that it is best for hold more than one outcome, Q* beyond, unless the other costs less under at least `confidence` of
+the hypotheses. That is a statement within the model: clients need not be Dirichlet, and no private sample could tell.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import divergences
+from discreet.design._designed import Design, design
+from discreet.design._model import drawn_clients
+from discreet.design._posterior import Posterior, Round, posterior
+from discreet.divergences import FDivergence
+from discreet.errors import OPEN_UNIT, DiscreetError
+from discreet.families import Band, Simplex
+from discreet.mechanisms import MollifierSampler, OptimalSampler
+from discreet.mechanisms._sampler import Sampler
+from discreet.privacy._pure import check_epsilon
+
+Floats = NDArray[np.float64]
+
+ANYBODY = 0.01  # of the clients, who may be sure of one outcome
+LARGEST_LEARNED = 512  # outcomes: the posterior keeps a few square matrices of them
+_HYPOTHESES, _CLIENTS, _CHECKED = 100, 20, 60
+_KEEP = 0.01
+_WORTH = 1e-3  # a gain below it is none
+_SEED = 20241
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What private samples were enough for.
+
+    Attributes:
+        sampler: the one to agree on: the design's, or the safe one's.
+        design: the design, published or not.
+        published: whether the sampler is the design's.
+        better: under which share of the hypotheses the design costs less than the better of Q* and the mollifier.
+        gain: by which share, on average.
+        confidence: the share that was asked for.
+        samples: how many samples it was learned from, those about spread included.
+        mean: the mean law at the likeliest hypotheses (k,).
+        concentration: how much clients are like the mean law.
+    """
+
+    sampler: Sampler[Any]
+    design: Design
+    published: bool
+    better: float
+    gain: float
+    confidence: float
+    samples: int
+    mean: Floats = field(repr=False)
+    concentration: float
+
+    @property
+    def reason(self) -> str:
+        """Why this sampler, in a sentence."""
+        told = f"under {self.better:.0%} of the hypotheses that {self.samples:,} samples leave"
+        if self.published:
+            return f"the design costs less than the better of the optimal sampler and the mollifier {told}"
+        name = "mollifier" if isinstance(self.sampler, MollifierSampler) else "optimal sampler"
+        return f"a design would cost less {told}, and {self.confidence:.0%} was asked for: the {name} stays"
+
+
+def learn(
+    family: Simplex,
+    *,
+    epsilon: float,
+    rounds: Sequence[tuple[Sampler[Any], object]] = (),
+    spread: tuple[Sampler[Any], object] | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float = _KEEP,
+    confidence: float = 0.8,
+) -> Learned:
+    """The design for the clients behind private samples, or the safe sampler where the samples say too little.
+
+    Args:
+        family: the public outcomes.
+        epsilon: the budget of one release under the design.
+        rounds: pairs (sampler, counts): what released samples, and how often each outcome. Every client in one round at most.
+        spread: such a pair on two outcomes, of yet other clients, whose laws are `concentration_law` of their own.
+        divergence: what to make small on average.
+        keep: the share of the best worst case that must remain.
+        confidence: the share of hypotheses under which a design has to cost less than the better of the optimal sampler and the mollifier.
+
+    Returns:
+        A `Learned`: `.sampler`, `.published`, `.reason`.
+
+    Raises:
+        DiscreetError: for rounds on other outcomes, counts that are none, arguments out of range, or more than 512 outcomes.
+    """
+    if not isinstance(family, Simplex):
+        raise DiscreetError(f"family = {family!r} is not a Simplex; give the outcomes alone, as Simplex(outcomes)")
+    if not 2 <= family.size <= LARGEST_LEARNED:
+        raise DiscreetError(
+            f"family has {family.size:,} outcomes; a design is learned on 2 to {LARGEST_LEARNED:,}: merge rare ones, or use public examples"
+        )
+    epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
+    OPEN_UNIT.check("confidence", confidence)
+    told = [_round(f"rounds[{place}]", family.size, *one) for place, one in enumerate(rounds)]
+    about = None if spread is None else _round("spread", 2, *spread)
+    rng = np.random.default_rng(_SEED)
+    found = posterior(family.size, _merged(told), about, rng)
+    return _decided(family, epsilon, f, keep, confidence, found, rng, [*told, *([about] if about else [])])
+
+
+def _decided(
+    family: Simplex,
+    epsilon: float,
+    f: FDivergence,
+    keep: float,
+    confidence: float,
+    found: Posterior,
+    rng: np.random.Generator,
+    told: Sequence[Round],
+) -> Learned:
+    safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
+    cost = _Costs(f, family.size)
+    means, concentrations = found.hypotheses(_HYPOTHESES, rng)
+    clients = drawn_clients(np.repeat(means, _CLIENTS, axis=0), np.repeat(concentrations, _CLIENTS), rng)
+    costs = np.array([_alike(cost(one, clients), concentrations) for one in safe])
+    stays = _standing(safe, cost, concentrations, clients, confidence)
+    weight = 1.0 / costs.min(axis=0)
+    made = design(
+        family,
+        epsilon=epsilon,
+        clients=np.vstack([clients, np.eye(family.size)]),
+        weights=np.append(
+            np.repeat(weight * (1.0 - ANYBODY) / _CLIENTS, _CLIENTS),
+            np.full(family.size, ANYBODY * weight.sum() / family.size),
+        ),
+        divergence=f,
+        keep=keep,
+    )
+    means, concentrations = found.hypotheses(_HYPOTHESES, rng)
+    clients = drawn_clients(np.repeat(means, _CHECKED, axis=0), np.repeat(concentrations, _CHECKED), rng)
+    least = np.min([cost(one, clients) for one in safe], axis=0)
+    gains = 1.0 - cost(made.sampler, clients) / least
+    better = float((gains > _WORTH).mean())
+    published = better >= confidence
+    return Learned(
+        sampler=made.sampler if published else stays,
+        design=made,
+        published=published,
+        better=better,
+        gain=float(gains.mean()),
+        confidence=confidence,
+        samples=int(sum(one.counts.sum() for one in told)),
+        mean=found.mean,
+        concentration=found.concentration,
+    )
+
+
+def _standing(
+    safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
+    cost: "_Costs",
+    concentrations: Floats,
+    clients: Floats,
+    confidence: float,
+) -> Sampler[Any]:
+    """Which of the two stays: the one that stands before anybody has spoken, unless the other is better under enough hypotheses.
+
+    The mollifier is the best uniform floor for clients that hold s = k/(e^(eps/2) + 1) outcomes (T3): it stands while that is more than
+    one outcome, and Q* beyond.
+    """
+    optimal, mollifier = safe
+    start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
+    found = [_alike(cost.of_model(one, clients), concentrations) for one in (optimal, mollifier)]
+    other = float((found[1 - start] < found[start]).mean()) >= confidence
+    return safe[1 - start if other else start]
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """The mean divergence of a sampler under each hypothesis, whose model clients come one after the other."""
+
+    f: FDivergence
+    size: int
+
+    def __call__(self, sampler: Sampler[Any], clients: Floats) -> Floats:
+        sure = np.eye(self.size)
+        anybody = float(np.mean(self.f(sure, sampler.output(sure))))
+        return np.asarray((1.0 - ANYBODY) * self.of_model(sampler, clients) + ANYBODY * anybody)
+
+    def of_model(self, sampler: Sampler[Any], clients: Floats) -> Floats:
+        """The same without clients who may be anybody."""
+        each = np.asarray(self.f(clients, sampler.output(clients)), dtype=np.float64)
+        return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
+
+
+def _alike(costs: Floats, concentrations: Floats) -> Floats:
+    """Costs averaged over the hypotheses of the same concentration, which differ by chance more than by their mean laws."""
+    smooth = np.empty_like(costs)
+    for one in np.unique(concentrations):
+        smooth[concentrations == one] = costs[concentrations == one].mean()
+    return np.maximum(smooth, 1e-300)
+
+
+def _round(name: str, size: int, sampler: Sampler[Any], counts: object) -> Round:
+    if not isinstance(sampler, Sampler):
+        raise DiscreetError(f"{name} = {sampler!r} begins with no sampler; give pairs (sampler, counts)")
+    whom = sampler.family
+    if not isinstance(whom, (Simplex, Band)) or whom.size != size:
+        raise DiscreetError(f"{name} is of {whom!r}, not on the {size} outcomes that are to be designed for")
+    if isinstance(whom, Band) and not whom.everybody:
+        raise DiscreetError(
+            f"{name} is of {whom!r}, which speaks of some clients only; learn from samplers that serve everybody"
+        )
+    found = np.asarray(counts)
+    if found.shape != (size,) or found.dtype.kind not in "iu" or bool((found < 0).any()):
+        raise DiscreetError(f"{name}: counts are not {size} whole numbers of at least 0, one for each outcome")
+    return Round(sampler, found.astype(np.float64))
+
+
+def _merged(rounds: Sequence[Round]) -> list[Round]:
+    """Rounds of one sampler as one."""
+    found: list[Round] = []
+    for one in rounds:
+        for place, other in enumerate(found):
+            if other.sampler == one.sampler:
+                found[place] = Round(one.sampler, other.counts + one.counts)
+                break
+        else:
+            found.append(one)
+    return found

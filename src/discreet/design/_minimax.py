@@ -1,0 +1,172 @@
+"""`minimax_risk`: the smallest worst case of any private sampler, by the papers' formula, or as a certified bracket where that is a bound.
+
+The formula is exact where sets of mass alpha cover the space evenly and the family holds its whole band. Elsewhere:
+
+**Bands around the uniform law.** All vertices of the band are one law P with its outcomes in another order, and the minimax value
+is min_b F(P; b mu), a floor of one number. *Proof.* F is convex in P, so the worst member for any floor is a vertex; max over
+vertices of F(.; m) is convex in m and does not change when m's outcomes are permuted, so the average of m over all permutations, which
+is uniform, is no worse, and serves all vertices alike. The k cyclic shifts of P are enough to prove it: their mean under any m is at
+least that under the average of m over shifts, which is uniform too, so their best mean *is* that value, and the certificate of
+`discreet.design._certificate` for it bounds the band from below.
+
+**Other bands.** With at most 12 outcomes the clients are all vertices (T6, `discreet.design._worst`), and the two sides agree to 1e-4.
+With more, a class is no easier than some of its members: a number of vertices bound it from below, Q* of the band from above.
+
+**Mixtures on a line.** Total variation is that of `discreet.design.mixtures` (T7). For other divergences the kernels on
+cells bound the class from below (data processing holds for every f), Q* of the enclosing band from above.
+"""
+
+import math
+
+import numpy as np
+
+from discreet import divergences
+from discreet.design._designed import design
+from discreet.design._examples import Floats, as_examples
+from discreet.design._worst import costs
+from discreet.design.mixtures import CELLS, Line, sides
+from discreet.divergences import FDivergence, RenyiDivergence, tv
+from discreet.errors import DiscreetError
+from discreet.families import Band, GaussianMixtures, LaplaceMixtures, Simplex
+from discreet.families._decomposable import LARGEST_ENUMERATED
+from discreet.families._kinds import check_family
+from discreet.families._worst_members import uniform_vertex
+from discreet.mechanisms import OptimalSampler
+from discreet.privacy import Privacy, Pure, promised
+from discreet.tradeoff import Family, Risk, claimed, constants_under, formula_risk, none_is_better
+
+LARGEST_UNIFORM = 512  # outcomes, each of which is the place of one shift
+LARGEST_BRACKETED = 1024
+_VERTICES = 1 << 18  # entries of the vertices that stand for a band with too many of them
+_FEW = 48  # outcomes up to which the worst of those is sought; past that their mean, which takes less and is less by little
+_KERNELS, _COARSE = 9, 100  # on cells, for divergences other than total variation
+_LARGEST_EXPONENT = 700.0
+_SMALLEST_ON_LINE, _LARGEST_ON_LINE = (
+    1e-6,
+    30.0,
+)  # budgets that the line's programmes are worked out at; a larger one's bound holds for smaller
+_LOST = 1e-9  # what the rounding of the kernels' masses on cells can have added
+
+
+def minimax_risk(
+    family: Family,
+    *,
+    epsilon: float | None = None,
+    privacy: Privacy | None = None,
+    divergence: str | FDivergence,
+    bracket: bool = False,
+) -> Risk:
+    """The smallest worst-case divergence that any private sampler can have on the family.
+
+    By the papers' formula, which is exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose
+    reference is alpha-decomposable (for other notions than pure epsilon: by groups of equal mass). Elsewhere no formula is known, its value
+    is an upper bound that no sampler here need attain: that of the band which encloses the family. With `bracket=True` the true value is
+    bracketed there, certified from both sides: `.bracket` is (lower, upper), and `.value` is the upper one. A band that serves
+    everybody claims nothing about clients: the value is that of the simplex.
+
+    Args:
+        family: who the clients may be.
+        epsilon: the privacy budget, in (0, inf); short for `privacy=Pure(epsilon)`.
+        privacy: a notion of privacy, in place of epsilon.
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
+        bracket: look for both sides where the formula is not exact: for a `Band` (1e-4 apart up to 12 outcomes, and around the uniform
+            law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (total variation 1e-3 apart). Takes
+            up to seconds.
+
+    Returns:
+        A `Risk`.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, an unknown divergence, or a bracket that is asked for where
+            none is known.
+    """
+    check_family(family)
+    notion = promised(epsilon, privacy)
+    family = claimed(family)
+    constants = constants_under(notion, family.bounds)
+    exact = none_is_better(family, notion) or constants.above == 0.0
+    found = Risk(formula_risk(constants, divergence), exact, exact)
+    return (
+        found if exact or not bracket else _bracketed(family, notion, divergences.divergence(divergence), found.value)
+    )
+
+
+def _bracketed(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
+    if not isinstance(notion, Pure):
+        raise DiscreetError(f"bracket=True is for pure epsilon, not for {notion}")
+    if isinstance(f, RenyiDivergence):
+        raise DiscreetError(f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one")
+    epsilon = notion.epsilon
+    match family:
+        case Band(reference=np.ndarray()) if family.size <= LARGEST_ENUMERATED:
+            lower, upper = _of_all_vertices(family, epsilon, f)
+        case Band(reference=float()) if family.size <= LARGEST_UNIFORM:
+            lower, upper = _around_uniform(family, epsilon, f)
+        case Band() if family.size <= LARGEST_BRACKETED:
+            lower, upper = _of_some_vertices(family, epsilon, f), math.inf
+        case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if epsilon > _LARGEST_ON_LINE:
+            lower, upper = 0.0, math.inf
+        case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if f == tv:
+            lower, upper, _ = sides(family, max(epsilon, _SMALLEST_ON_LINE), CELLS)
+            upper = upper if epsilon >= _SMALLEST_ON_LINE else math.inf
+        case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1):
+            lower, upper = _on_cells(family, epsilon, f), math.inf
+        case _:
+            raise DiscreetError(
+                f"family = {family!r}: no bracket is known; they are for a Band of at most {LARGEST_BRACKETED:,} outcomes, and for "
+                "GaussianMixtures and LaplaceMixtures with dim=1"
+            )
+    own = float(OptimalSampler(family, epsilon=epsilon).risk(f))
+    upper = min(upper, own, formula)
+    return Risk(upper, False, upper == own, min(lower, upper))
+
+
+def _of_all_vertices(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
+    if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
+        return math.inf, math.inf  # a vertex leaves an outcome out
+    found = design(band, epsilon=epsilon, divergence=f, over="worst")
+    return found.bound, found.value
+
+
+def _of_some_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
+    if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
+        return math.inf
+    laws, outcomes = _filled(band, min(4 * band.size, _VERTICES // band.size)), Simplex(band.size)
+    if band.size <= _FEW:
+        return design(outcomes, epsilon=epsilon, clients=laws, divergence=f, over="worst").bound
+    return design(outcomes, epsilon=epsilon, clients=laws, divergence=f, keep=0.0).bound
+
+
+def _filled(band: Band, number: int) -> Floats:
+    """So many vertices: the upper bound on outcomes in some order while there is mass, the lower one on the others."""
+    mu, bounds = np.broadcast_to(band.reference, band.size), band.bounds
+    rng = np.random.default_rng(0)  # any orders give a bound; these are the same each time
+    laws = np.empty((number, band.size))
+    for law in laws:
+        order = rng.permutation(band.size)
+        room = (bounds.upper - bounds.lower) * mu[order]
+        left = 1.0 - bounds.lower
+        taken = np.clip(left - np.concatenate([[0.0], np.cumsum(room)[:-1]]), 0.0, room)
+        law[order] = bounds.lower * mu[order] + taken
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+
+def _around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
+    if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
+        return math.inf, math.inf
+    size = band.size
+    atoms = uniform_vertex(size, band.bounds.lower, band.bounds.upper)
+    places = np.rint(atoms.reference * size).astype(np.int64)
+    law = np.repeat(atoms.laws[0] / places, places)
+    shifts = law[(np.arange(size)[:, None] + np.arange(size)) % size]
+    found = design(Simplex(size), epsilon=epsilon, clients=shifts, divergence=f, keep=0.0)
+    ratio = math.exp(min(epsilon, _LARGEST_EXPONENT))
+    total = 1.0 / (1.0 + math.expm1(min(epsilon, _LARGEST_EXPONENT)) / found.family.bounds.upper)
+    served = costs(as_examples(law[None, :], None, size), f, np.full(size, total / size), ratio)
+    return found.bound, max(0.0, float(served[0]))
+
+
+def _on_cells(family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence) -> float:
+    laws = Line(family, _COARSE).cell_laws(np.linspace(-family.radius, family.radius, _KERNELS))
+    found = design(Simplex(laws.shape[1]), epsilon=epsilon, clients=laws, divergence=f, over="worst")
+    return max(0.0, found.bound * (1.0 - _LOST) - _LOST)

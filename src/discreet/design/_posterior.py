@@ -1,0 +1,202 @@
+"""What private samples say about the clients' mean law and concentration: a posterior over hypotheses, from every round there is.
+
+A round is a sampler and how often it released each outcome, for clients who spoke in no other. The average law that a round's samples
+are drawn from is E Q(.|P) over the clients. For the linear mechanism that is affine in the mean law mu; for a projection it is replaced by
+its regression on P over model clients (`discreet.design._model`), affine in mu too:
+
+    E Q(.|P) ~ c + A mu,        A = Cov(Q, P) Cov(P, P)^-1,        c = E Q - A E P.
+
+So all rounds have one likelihood, sum over rounds and outcomes of counts times log(c + A mu). mu = softmax(theta) with theta ~ N(0, tau^2)
+around the uniform law; tau has the largest evidence among a few, the concentration s keeps a posterior over a grid, and theta is normal
+around its mode (Laplace's approximation). Few samples leave theta as wide as it was: that is the shrinkage, and no number has
+to be chosen for it.
+
+Everything here is computed from released samples and constants alone, so it costs no privacy (`discreet.design._learned`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.design._model import drawn_clients, expected_agreement
+from discreet.mechanisms import LinearSampler
+from discreet.mechanisms._sampler import Sampler
+
+Floats = NDArray[np.float64]
+
+CONCENTRATIONS = tuple(0.5 * 2.0**step for step in range(8))
+WIDTHS = (0.25, 0.5, 1.0, 1.5)  # of the logarithms of the mean law
+_USUAL, _SPREAD = math.log(5.0), 1.5  # of the logarithm of the concentration, before any sample
+_MODEL, _FOR_EACH = 400, 8  # model clients in a regression: at least so many, and so many for each outcome
+_TRUSTED = 50_000.0  # samples past which it is the regression that errs, not chance
+_STEPS = 40
+_FIRST_REACH, _REACH = (
+    (1.5, 0.7),
+    (0.7, 0.3),
+)  # how far theta may go, in any outcome, before the regression is made anew
+_LEAST_SHARE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """Samples of clients who spoke under one agreement and no other: the sampler, and how often it released each outcome."""
+
+    sampler: Sampler[Any]
+    counts: Floats
+
+    @property
+    def exact(self) -> bool:
+        """Whether its samples' law is affine in the mean law, whoever the clients are."""
+        return isinstance(self.sampler, LinearSampler)
+
+    @property
+    def trusted(self) -> Floats:
+        """The counts; where a regression stands between them and the clients, no more than it is worth."""
+        number = float(self.counts.sum())
+        return self.counts if self.exact else self.counts / (1.0 + number / _TRUSTED)
+
+    def response(self, model: Floats) -> tuple[Floats, Floats]:
+        """(A, c), regressed on model clients (n, k)."""
+        k = model.shape[1]
+        if self.exact:
+            return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
+        released = np.asarray(self.sampler.output(model))
+        p, q = model.mean(axis=0), released.mean(axis=0)
+        centred = model - p
+        covariance = centred.T @ centred
+        covariance[np.diag_indices(k)] += 1e-6 * np.trace(covariance) / k
+        matrix = np.linalg.solve(covariance, centred.T @ (released - q)).T
+        return matrix, q - matrix @ p
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """The likeliest theta for one concentration, the curvature there, and the logarithm of the evidence."""
+
+    concentration: float
+    theta: Floats
+    curvature: Floats
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Modes of each concentration, and how likely each is."""
+
+    modes: tuple[Mode, ...]
+    weights: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """The mean law at the modes, averaged."""
+        return np.asarray(self.weights @ np.stack([softmax(mode.theta) for mode in self.modes]))
+
+    @property
+    def concentration(self) -> float:
+        """The concentration, averaged in logarithms."""
+        return float(np.exp(self.weights @ np.log([mode.concentration for mode in self.modes])))
+
+    def hypotheses(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """So many mean laws (number, k) and concentrations (number,)."""
+        picked = rng.choice(len(self.modes), number, p=self.weights)
+        k = len(self.modes[0].theta)
+        means = np.empty((number, k))
+        for place in np.unique(picked):
+            mode, rows = self.modes[place], np.flatnonzero(picked == place)
+            noise = np.linalg.solve(np.linalg.cholesky(mode.curvature).T, rng.standard_normal((k, rows.size))).T
+            means[rows] = [softmax(theta) for theta in mode.theta + noise]
+        return means, np.array([self.modes[place].concentration for place in picked])
+
+
+def softmax(theta: Floats) -> Floats:
+    """The law with these logarithms, up to a constant."""
+    law = np.exp(theta - theta.max())
+    return np.asarray(law / law.sum())
+
+
+def posterior(size: int, rounds: Sequence[Round], spread: Round | None, rng: np.random.Generator) -> Posterior:
+    """What rounds say, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
+    start, middle = np.zeros(size), CONCENTRATIONS[len(CONCENTRATIONS) // 2]
+    widths = WIDTHS if rounds else WIDTHS[2:3]
+    tried = [(_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
+    best, width = max(tried, key=lambda one: one[0].evidence)
+    modes = tuple(_mode(rounds, s, width, best.theta, _REACH, rng) for s in CONCENTRATIONS)
+    told = [mode.evidence + _before(mode.concentration) + _of_spread(mode, spread) for mode in modes]
+    weights = np.exp(np.array(told) - max(told))
+    return Posterior(modes, weights / weights.sum())
+
+
+def _before(concentration: float) -> float:
+    return -0.5 * ((math.log(concentration) - _USUAL) / _SPREAD) ** 2
+
+
+def _of_spread(mode: Mode, spread: Round | None) -> float:
+    if spread is None:
+        return 0.0
+    agree = expected_agreement(softmax(mode.theta), mode.concentration)
+    ends = np.asarray(spread.sampler.output(np.eye(2)))
+    return float(spread.counts @ np.log(np.maximum((1.0 - agree) * ends[0] + agree * ends[1], _LEAST_SHARE)))
+
+
+def _mode(
+    rounds: Sequence[Round], s: float, width: float, start: Floats, reach: Sequence[float], rng: np.random.Generator
+) -> Mode:
+    """The mode by a few regressions, each trusted so far only: where an outcome is at its ceiling for everybody its slope is none."""
+    theta, k = start, len(start)
+    number = max(_MODEL, _FOR_EACH * k)
+    counts = [one.trusted for one in rounds]
+    for trusted in reach:
+        model = drawn_clients(np.broadcast_to(softmax(theta), (number, k)), np.full(number, s), rng)
+        fit = _Fit([one.response(model) for one in rounds], counts, width)
+        theta = theta + np.clip(fit.climbed(theta) - theta, -trusted, trusted)
+    _, curvature = fit.slopes(theta)
+    evidence = fit.density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
+    return Mode(s, theta, curvature, evidence)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """The posterior density of theta where every round's shares are affine in the mean law."""
+
+    responses: Sequence[tuple[Floats, Floats]]
+    counts: Sequence[Floats]
+    width: float
+
+    def shares(self, law: Floats) -> list[Floats]:
+        return [np.maximum(matrix @ law + offset, _LEAST_SHARE) for matrix, offset in self.responses]
+
+    def density(self, theta: Floats) -> float:
+        """Its logarithm, up to a constant."""
+        fits = zip(self.counts, self.shares(softmax(theta)), strict=True)
+        return sum(float(c @ np.log(y)) for c, y in fits) - 0.5 * float(theta @ theta) / self.width**2
+
+    def slopes(self, theta: Floats) -> tuple[Floats, Floats]:
+        """The gradient of the logarithm, and the expected curvature."""
+        law = softmax(theta)
+        tangent = np.diag(law) - np.outer(law, law)
+        gradient, curvature = -theta / self.width**2, np.eye(len(theta)) / self.width**2
+        for (matrix, _), c, y in zip(self.responses, self.counts, self.shares(law), strict=True):
+            moved = matrix @ tangent
+            gradient = gradient + moved.T @ (c / y)
+            curvature += moved.T @ ((c.sum() / y)[:, None] * moved)
+        return gradient, curvature
+
+    def climbed(self, theta: Floats) -> Floats:
+        """Where scoring steps from theta end."""
+        value = self.density(theta)
+        for _ in range(_STEPS):
+            gradient, curvature = self.slopes(theta)
+            step, length = np.linalg.solve(curvature, gradient), 1.0
+            while length > 1e-4 and not self.density(theta + length * step) >= value:
+                length *= 0.5
+            if length <= 1e-4:
+                break
+            theta = theta + length * step
+            gained, value = self.density(theta) - value, self.density(theta)
+            if gained < 1e-6:
+                break
+        return theta

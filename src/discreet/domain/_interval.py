@@ -1,0 +1,170 @@
+"""[low, high] in equal cells. A value x is in cell floor((x - low) * (1/(high - low)) * cells), and `high` in the last one.
+
+The formula is in floating point, in this order of operations: it, and not the edges as printed, says where a value on an edge belongs,
+here as in a table's column. (polars divides a column by a number as this does: it multiplies by the reciprocal.) Cells that floats near
+the bounds cannot tell apart are refused, so that the middle of every cell lies in it.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain._numbers import Numbers
+from discreet.domain._records import few, listed
+from discreet.domain._role import Domain
+from discreet.errors import DiscreetError, Range, check_count
+
+MOST_CELLS = 2**40
+_APART = 4.0  # spacings of floats that a cell is wide at least
+_LARGEST = float(np.finfo(np.float64).max)
+_ORDINARY = 1e-200  # lengths of intervals whose cells are no subnormal numbers
+_FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
+_PUBLIC = "bounds are public: take them from what the quantity can be, not from the data"
+
+
+@dataclass(frozen=True)
+class Interval(Domain[float]):
+    """The numbers of [low, high], whose outcomes are equal cells: cell i reaches from low + i (high - low)/cells to the next.
+
+    Args:
+        low: the least value there can be.
+        high: the largest; it belongs to the last cell.
+        cells: how many cells the interval is cut into.
+
+    Raises:
+        DiscreetError: for bounds that enclose nothing, or cells that floats cannot tell apart.
+
+    Example:
+        >>> minutes = Interval(0, 60, cells=4)
+        >>> minutes.numbers([0, 14.9, 15, 60]).tolist()
+        [0, 0, 1, 3]
+    """
+
+    low: float
+    high: float
+    cells: int = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", _FINITE.check("low", self.low, _PUBLIC))
+        object.__setattr__(self, "high", _FINITE.check("high", self.high, _PUBLIC))
+        object.__setattr__(self, "cells", check_count("cells", self.cells, most=MOST_CELLS))
+        bounds = f"bounds {self.low:g} and {self.high:g}"
+        if not self.low < self.high:
+            raise DiscreetError(f"{bounds} do not enclose an interval; give the lower one first")
+        if not (self._width < math.inf and self._width > 1.0 / _LARGEST):
+            raise DiscreetError(
+                f"{bounds} do not enclose an interval whose length and its reciprocal a float can hold; scale the values"
+            )
+        if self._width / self.cells < _APART * math.ulp(max(abs(self.low), abs(self.high))):
+            raise DiscreetError(
+                f"{bounds} in {self.cells:,} cells: floats cannot tell so many apart there; take fewer, or subtract an offset"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.cells
+
+    @property
+    def labels(self) -> None:
+        """None: cells have names for people, but are known by the values in them."""
+        return
+
+    @property
+    def _width(self) -> float:
+        return self.high - self.low
+
+    @property
+    def per_length(self) -> float:
+        """1/(high - low), by which a distance from `low` is multiplied to be a share of the interval."""
+        return 1.0 / self._width
+
+    @cached_property
+    def edges(self) -> NDArray[np.float64]:
+        """The cells + 1 ends of the cells, in order."""
+        if _ORDINARY < self._width < 1.0 / _ORDINARY:
+            return _frozen(np.linspace(self.low, self.high, self.cells + 1))
+        starts = self.within(np.arange(self.cells), 0.0)  # whose steps neither overflow nor lose their digits
+        return _frozen(np.append(starts, self.high))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The ends of every cell, with as many digits as tell them apart."""
+        return cell_names(self.edges)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The middles of the cells."""
+        return _frozen(middles(self.edges))
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every value; one outside [low, high] is an error that names the first few."""
+        values = points(records)
+        outside = ~((values >= self.low) & (values <= self.high))
+        if outside.any():
+            raise DiscreetError(
+                f"values outside [{self.low:g}, {self.high:g}]: {few(values[outside].tolist())}; the bounds are public and fixed, "
+                "correct the values or decide what becomes of them first"
+            )
+        places = np.floor((values - self.low) * self.per_length * self.cells)
+        return np.clip(places, 0, self.cells - 1).astype(np.int64)
+
+    def named(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """The middles of the cells; a float for a 0-d array."""
+        found = self.within(numbers, 0.5)
+        return found if found.ndim else float(found)
+
+    def within(self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+        return np.clip(self.low + (numbers + place) / self.cells * self._width, self.low, self.high)
+
+    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
+        """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
+        return Numbers(self.cells).numbers(labels)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """How many cells there are, and the bounds."""
+        return {"size": self.cells, "interval": [self.low, self.high]}
+
+
+def points(records: Any, name: str = "records") -> NDArray[np.float64]:
+    """Numbers as a flat array of their own; NaN and what is no number are refused."""
+    given = records if isinstance(records, np.ndarray) else listed(records)
+    try:
+        found = np.asarray(given).ravel()
+        if found.dtype.kind == "O":  # whole numbers past 64 bits, perhaps among others
+            found = np.array([math.nan if number is None else number * 1.0 for number in found])
+        if found.dtype.kind not in "fiu":
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
+        raise DiscreetError(f"{name} is not a list of numbers; pass one value for each") from None
+    values = found.astype(np.float64)
+    if np.isnan(values).any():
+        raise DiscreetError(f"{name} holds NaN; drop what has no value first")
+    return values
+
+
+def cell_names(edges: NDArray[np.float64]) -> list[str]:
+    """ "low to high" of every cell between increasing edges."""
+    digits = max(0, 2 - math.floor(math.log10(float(np.diff(edges).min()))))
+    spelled = [f"{end:.{digits}f}" if digits < 12 and abs(end) < 1e12 else f"{end:.6g}" for end in edges.tolist()]
+    return [f"{low} to {high}" for low, high in itertools.pairwise(spelled)]
+
+
+def middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The middle of every cell."""
+    low, high = edges[:-1], edges[1:]
+    return np.asarray(0.5 * (low + high) if max(-edges[0], edges[-1]) < _LARGEST / 2 else 0.5 * low + 0.5 * high)
+
+
+def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same array, which whoever holds the domain cannot change."""
+    array.setflags(write=False)
+    return array

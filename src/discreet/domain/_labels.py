@@ -1,0 +1,165 @@
+"""A list of labels: the outcomes are what it names, in its order."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._labelled import is_frame, unboxed
+from discreet._showing import shown_shortly
+from discreet.domain._canonical import VERSION, canonical, digest
+from discreet.domain._records import few, listed
+from discreet.domain._role import Domain, Outcome
+from discreet.errors import DiscreetError
+
+LARGEST_VALUE = 1e100  # what can be squared, and divided by a small weight, without overflow
+_DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
+
+
+@shown_shortly
+@dataclass(frozen=True, init=False)
+class Labels(Domain[Outcome]):
+    """Outcomes with labels: texts, numbers, or whatever else can be looked up.
+
+    Args:
+        labels: a list of them in the order of the outcomes, each once.
+
+    Raises:
+        DiscreetError: for no labels, labels that come twice, NaN, or a set, which has no order.
+
+    Example:
+        >>> Labels(["red", "green"]).numbers(["green", "red"]).tolist()
+        [1, 0]
+    """
+
+    labels: tuple[Outcome, ...]
+
+    def __init__(self, labels: Iterable[Outcome]) -> None:
+        object.__setattr__(self, "labels", listed_labels(labels, "labels"))
+        repeated = [label for label, count in _counted(self.labels).items() if count > 1]
+        if repeated:
+            raise DiscreetError(f"duplicate labels: {few(repeated)}; list each outcome once")
+
+    @property
+    def size(self) -> int:
+        """How many labels there are."""
+        return len(self.labels)
+
+    @property
+    def names(self) -> tuple[Outcome, ...]:
+        """The labels."""
+        return self.labels
+
+    @cached_property
+    def values(self) -> NDArray[np.float64] | None:
+        """The labels as numbers, if all of them are of a reasonable size, or texts that are (a file holds texts)."""
+        labels: tuple[Any, ...] = self.labels
+        return np.array(list(map(float, labels))) if all(map(is_value, labels)) else None
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """label -> outcome number."""
+        return {label: number for number, label in enumerate(self.labels)}
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The outcome number of every label; an unknown one is an error that names the first few."""
+        given = listed(records)
+        try:
+            found = [self.index.get(record, -1) for record in given]
+        except TypeError:
+            raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
+        unknown = [record for record, number in zip(given, found, strict=True) if number < 0]
+        if unknown:
+            raise DiscreetError(
+                f"unknown labels: {few(unknown)}; the domain is public and fixed, extend it or map them"
+            )
+        return np.asarray(found, dtype=np.int64)
+
+    def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
+        """Outcome numbers as labels; one label for a 0-d array."""
+        return self._array[numbers] if numbers.ndim else self.labels[int(numbers)]
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """How many labels there are, and their digest."""
+        return self.terms_in(VERSION)
+
+    def terms_in(self, version: int) -> dict[str, Any]:
+        """The same, with the digest as that version of a document takes it."""
+        return {"size": self.size, "labels": self._digest if version == VERSION else self._digest_in(version)}
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """How many labels there are, and which."""
+        return {"size": self.size, "labels": list(_storable(self.labels))}
+
+    @cached_property
+    def _digest(self) -> str:
+        """Of the labels (texts, numbers) in order; 1 and "1" differ."""
+        return self._digest_in(VERSION)
+
+    def _digest_in(self, version: int) -> str:
+        return digest(canonical(list(_storable(self.labels)), version).encode())
+
+    @cached_property
+    def _array(self) -> NDArray[Any]:
+        if all(isinstance(label, str) and not label.endswith("\0") for label in self.labels):
+            return np.asarray(self.labels)  # numpy drops trailing NULs
+        boxed = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
+        for number, label in enumerate(self.labels):
+            boxed[number] = label
+        return boxed
+
+
+def listed_labels(labels: Any, argument: str) -> tuple[Any, ...]:
+    """A list of labels as a tuple; errors name the argument."""
+    if isinstance(labels, (str, bytes)):
+        raise DiscreetError(f"{argument} = {labels!r} is a text; pass a number of outcomes or a list of labels")
+    if is_frame(labels) or isinstance(labels, (set, frozenset)):
+        what = "has no order" if isinstance(labels, (set, frozenset)) else "is more than a list of labels"
+        raise DiscreetError(f"{argument} = a {type(labels).__name__} {what}; pass a list, each outcome once")
+    try:
+        found = tuple(map(_plain, list(unboxed(labels))))
+    except TypeError:
+        raise DiscreetError(f"{argument} = {labels!r} is not a list of labels") from None
+    if not found:
+        raise DiscreetError(f"{argument} is empty; a law needs at least one outcome")
+    return found
+
+
+def is_value(label: Any) -> bool:
+    """Whether a label is a number, or a text that is one, with which statistics can be computed."""
+    if isinstance(label, str):
+        return _DECIMAL.fullmatch(label) is not None
+    plain = label.item() if isinstance(label, np.generic) else label
+    return isinstance(plain, (int, float)) and not isinstance(plain, bool) and abs(plain) <= LARGEST_VALUE
+
+
+def _plain(label: Any) -> Any:
+    """A text, truth value or number of numpy's as Python's, which is equal to it and shows itself as people write it."""
+    return label.item() if isinstance(label, (np.str_, np.bool_, np.integer, np.floating)) else label
+
+
+def _storable(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Labels as JSON can hold them."""
+    for label in labels:
+        if not isinstance(label, (str, int, float)):
+            raise DiscreetError(f"label {label!r} cannot stand in an agreement; use texts or numbers")
+    return labels
+
+
+def _counted(labels: Iterable[Any]) -> dict[Any, int]:
+    counts: dict[Any, int] = {}
+    for label in labels:
+        try:
+            counts[label] = counts.get(label, 0) + 1
+        except TypeError:
+            raise DiscreetError(f"label {label!r} cannot be looked up; use texts or numbers") from None
+        if isinstance(label, float) and math.isnan(label):
+            raise DiscreetError("a label is NaN; name the outcome for missing values explicitly")
+    return counts

@@ -1,0 +1,67 @@
+"""A domain read back from the terms of an agreement: what `Domain.terms` and `Domain.listed` wrote."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.domain._canonical import VERSION
+from discreet.domain._digested import Digested, is_digest
+from discreet.domain._interval import Interval
+from discreet.domain._labels import Labels
+from discreet.domain._numbers import Numbers
+from discreet.domain._role import Domain
+from discreet.errors import DiscreetError, Range, check_count
+
+FIELDS = ("size", "labels", "interval")
+_FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
+
+
+def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) -> Domain:
+    """The domain that a document of that version states; errors name the field of `where`."""
+    size = check_count(f"{where}.size", fields["size"])
+    labels, interval = fields.get("labels"), fields.get("interval")
+    if labels is not None and interval is not None:
+        raise DiscreetError(
+            f"{where}.labels and {where}.interval are both set; outcomes are labels or cells, leave out one"
+        )
+    if interval is not None:
+        try:
+            return Interval(*_bounds(interval, where), cells=size)
+        except DiscreetError as error:
+            raise error if str(error).startswith(where) else DiscreetError(f"{where}.interval: {error}") from None
+    if labels is None:
+        return Numbers(size)
+    if isinstance(labels, list):
+        return _labels(labels, size, where, version)
+    if not is_digest(labels):
+        raise DiscreetError(f"{where}.labels = {labels!r} is not 'sha256:' and 64 hexadecimal digits")
+    return Digested(size, labels)
+
+
+def _bounds(interval: Any, where: str) -> tuple[float, float]:
+    """(low, high), checked."""
+    if not (isinstance(interval, (list, tuple)) and len(interval) == 2):
+        raise DiscreetError(f"{where}.interval = {interval!r} is not [low, high] with low < high")
+    low, high = (_FINITE.check(f"{where}.interval[{place}]", end) for place, end in enumerate(interval))
+    if not low < high:
+        raise DiscreetError(f"{where}.interval = [{low:g}, {high:g}] is not [low, high] with low < high")
+    return low, high
+
+
+def _labels(labels: list[Any], size: int, where: str, version: int) -> Labels:
+    """The labels that a file lists."""
+    for place, label in enumerate(labels):
+        if not isinstance(label, (str, int, float)) or label != label:
+            raise DiscreetError(f"{where}.labels[{place}] = {label!r} is neither a text nor a number")
+    if len(labels) != size:
+        raise DiscreetError(
+            f"{where}.labels lists {len(labels)} labels for {where}.size = {size}; list each outcome once"
+        )
+    seen: set[Any] = set()
+    for label in labels:
+        if label in seen:
+            raise DiscreetError(f"{where}.labels lists {label!r} twice; list each outcome once")
+        seen.add(label)
+    found = Labels(tuple(labels))
+    found.terms_in(version)  # now, so that what no agreement can hold is refused as it is read
+    return found

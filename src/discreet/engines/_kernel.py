@@ -1,0 +1,192 @@
+"""One Arrow batch in, one Arrow batch out: lists of outcomes (and counts) for each client, and a sample for each client.
+
+Every engine ends in this kernel. It draws the law of the core, integer for integer (`discreet.release._sparse`, and for small
+work `discreet.release._plain`), with randomness that is a keyed function of client and data (`discreet.release._keyed`); so
+calling it again changes nothing.
+"""
+
+import os
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet._kernels import compiled_for, frozen
+from discreet._tables._arrow import checked, is_list, names_of, plain_clients
+from discreet._tables._outputs import published
+from discreet.engines._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
+from discreet.engines._request import Job
+from discreet.errors import DiscreetError
+from discreet.release._clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, plan_of
+from discreet.release._keyed import DIGEST_WORDS, InputDigest, RunKey
+
+_WORTH_SHARING = 8192  # clients for each thread
+_SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
+_PROBLEMS = {
+    OUTSIDE: "an outcome is not in the domain",
+    NOT_A_NUMBER: "a count is not a number",
+    NEGATIVE: "a count is negative",
+    INFINITE: "a count is infinite",
+    OVERFLOWING: "its counts add up to more than 2^63 - 1, or its weights past the largest float, or 2^31 records",
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the draw gives: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
+
+    `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
+    """
+
+    outcomes: NDArray[np.int64]
+    order: NDArray[np.uint64]
+    within: NDArray[np.float64]
+    digest: InputDigest
+
+
+class Kernel:
+    """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement).
+
+    `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
+    outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often each of them counts (lists
+    of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.coding = job.reading.coding
+        self.agreement_id = job.agreement.id
+        self.plan = plan_of(job.sampler.lattice, job.sampler.mixing)
+        self._columns = job.reading.columns
+        self._key: RunKey = job.key
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not isinstance(batch, pa.RecordBatch):  # not shown: it may hold what clients hold
+            raise DiscreetError(
+                f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
+            )
+        names = names_of(batch.schema, "the batch")
+        for name in ("client", "outcomes"):
+            if name not in names:
+                raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(names)}")
+        batch = checked(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
+        counts = batch.column("counts") if "counts" in names else None
+        weighted = self._columns.weight is not None
+        clients = clients_of(batch.column("client"), batch.column("outcomes"), counts, weighted=weighted)
+        if clients.weights.size and self._columns.count is not None:
+            raise DiscreetError(
+                "column 'counts' holds lists of numbers that are not whole ones; ask for them as weight="
+            )
+        refuse_twice(clients)
+        drawn = self.draw(clients, threads=os.cpu_count() or 1)
+        return published(batch.column("client"), self.coding, drawn.outcomes, drawn.within, self.agreement_id)
+
+    def draw(self, clients: Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
+        """One outcome for each client. `ordered`: also the words to sort by."""
+        number = len(clients)
+        code = _drawing(clients)
+        state = code.state_of(self._key)
+        outcomes = np.empty(number, dtype=np.int64)
+        order = np.empty(number if ordered else 0, dtype=np.uint64)
+        within = np.empty(number if self.coding.has_cells else 0)
+
+        def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
+            problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS, dtype=np.uint64)
+            bad = code.draw(self.plan, clients, state, first, last, outcomes, order, within, sums, problem)
+            a, b, c, d = sums.tolist()
+            return bad, problem, InputDigest((a, b, c, d))
+
+        parts = max(1, min(threads, number // _WORTH_SHARING))
+        if parts == 1:
+            found = [rows(0, number)]
+        else:
+            edges = [number * part // parts for part in range(parts + 1)]
+            with ThreadPoolExecutor(parts) as pool:
+                found = list(pool.map(rows, edges[:-1], edges[1:]))
+        for bad, problem, _ in found:
+            if bad >= 0:
+                self._refuse(bad, int(problem[1]))
+        return Drawn(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
+
+    def _refuse(self, row: int, problem: int) -> None:
+        """Say what is wrong with a row, without the client or the outcome: they are nobody else's."""
+        fix = f"outcomes are 0 to {self.plan.size - 1}" if problem == OUTSIDE else "counts are finite and at least 0"
+        raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
+
+
+def _drawing(clients: Clients) -> ModuleType:
+    """The functions that draw: `sparse`, or `plain`, which do the same."""
+    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
+    seconds = _SECONDS_A_CLIENT * len(clients) + each * clients.outcomes.size
+    return import_module("discreet.release._" + ("sparse" if compiled_for(seconds) else "plain"))
+
+
+def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False) -> Clients:
+    """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already.
+
+    Lists of integers are counts unless they are to be `weighted`; lists of other numbers are weights.
+    """
+    for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
+        if column is not None and column.null_count:
+            raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
+    integers, text_ends, text = client_arrays(plain_clients(clients))
+    ends, numbers = _lists(outcomes, pa.uint32(), "outcomes", "outcome numbers")
+    amounts: NDArray[Any] = np.empty(0)
+    if counts is not None:
+        whole = not weighted and _of_integers(counts.type)
+        kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
+        count_ends, amounts = _lists(counts, kind, "counts", what)
+        if not np.array_equal(count_ends, ends):
+            raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
+    return Clients(*map(frozen, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+
+
+def _of_integers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
+
+
+def refuse_twice(clients: Clients) -> None:
+    """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
+    seed, code = np.uint64(secrets.randbits(64)), grouping_for(len(clients))
+    if clients.integers.size:
+        if not code.integers_increase(clients.integers):
+            numbers = code.numbered_integers(clients.integers, seed, len(clients))[1]
+            _refuse_repeated(numbers)
+    elif not code.texts_increase(clients.text_ends, clients.text):
+        numbers = code.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
+        _refuse_repeated(numbers)
+
+
+def _refuse_repeated(numbers: NDArray[np.uint32]) -> None:
+    repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
+    if repeated.size:
+        again = int(repeated[0])
+        raise DiscreetError(
+            f"the client of row {int(numbers[again])} comes twice in the batch, again in row {again}: it would spend epsilon twice; join "
+            "its lists into one row"
+        )
+
+
+def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(ends from 0 on, values) of a column of lists."""
+    refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
+    if not is_list(column.type):
+        raise refusal
+    try:
+        lists = column.cast(pa.large_list(inner))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise refusal from None
+    ends = pl.Series(lists.offsets).to_numpy()
+    values = lists.values.slice(ends[0], ends[-1] - ends[0])
+    if values.null_count:
+        raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
+    return ends - ends[0], pl.Series(values).to_numpy()

@@ -1,0 +1,130 @@
+"""What the released law tells of the population's: P lies between two signed mixtures of the reference mu and of Q.
+
+Write P for the average over clients of the laws they hold, Q for the average of the laws their samples are drawn from. A `Line`
+a mu + s Q is a signed measure; an `Inversion` is two of them with low <= P <= high on every outcome, whoever the clients are.
+
+* Linear mechanism, Q = gamma P + (1 - gamma) mu: both lines are (Q - (1 - gamma) mu)/gamma, so P is known once Q is.
+* Any projection onto a box, for members of the family: r1 Q <= P <= r2 Q [paper, Appendix C]. Where an outcome is not clipped
+  P/Q is the client's scale r, where it is clipped it lies between r and c1/b or c2/B; and r1 <= r <= r2, since an r outside
+  would leave the projection of even the most spread out member with a mass other than one.
+* A projection that serves everybody, over mu: P <= r Q where Q is not at its ceiling B mu, and P <= 1 = Q/(B mu) where it is; and r <=
+  1/(1 - b), since 1 = sum clip(P/r, b mu, B mu) <= sum (P/r + b mu) = 1/r + b. From below nothing is known: r may be 0.
+* Q* on the simplex, more: let L = 1/(e^eps + k - 1), U = e^eps L, and lambda = (Q - L)/(U - L), a law. Then
+
+      U lambda  <=  P  <=  (L + U lambda)/(L + U)                                                                  (*)
+
+  There Q = max(P/r, L) with 1 <= r: a ceiling is reached only where all others are at the floor, because U + (k - 1) L = 1.
+  Take an outcome with P = t, Q = q. If L < q < U then t = r q. Since r >= 1, t >= q >= U lambda; since the others hold 1 - r q
+  and one of them at least is above the floor, with L + U - q if it is alone, 1 - r q >= r (L + U - q), so t <= q/(L + U) <= the
+  right side. If q = L then lambda = 0, t <= r L, and the others have 1 - t >= r U: again t <= L/(L + U). If q = U then
+  lambda = 1 and U <= t <= 1. Both sides of (*) are affine in q, so averaging over clients keeps them. Both are attained.
+
+Lines that differ are a statement about identifiability, not about noise: with Q known perfectly P may still be anywhere between.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+from discreet.families import Band, Simplex
+from discreet.families._band import Bounds
+from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.mechanisms._projecting import ProjectingSampler
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+Floats = NDArray[np.float64]
+_LEAST_WEIGHT = 1e-100  # of a client's own law in what is drawn from: with less, estimates would overflow
+
+
+@dataclass(frozen=True)
+class Line:
+    """The signed measure reference * mu + released * Q."""
+
+    reference: float
+    released: float
+
+    def __call__(self, mu: Any, q: Any) -> Any:
+        """Its value on an event, or on many, with these masses under mu and Q."""
+        return self.reference * mu + self.released * q
+
+    @property
+    def total(self) -> float:
+        """Its value on the whole space."""
+        return self.reference + self.released
+
+
+_SAME = Line(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """low <= P <= high for every outcome; what that says of an event takes its complement into account."""
+
+    low: Line
+    high: Line
+
+    @property
+    def exact(self) -> bool:
+        """Whether Q determines P."""
+        return self.low == self.high
+
+    def least(self, mu: Any, q: Any) -> Any:
+        """The least P(A) there can be, given mu(A) and Q(A); it grows with Q(A)."""
+        return np.maximum(self.low(mu, q), 1.0 - self.high.total + self.high(mu, q))
+
+    def most(self, mu: Any, q: Any) -> Any:
+        """The largest P(A) there can be, given mu(A) and Q(A); it grows with Q(A)."""
+        return np.minimum(self.high(mu, q), 1.0 - self.low.total + self.low(mu, q))
+
+
+def held(inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Intervals of Q's shares as intervals of P's, for events with these reference masses and clients within the bounds."""
+    least, most = limits(bounds, mu)
+    low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
+    top = np.clip(high, least, most)
+    return np.minimum(np.clip(low, least, most), top), top  # samples past the box can make the lines cross
+
+
+def limits(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
+    """What membership in the family alone says of events with these reference masses."""
+    most = np.minimum(1.0 - bounds.lower * (1.0 - mu), np.minimum(bounds.upper * mu, 1.0))
+    least = np.maximum(bounds.lower * mu, 1.0 - bounds.upper * (1.0 - mu))
+    return least, np.maximum(most, least)
+
+
+def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
+    """The lines of a sampler whose clients are members of its family."""
+    if not isinstance(sampler, Sampler):
+        raise DiscreetError(f"sampler = {sampler!r} is not a sampler; pass the one that released the samples")
+    constants = sampler.constants
+    if constants.r1 == constants.r2 or (isinstance(sampler.family, (Simplex, Band)) and sampler.family.size == 1):
+        return Inversion(_SAME, _SAME)  # the identity, or a single outcome
+    if constants.gamma < _LEAST_WEIGHT:
+        if isinstance(sampler, MollifierSampler) and sampler.given_reference is not None:
+            raise DiscreetError(
+                f"nothing bounds what a client of {sampler!r} may hold relative to its reference, so samples tell nothing of the "
+                "population; give a DensityBand as reference=, which says so"
+            )
+        raise DiscreetError(
+            f"epsilon = {sampler.epsilon:g}: what is drawn from holds too little of a client for anything to be learnt from any "
+            "number of samples; agree on a larger epsilon"
+        )
+    mean = Line(-(1.0 - constants.gamma) / constants.gamma, 1.0 / constants.gamma)
+    match sampler:
+        case LinearSampler():
+            return Inversion(mean, mean)
+        case OptimalSampler(family=Simplex(size=size)):
+            floor, ceiling = constants.b / size, constants.B / size
+            both = floor + ceiling
+            return Inversion(
+                Line(ceiling * mean.reference, ceiling * mean.released),
+                Line((constants.b + ceiling * mean.reference) / both, ceiling * mean.released / both),
+            )
+        case ProjectingSampler(family=Band(everybody=True, least_mass=least)):
+            return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
+        case ProjectingSampler():
+            return Inversion(Line(0.0, constants.r1), Line(0.0, constants.r2))
+    raise DiscreetError(f"{sampler!r}: it is not known what its samples tell of the population")

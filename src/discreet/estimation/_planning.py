@@ -1,0 +1,285 @@
+"""Before anything is collected: how well shares will be known, and what it takes to know them better.
+
+If x of n clients release an outcome, the curator reports Clopper and Pearson's interval [l(x), h(x)] of its released share q, carried
+through the lines of `discreet.estimation._inversion` to an interval of its true share. q can be anything in [q0, q1] that
+leaves both the outcome, b mu <= q <= B mu, and its complement in the box. With the confidence asked for the interval holds q, and
+then x is one of the counts with h(x) >= q0 and l(x) <= q1. The longest reach of an interval over these counts is therefore a promise:
+
+    whatever the population, with that confidence the interval holds the true share and reaches no further.
+
+Where P is identifiable the reach is that from the unbiased estimate to the farther end, so the estimate is no further from the truth
+either; elsewhere it is half of the interval. That is a promise for each share alone: of k shares (1 - confidence) k may be missed. For
+all of them together every interval gets a k-th of what the confidence leaves (Bonferroni), as `Shares.all_low` and `all_high` do.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count
+from discreet.estimation._binning import binned
+from discreet.estimation._intervals import Ends, ends, tail
+from discreet.estimation._inversion import Inversion, held, inversion_of
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families._laws import as_floats
+from discreet.mechanisms import LinearSampler
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+Floats = NDArray[np.float64]
+_PLACES = 129
+_MANY = 1e8  # clients from which on a normal interval that is a little too long takes the place of the exact one
+MOST_CLIENTS = 10**15
+LEAST_EPSILON, _MOST_EPSILON = 1e-6, 200.0
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The sampling noise of so many clients, at that confidence; `among`: of so many shares together."""
+
+    clients: float
+    confidence: float
+    among: int = 1
+
+    @property
+    def miss(self) -> float:
+        """What one end of an interval may miss."""
+        return tail(self.confidence, self.among)
+
+    def intervals(self, released: Floats) -> Ends:
+        """Of the released shares, where they are seen to be these."""
+        if math.isinf(self.clients):
+            return released, released
+        if self.clients < _MANY:
+            return ends(released * self.clients, self.clients, self.miss)
+        around = self._around(released)
+        return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
+
+    def seen(self, least: float, most: float) -> tuple[float, float]:
+        """Between which shares of the samples those lie whose interval holds a released share in [least, most]."""
+        n, miss = self.clients, self.miss
+        if math.isinf(n):
+            return least, most
+        if n >= _MANY:
+            reach = self._around(np.array([least, most])).tolist()
+            return max(0.0, least - reach[0]), min(1.0, most + reach[1])
+
+        def at_most(share: float) -> float:  # so few, under the least
+            return (float(scipy.special.betaincc(share * n + 1.0, n - share * n, least)) if share < 1.0 else 1.0) - miss
+
+        def at_least(share: float) -> float:  # so many, under the most
+            return (float(scipy.special.betainc(share * n, n - share * n + 1.0, most)) if share > 0.0 else 1.0) - miss
+
+        few = 0.0 if at_most(0.0) >= 0.0 else float(scipy.optimize.brentq(at_most, 0.0, 1.0, xtol=1e-15))
+        many = 1.0 if at_least(1.0) >= 0.0 else float(scipy.optimize.brentq(at_least, 0.0, 1.0, xtol=1e-15))
+        return min(few, least), max(many, most)
+
+    def _around(self, q: Floats) -> Floats:
+        """z sqrt(q (1 - q)/n), and more than the exact interval is longer."""
+        z = -float(scipy.special.ndtri(self.miss))
+        found: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients
+        return found
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What one mechanism promises at one epsilon: how far the interval of a share reaches from its estimate (or half its width).
+
+    `at_worst`: of each share, whatever the population; `together`: of all of them at once; `if_rare`: of an outcome that nobody
+    holds; `band`: the part of `at_worst` that no number of clients removes; `total`: expected total variation distance of the whole
+    estimated law, None if it is not identifiable.
+    """
+
+    mechanism: str
+    epsilon: float
+    clients: int
+    at_worst: float
+    together: float
+    if_rare: float
+    band: float
+    total: float | None
+
+
+def outlook(
+    sampler: Sampler[AnyFamily], *, mechanism: str, clients: int, confidence: float = 0.95, bins: int | None = None
+) -> Outlook:
+    """The promise for the outcome whose share is hardest to know (any outcome, if the reference is uniform).
+
+    On a continuous family in one dimension outcomes are bins of its cells: so many, or as many as an estimate would take.
+    """
+    check_count("clients", clients)
+    OPEN_UNIT.check("confidence", confidence)
+    inversion = inversion_of(sampler)
+    if isinstance(sampler.family, ContinuousFamily):
+        masses = binned(sampler, clients=clients, count=bins).reference
+        size = len(masses)
+    else:
+        masses, size = _masses(sampler), sampler.carrier.size  # one number stands for every outcome: there may be 2^40
+    noise = Noise(clients, confidence)
+    rare = np.array([_released_range(sampler, float(masses.max()))[0]])
+    total = None
+    if inversion.exact:
+        # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
+        spread = np.sqrt(masses * (1.0 - masses) / clients).mean() * size * inversion.low.released
+        total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread))
+    return Outlook(
+        mechanism,
+        sampler.epsilon,
+        clients,
+        half_width(inversion, sampler, masses, noise),
+        half_width(inversion, sampler, masses, Noise(clients, confidence, size)),
+        float(_reaches(inversion, sampler, float(masses.max()), rare, noise)[0]),
+        half_width(inversion, sampler, masses, Noise(math.inf, confidence)),
+        total,
+    )
+
+
+def half_width(inversion: Inversion, sampler: Sampler[AnyFamily], masses: ArrayLike, noise: Noise) -> float:
+    """How far the interval of a share can reach, over outcomes with these reference masses and every population."""
+    longest = 0.0
+    for mass in _hardest(np.asarray(masses, dtype=np.float64)):
+        least, most = noise.seen(*_released_range(sampler, mass))
+        released = np.append(np.linspace(least, most, _PLACES), min(max(least, 0.5), most))  # noise is largest at 1/2
+        longest = max(longest, float(_reaches(inversion, sampler, mass, released, noise).max()))
+    return longest
+
+
+def _hardest(masses: Floats) -> list[float]:
+    """The masses whose shares can come nearest to 1/2, where noise and bands are widest: the largest, and the largest up to 1/2.
+
+    A released share can be anything from below its mass to above it, and both ends grow with the mass; at most one mass exceeds 1/2.
+    """
+    small = masses[masses <= 0.5]
+    return sorted({float(masses.max()), float(small.max())} if small.size else {float(masses.max())})
+
+
+def _released_range(sampler: Sampler[AnyFamily], mass: float) -> tuple[float, float]:
+    """The least and the largest share under laws in the box of an outcome with that reference mass."""
+    b, B = sampler.constants.b, sampler.constants.B
+    others = 1.0 - mass
+    least = max(b * mass, 1.0 - B * others) if others else 1.0  # B may be infinite
+    return least, max(least, min(B * mass, 1.0 - b * others))
+
+
+def _masses(sampler: Sampler[AnyFamily]) -> Floats:
+    if isinstance(sampler.family, ContinuousFamily):
+        raise DiscreetError(
+            f"{sampler!r}: how many clients an accuracy takes depends on which share it is of; say mass=, its reference mass"
+        )
+    return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
+
+
+def _reaches(inversion: Inversion, sampler: Sampler[AnyFamily], mass: float, released: Floats, noise: Noise) -> Floats:
+    if mass == 1.0:
+        return np.zeros_like(released)  # a single outcome has the share 1
+    low, high = noise.intervals(released)
+    if inversion.exact:
+        first, last = _released_range(sampler, mass)  # what cannot be released need not be reached
+        reach = np.maximum(released - np.maximum(low, first), np.minimum(high, last) - released)
+        return np.minimum(inversion.low.released * reach, 1.0)
+    least, most = held(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
+    return 0.5 * (most - least)
+
+
+def clients_for(
+    sampler: Sampler[AnyFamily],
+    *,
+    accuracy: float,
+    confidence: float = 0.95,
+    mass: float | None = None,
+    together: bool = False,
+) -> int:
+    """How many clients bring each share within `accuracy`, whatever the population, with that confidence for each of them.
+
+    Args:
+        sampler: what will release the samples.
+        accuracy: how far the interval of a share may reach.
+        confidence: with which it holds.
+        mass: of the outcome in question under the reference, if not the one whose share is hardest to know.
+        together: the confidence is to be that of all shares at once.
+
+    Raises:
+        ImpossibleError: if no number of clients is enough.
+    """
+    POSITIVE.check("accuracy", accuracy)
+    OPEN_UNIT.check("confidence", confidence)
+    inversion_of(sampler)  # names what is no sampler
+    masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
+    return clients_within(sampler, masses, accuracy, confidence, sampler.carrier.size if together else 1)
+
+
+def clients_within(
+    sampler: Sampler[AnyFamily], masses: Floats, accuracy: float, confidence: float, among: int = 1
+) -> int:
+    """How many clients bring the share of every outcome with one of these reference masses within the accuracy."""
+    inversion = inversion_of(sampler)
+
+    def missing(clients: float) -> float:
+        return half_width(inversion, sampler, masses, Noise(clients, confidence, among)) - accuracy
+
+    if missing(float(MOST_CLIENTS)) > 0.0:
+        left = half_width(inversion, sampler, masses, Noise(math.inf, confidence))
+        if left < accuracy:
+            raise ImpossibleError(
+                f"more than {MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
+            )
+        raise ImpossibleError(
+            f"no number of clients brings {sampler!r} within {accuracy:g}: however many samples there are, they tell a share only to "
+            f"+-{left:.3g}; use the linear mechanism or a larger epsilon"
+        )
+    if missing(1.0) <= 0.0:
+        return 1
+    root = scipy.optimize.brentq(lambda log: missing(math.exp(log)), 0.0, math.log(MOST_CLIENTS), xtol=1e-12)
+    found = math.ceil(math.exp(float(root)))
+    while missing(float(found)) > 0.0:  # rounding
+        found += max(1, found // 10**12)
+    return found
+
+
+def epsilon_for_accuracy(
+    mechanism: type[Sampler[Any]],
+    family: FiniteFamily,
+    *,
+    clients: int,
+    accuracy: float,
+    confidence: float = 0.95,
+    together: bool = False,
+) -> float:
+    """The smallest epsilon at which that many clients bring each share within `accuracy`, whatever the population.
+
+    `together`: all of them at once. Never less than `LEAST_EPSILON`: an accuracy that this reaches is one that takes nothing.
+    """
+    if not (isinstance(mechanism, type) and issubclass(mechanism, Sampler)):
+        raise DiscreetError(f"mechanism = {mechanism!r} is not a kind of sampler; pass LinearSampler or OptimalSampler")
+    POSITIVE.check("accuracy", accuracy)
+    check_count("clients", clients)
+    OPEN_UNIT.check("confidence", confidence)
+    noise = Noise(clients, confidence, family.size if together else 1)
+
+    def missing(log_epsilon: float) -> float:
+        sampler = mechanism(family, epsilon=math.exp(log_epsilon))
+        return half_width(inversion_of(sampler), sampler, _masses(sampler), noise) - accuracy
+
+    low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
+    if missing(high) > 0.0:
+        raise ImpossibleError(
+            f"{clients:,} clients do not bring every share within {accuracy:g} even without privacy; ask more of them, or for less"
+        )
+    if missing(low) <= 0.0:
+        return LEAST_EPSILON
+    return math.exp(float(scipy.optimize.brentq(missing, low, high, xtol=1e-9)))
+
+
+def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: ArrayLike) -> float:
+    """The variance of the unbiased estimate of phi's average over clients whose laws are known: (n gamma)^-2 sum_i Var_{Q_i}(phi)."""
+    if not isinstance(sampler, LinearSampler) or isinstance(sampler.family, ContinuousFamily):
+        raise DiscreetError(f"{sampler!r} has no unbiased estimate; pass a LinearSampler on finitely many outcomes")
+    q, values = sampler.output(laws), as_floats(phi, "phi")
+    if q.ndim != 2 or values.shape != (q.shape[1],) or not np.isfinite(values).all():
+        raise DiscreetError("laws has one row for each client and phi one finite number for each outcome")
+    means = q @ values
+    variances = q @ np.square(values) - np.square(means)
+    return float(variances.sum() / (len(q) * sampler.constants.gamma) ** 2)

@@ -1,0 +1,408 @@
+"""The population behind one private sample of each client, or several, with intervals that hold.
+
+Counts of samples estimate Q, the average of the laws drawn from; an `Inversion` turns what is known of Q into what is known of P, the
+average client. For the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance
+(1/(n gamma)^2) sum_i Var_{Q_i}(phi); what the samples alone show is that it is at most Var_Q(phi)/(n gamma^2), with equality for clients
+drawn from a population. For a projection P is not determined by Q: an interval then consists of a band that no number of clients
+narrows, and of the noise around its ends.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._labelled import LawLike
+from discreet._showing import shown_shortly
+from discreet.agreement import Agreement
+from discreet.domain import Bins, Domain
+from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
+from discreet.estimation import _planning as planning
+from discreet.estimation import _statistics as statistics
+from discreet.estimation._binning import binned, every_cell, line_of, masses_between
+from discreet.estimation._counting import check_distinct, checked_counts, counts_of, reference_on
+from discreet.estimation._intervals import Ends, clopper_pearson, largest_average
+from discreet.estimation._inversion import Inversion, held, inversion_of, limits
+from discreet.estimation._nearest import nearest_law
+from discreet.estimation._reweighting import Reweighted, example_laws, reweighted
+from discreet.estimation._rows import SampleRows, rows_of
+from discreet.estimation._statistics import Phi
+from discreet.families import ContinuousFamily
+from discreet.families._band import Bounds
+from discreet.mechanisms._carriers._points import PointCarrier
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.mechanisms._several import ComposedSampler, JointSampler
+
+Floats = NDArray[np.float64]
+
+_WIDE = 0.1  # the half-width of a share's interval from which on a reader is told how many clients would do better
+_IMPOSSIBLE = 1e-9  # how unlikely samples have to be before their agreement is doubted
+
+
+@shown_shortly
+@dataclass(frozen=True)
+class Shares:
+    """For every outcome: an estimate, the ends of its own interval, and those of intervals that hold all at once."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    all_low: Floats
+    all_high: Floats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic of the population. `estimate` is None where it is not identifiable; `released` is its value under Q.
+
+    `blur`: how much of the interval, on each side, is owed to values that are known up to their cell only. `bias_by_risk`: by how much P
+    and Q can differ by the worst-case TV alone, its oscillation times that; the interval uses the sharper lines, and None means
+    that the statistic is no average.
+    """
+
+    name: str
+    estimate: float | None
+    low: float
+    high: float
+    released: float
+    blur: float = 0.0
+    bias_by_risk: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """What the samples of one agreement tell. Made by `population`.
+
+    `reweighted`: the population that public examples have when they are weighted so as to explain the samples. It rests on the examples;
+    everything else here does not.
+    `finest`: on a continuous family the same samples on each of its cells; statistics come from there, since they gain from narrow cells
+    what shares would lose to noise.
+    `rows`: where each client released several samples, whose they are; `counts` are then of all of them.
+    """
+
+    domain: Domain
+    counts: NDArray[np.int64]
+    reference: Floats
+    inversion: Inversion
+    bounds: Bounds
+    sampler: Sampler[AnyFamily]
+    confidence: float
+    reweighted: Reweighted | None = None
+    finest: "Population | None" = None
+    rows: SampleRows | None = None
+
+    def __repr__(self) -> str:
+        return f"<Population behind {self.samples:,} samples of {self.sampler!r}>"
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return int(self.counts.sum())
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are: as many as samples, unless each released several."""
+        return self.samples if self.rows is None else self.rows.clients
+
+    @property
+    def exact(self) -> bool:
+        """Whether the average client is identifiable: estimates are then unbiased, and intervals hold noise alone."""
+        return self.inversion.exact
+
+    @cached_property
+    def largest_bias(self) -> float:
+        """The worst-case TV: no event has a share under P further from its share under Q, whoever the clients are."""
+        return float(self.sampler.risk("tv"))
+
+    @cached_property
+    def released(self) -> Shares:
+        """The average of the laws that samples were drawn from."""
+        return Shares(self._frequencies, *self._each(self.counts), *self._all(self.counts))
+
+    @cached_property
+    def law(self) -> Shares:
+        """The average client's law. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
+        estimate = self.inversion.low(self.reference, self._frequencies) if self.exact else self._frequencies
+        return Shares(estimate, *self._held(self._each(self.counts)), *self._held(self._all(self.counts)))
+
+    @cached_property
+    def nearest(self) -> Floats:
+        """The estimate as a law: the member of the family that is nearest to it. Smaller error, but biased."""
+        return nearest_law(self.law.estimate, *limits(self.bounds, self.reference))
+
+    def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
+        """The average of a function of the outcome, or one named "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
+        if self.finest is not None:
+            return self.finest.statistic(wanted)
+        if callable(wanted):
+            return self._average(getattr(wanted, "__name__", "statistic"), statistics.callable_phi(self.domain, wanted))
+        name, _, parameter = str(wanted).partition(":")
+        match name:
+            case "mean" if not parameter:
+                return self._average(name, statistics.first_moment(self.domain))
+            case "variance" if not parameter:
+                return self._variance()
+            case "median" if not parameter:
+                return self._quantile(wanted, 0.5)
+            case "quantile":
+                return self._quantile(wanted, OPEN_UNIT.check("quantile", _parsed(wanted, parameter)))
+            case "at-most":
+                return self._average(wanted, statistics.at_most(self.domain, _parsed(wanted, parameter)))
+        raise DiscreetError(
+            f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
+        )
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """What a reader should know before trusting the numbers; empty if there is nothing."""
+        said = []
+        surely_more, surely_less = self._all(self.counts, 1.0 - 2.0 * _IMPOSSIBLE)
+        constants = self.sampler.constants
+        for strange, limit, word in (
+            (surely_more > constants.B * self.reference * (1.0 + 1e-9), constants.B * self.reference, "more than"),
+            (surely_less < constants.b * self.reference * (1.0 - 1e-9), constants.b * self.reference, "less than"),
+        ):
+            if strange.any():
+                place = int(np.argmax(strange))
+                said.append(
+                    f"{self.domain.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
+                    f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
+                    "raw values instead of samples, or samples of another agreement"
+                )
+        noise = planning.Noise(self.clients, self.confidence)
+        width = planning.half_width(self.inversion, self.sampler, self.reference, noise)
+        if width > _WIDE:
+            try:
+                more = planning.clients_within(self.sampler, self.reference, _WIDE, self.confidence)
+                fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
+            except ImpossibleError:
+                fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (
+                    "" if self.exact else " or the linear mechanism"
+                )
+            who = "one client tells" if self.clients == 1 else f"{self.clients:,} clients tell"
+            said.append(f"{who} a share to +-{width:.2g} at worst; {fix}")
+        carrier = self.sampler.carrier
+        if isinstance(carrier, PointCarrier):
+            largest = float(self.reference.max())
+            off = math.sqrt(self.bounds.upper * largest * (1.0 - largest) / carrier.size)
+            said.append(
+                f"samples are some of {carrier.size:,} points, and a share is that of clients on these points: it differs from their own by "
+                f"about {off:.1g}, which no interval holds"
+            )
+        if self.reweighted is not None and not self.reweighted.explains:
+            said.append(
+                f"no weights of the examples explain the samples ({self.reweighted.strain:.0f} standard deviations off): these clients are "
+                "unlike the examples, and so is the reweighted population"
+            )
+        return tuple(said)
+
+    # shares
+
+    @cached_property
+    def _frequencies(self) -> Floats:
+        return self.counts / self.samples
+
+    def _each(self, counts: NDArray[np.int64]) -> Ends:
+        if self.rows is not None:
+            return self.rows.ends(self.confidence)
+        return clopper_pearson(counts, self.clients, self.confidence)
+
+    def _all(self, counts: NDArray[np.int64], confidence: float | None = None) -> Ends:
+        wanted = self.confidence if confidence is None else confidence
+        if self.rows is not None:
+            return self.rows.ends(wanted, among=len(counts))
+        return clopper_pearson(counts, self.clients, wanted, among=len(counts))
+
+    def _below(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
+        """Intervals of the shares of the first outcomes in this order, which came so often together."""
+        if self.rows is not None:
+            return self.rows.ends_below(order, self.confidence)
+        return clopper_pearson(counts, self.clients, self.confidence)
+
+    def _held(self, released: Ends, mu: Floats | None = None) -> Ends:
+        """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
+        return held(self.inversion, self.bounds, self.reference if mu is None else mu, released)
+
+    # statistics
+
+    def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+        least, most = float(phi.low.min()), float(phi.high.max())
+        low = min(max(-self._largest(-phi.low, among), least), most)
+        high = min(max(self._largest(phi.high, among), least), most)
+        estimate = float(self.law.estimate @ phi.values) if self.exact else None
+        blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
+        bias = float(phi.values.max() - phi.values.min()) * self.largest_bias
+        released = float(self._frequencies @ phi.values)
+        return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
+
+    def _largest(self, phi: Floats, among: int) -> float:
+        """The largest average of phi that P can have given the counts, with the noise of that end.
+
+        max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each
+        c; the best c changes the value to second order only, so the noise is that of an average of n samples.
+        """
+        low, high = self.inversion.low, self.inversion.high
+        order = np.argsort(-phi)
+        least = low(self.reference, self._frequencies)
+        room = np.cumsum(np.maximum(high(self.reference, self._frequencies) - least, 0.0)[order])
+        place = min(int(np.searchsorted(room, 1.0 - least.sum())), len(phi) - 1)
+        c = float(phi[order[place]])
+        above, below = np.maximum(phi - c, 0.0), np.maximum(c - phi, 0.0)
+        sampled = high.released * above - low.released * below
+        fixed = c + float(self.reference @ (high.reference * above - low.reference * below))
+        if self.rows is not None:
+            return fixed + self.rows.largest_average(sampled, self.confidence, among=among)
+        return fixed + largest_average(sampled, self.counts, self.confidence, among=among)
+
+    def _variance(self) -> Estimate:
+        """E (x - c)^2 - (E x - c)^2, each with half of what the confidence leaves; c near the mean keeps both small."""
+        first = self._average("mean", statistics.first_moment(self.domain), among=2)
+        centre = 0.5 * (first.low + first.high)
+        second = self._average("squares", statistics.squares_around(self.domain, centre), among=2)
+        estimate = None
+        if first.estimate is not None and second.estimate is not None:
+            estimate = second.estimate - (first.estimate - centre) ** 2
+        return Estimate(
+            "variance",
+            estimate,
+            max(0.0, second.low - (0.5 * (first.high - first.low)) ** 2),
+            second.high,
+            second.released - (first.released - centre) ** 2,
+            second.blur,
+        )
+
+    def _quantile(self, name: str, level: float) -> Estimate:
+        """All thresholds at which the interval of the share at most there holds the level; outcomes have to be in order."""
+        values = statistics.numeric(self.domain, name)
+        order = np.argsort(values, kind="stable")
+        below = np.cumsum(self.counts[order])
+        mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
+        low, high = self._held(self._below(order, below), mu)
+        low[-1] = high[-1] = 1.0
+        first = int(np.argmax(high >= level))
+        last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
+        starts, stops = (
+            (values[order],) * 2 if self.domain.edges is None else (self.domain.edges[:-1], self.domain.edges[1:])
+        )
+        released = int(np.argmax(below / self.samples >= level))
+        estimate = None
+        if self.exact:
+            # the nearest law follows the noise of narrow cells; the sum of the shares up to a point does not
+            law = self.law.estimate if isinstance(self.domain, Bins) else self.nearest
+            reached = np.flatnonzero(np.cumsum(law[order]) >= level - 1e-12)
+            estimate = float(values[order][reached[0] if reached.size else -1])
+        blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges)[[first, last]].max())
+        return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
+
+
+def population(
+    sampler: Sampler[AnyFamily] | ComposedSampler | Agreement,
+    *,
+    samples: ArrayLike | None = None,
+    counts: LawLike | None = None,
+    clients: ArrayLike | None = None,
+    edges: ArrayLike | None = None,
+    bins: int | None = None,
+    examples: Any = None,
+    confidence: float = 0.95,
+) -> Population:
+    """The population behind samples that were released, one of each client, or behind how often each outcome was.
+
+    Args:
+        sampler: what released them, or the agreement on it; or what several samples of each client were drawn with, one by one.
+        samples: what was released: labels, outcome numbers, or points of an interval, which count for their cells. Several samples of each
+            client are a row for each, (n, J): clients are counted then, not samples, however those of one hang together.
+        counts: instead: how often each outcome was released; on a continuous family each of its cells, or each bin between `edges`.
+        clients: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
+            release twice, are not those of two clients. Without it that they are all different is taken on trust.
+        edges: on a continuous family in one dimension, the ends of public bins; outcomes of a finite family are what its domain says.
+        bins: or how many bins its cells are put into, of about equal reference mass. Unless said, as many (4 to 32) as leave the noise of
+            an average share at half of it.
+        examples: laws (N, k) of public examples, or a scipy.sparse matrix of their counts. `reweighted` is then the population that they
+            have when they are weighted so as to explain the samples.
+        confidence: of every interval.
+
+    Returns:
+        Shares and statistics of the average client, with intervals.
+
+    Raises:
+        DiscreetError: for samples that cannot have been released, and counts that are none.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    if isinstance(sampler, Agreement):
+        sampler = sampler.sampler()
+    if isinstance(sampler, ComposedSampler):
+        sampler = sampler.share
+    elif isinstance(sampler, JointSampler):
+        raise DiscreetError(
+            f"{sampler!r} draws samples that tell little of a population; estimate from LinearSampler(...), one sample of each client"
+        )
+    if (samples is None) == (counts is None):
+        raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
+    if clients is not None:
+        check_distinct(clients, samples)
+    inversion = inversion_of(sampler)
+    if isinstance(sampler.family, ContinuousFamily):
+        if examples is not None:
+            raise DiscreetError("examples are laws on the outcomes of a finite family; a continuous one has none")
+        return _on_a_line(sampler, inversion, float(confidence), samples, counts, edges, bins)
+    if edges is not None or bins is not None:
+        raise DiscreetError(
+            "edges are public bins for a continuous family, and bins how many; the outcomes of this one are what its domain says: where they "
+            "are cells, make it of Interval(low, high, cells=...)"
+        )
+    domain: Domain = sampler.family.domain
+    reference = reference_on(domain, sampler.reference)
+    rows = None if samples is None else rows_of(samples, domain)
+    if rows is not None:
+        if examples is not None:
+            raise DiscreetError("examples are for one sample of each client; give those of one round")
+        found = Population(domain, rows.counts, reference, inversion, sampler.bounds, sampler, float(confidence))
+        return replace(found, rows=rows)
+    laws = None if examples is None else example_laws(sampler.family, examples)
+    counted = _counted(samples, counts, domain)
+    resting = None if laws is None else reweighted([(sampler, counted)], laws)
+    return Population(domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
+
+
+def _counted(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
+    return checked_counts(counts, domain) if samples is None else counts_of(samples, domain)
+
+
+def _on_a_line(
+    sampler: Sampler[AnyFamily],
+    inversion: Inversion,
+    confidence: float,
+    samples: Any,
+    counts: Any,
+    edges: Any,
+    bins: Any,
+) -> Population:
+    """The population on bins of a continuous family: those between given edges, or whole cells put together."""
+
+    def found(domain: Domain, counted: NDArray[np.int64], reference: Floats) -> Population:
+        return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence)
+
+    if edges is not None:
+        if bins is not None:
+            raise DiscreetError("edges= says what the bins are; leave out bins=")
+        given = Bins(edges)
+        return found(given, _counted(samples, counts, given), masses_between(sampler, given))
+    cells, line = every_cell(sampler), line_of(sampler)
+    counted = _counted(samples, counts, line)[line.order]
+    put = binned(sampler, clients=int(counted.sum()), count=bins)
+    return replace(found(put.bins, put.of(counted), put.reference), finest=found(cells.bins, counted, cells.reference))
+
+
+def _parsed(wanted: str, parameter: str) -> float:
+    try:
+        number = float(parameter)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise DiscreetError(f"statistic = {wanted!r} needs a number after the colon")
+    return number

@@ -1,0 +1,192 @@
+"""One budget, J samples of each client or one: which serves what, computed for given clients rather than asserted.
+
+Three ways to spend epsilon on a client. *Single*: one sample at all of it. *Joint*: J samples drawn at once (`JointSampler`).
+*Composed*: J samples at epsilon/J each. Three purposes: that a sample looks drawn from its client, TV(P, law of one sample); that all J
+together look like J draws from it, TV(P^J, law of the samples); that the population is known, the expected TV of its estimate.
+
+For the last purpose linear samples are taken, whose estimate is unbiased with a variance that is inversely proportional to gamma^2 n J. As
+epsilon falls gamma does so about in proportion, so that J samples at epsilon/J have about J^2/J = J times the variance of one at epsilon: the
+more samples, the less is known. `rounds_cost` is the factor for what was agreed on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.agreement import Agreement, FamilyTerms
+from discreet.divergences import divergence
+from discreet.errors import DiscreetError, check_count
+from discreet.estimation._planning import outlook
+from discreet.families import FiniteFamily, Simplex
+from discreet.families._band import Bounds
+from discreet.mechanisms import JointSampler, LinearSampler, Multisets, OptimalSampler
+from discreet.privacy import Gaussian, Privacy, Pure
+from discreet.tradeoff import constants_under
+
+Floats = NDArray[np.float64]
+_SPREADS = 12  # clients that stand for all where there are no examples
+_ENTRIES = 1 << 22  # of laws on multisets that are held at once
+PURPOSES = ("each", "together", "population")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to spend a budget on a client, by what it costs: total variation distances, None where there is nothing to compare.
+
+    `each`: from a client's law to that of one of its samples; `together`: from so many draws of it to its samples; `population`: the expected
+    distance of the estimated population from the truth.
+    """
+
+    name: str
+    samples: int
+    epsilon: float
+    each: float
+    together: float | None
+    population: float | None
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The three ways beside each other. `worst`: over clients that hold 1, 2, ... outcomes alike; else the mean over examples."""
+
+    samples: int
+    epsilon: float
+    clients: int
+    worst: bool
+    ways: tuple[Way, ...]
+
+    def best(self, purpose: str) -> Way:
+        """The way with the least cost for a purpose: "each", "together" or "population"."""
+        if purpose not in PURPOSES:
+            raise DiscreetError(f"purpose = {purpose!r} is not one of {', '.join(PURPOSES)}")
+        found = [way for way in self.ways if getattr(way, purpose) is not None]
+        if not found:
+            raise DiscreetError(
+                f"nothing is known for the purpose {purpose!r}: {self.samples} samples are too many to look at together"
+            )
+        return min(found, key=lambda way: round(float(getattr(way, purpose)), 9))  # the first of those that are alike
+
+
+def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, examples: Any = None) -> Ways:
+    """What one sample at epsilon costs, J samples drawn jointly, and J samples at epsilon/J each.
+
+    Args:
+        family: the public outcomes, a `Simplex`.
+        samples: J, how many samples of each client, at least 2.
+        epsilon: the budget of each client.
+        clients: how many clients there will be, for the population's estimate.
+        examples: public laws (n, k) over which costs are averaged; without them the worst over clients that hold 1 to k outcomes alike.
+
+    Returns:
+        A `Ways`, with a `Way` called "single", "composed" and, where multisets can be listed, "joint".
+
+    Raises:
+        DiscreetError: for numbers out of range, a family that is no simplex, or examples that are no laws.
+    """
+    if not isinstance(family, Simplex):
+        raise DiscreetError(f"family = {family!r} is not a Simplex; give the public outcomes, as Simplex(outcomes)")
+    count = check_count("samples", samples, least=2, most=10**4, fix="one sample is one at the whole budget")
+    check_count("clients", clients)
+    laws = _spreads(family.size) if examples is None else np.atleast_2d(family.as_rows(examples, "examples"))
+    whole = OptimalSampler(family, epsilon=epsilon)
+    share = OptimalSampler(family, epsilon=whole.epsilon / count)
+    costs = _Costs(laws, worst=examples is None)
+    multisets = Multisets(family.size, count) if Multisets.fit(family.size, count) else None
+    error = _error(family, whole.epsilon, clients)
+    found = [Way("single", 1, whole.epsilon, costs.over(laws, whole.output(laws)), None, error)]
+    if multisets is not None:
+        joint = JointSampler(family, samples=count, epsilon=whole.epsilon)
+        found.append(Way("joint", count, whole.epsilon, *costs.of(joint), None))
+    together = None if multisets is None else costs.on(multisets, share.output(laws))
+    error = _error(family, share.epsilon, clients * count)
+    found.append(Way("composed", count, share.epsilon, costs.over(laws, share.output(laws)), together, error))
+    return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
+
+
+class _Costs:
+    """Total variation distances of some clients, averaged or at worst."""
+
+    def __init__(self, laws: Floats, *, worst: bool) -> None:
+        self._laws, self._put = laws, (np.max if worst else np.mean)
+
+    def over(self, held: Floats, released: Floats) -> float:
+        return float(self._put(np.atleast_1d(divergence("tv")(held, released))))
+
+    def on(self, multisets: Multisets, released: Floats) -> float:
+        """Of independent draws, as multisets."""
+        parts = [
+            divergence("tv")(multisets.laws(self._laws[rows]), multisets.laws(released[rows]))
+            for rows in self._blocks(len(multisets))
+        ]
+        return float(self._put(np.concatenate([np.atleast_1d(part) for part in parts])))
+
+    def of(self, joint: JointSampler) -> tuple[float, float]:
+        """Of one sample of a joint draw, and of all of them."""
+        each, together = [], []
+        for rows in self._blocks(len(joint.multisets)):
+            held, released = joint.laws(self._laws[rows]), joint.output(self._laws[rows])
+            together.append(np.atleast_1d(divergence("tv")(held, released)))
+            each.append(np.atleast_1d(divergence("tv")(self._laws[rows], joint.multisets.each(released))))
+        return float(self._put(np.concatenate(each))), float(self._put(np.concatenate(together)))
+
+    def _blocks(self, size: int) -> list[slice]:
+        many = max(1, _ENTRIES // size)
+        return [slice(start, start + many) for start in range(0, len(self._laws), many)]
+
+
+def _spreads(size: int) -> Floats:
+    """Clients that hold 1, ..., k outcomes alike: on the simplex it does not matter which."""
+    held = np.unique(np.round(np.geomspace(1, size, _SPREADS)).astype(np.int64))
+    return np.array([(np.arange(size) < s) / s for s in held])
+
+
+def _error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
+    return outlook(LinearSampler(family, epsilon=epsilon), mechanism="linear", clients=samples).total
+
+
+@dataclass(frozen=True)
+class RoundsCost:
+    """What an agreement's rounds tell of a population, against one sample of each client at all that they spend together.
+
+    `factor`: how many times larger the error of an estimate from all rounds is; `together`: what they spend.
+    """
+
+    rounds: int
+    together: Privacy
+    factor: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rounds:,} rounds spend {self.together} together; one sample of each client at that would estimate a population "
+            f"{self.factor:.3g} times as precisely as all {self.rounds:,} of them"
+        )
+
+
+def rounds_cost(agreement: Agreement) -> RoundsCost | None:
+    """What the rounds of an agreement cost against one sample of each client; None where there is one round, or they are the better.
+
+    Linear samples of clients like the reference: the error of n J samples is proportional to 1/(gamma sqrt(n J)). Other samplers are judged
+    by the linear one of the same promise, since their samples leave a range of populations.
+
+    Args:
+        agreement: on finitely many outcomes; of a continuous family nothing is said.
+
+    Returns:
+        A `RoundsCost`, or None.
+    """
+    terms, rounds, promise = agreement.family, agreement.rounds, agreement.promise
+    if rounds == 1 or not isinstance(terms, FamilyTerms) or terms.size == 1:
+        return None
+    whole = terms.lower is None or terms.upper is None or terms.everybody
+    bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
+    together: Privacy = (
+        Gaussian(math.sqrt(rounds) * promise.nu) if isinstance(promise, Gaussian) else Pure(rounds * agreement.epsilon)
+    )
+    one, each = (constants_under(notion, bounds).gamma for notion in (together, promise))
+    factor = one / (each * math.sqrt(rounds))
+    return RoundsCost(rounds, together, factor) if factor > 1.0 else None

@@ -1,0 +1,274 @@
+"""How often each outcome was released, from files of any size in one streaming pass.
+
+Counts of outcomes are all that an estimate needs. Every record is held against the agreement on the way: one made under another, or
+a sample that the agreement does not know, is refused by name before anything is estimated. So is a client that comes twice where records
+name their clients: samples of one client, of several rounds or of one release read twice, are not those of several clients. Texts are told
+apart by 128 bits of hash; past `MOST_TOLD_APART` records a part of the clients is looked at, which still notices a second release.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from discreet._tables._coding import Coding, Columns
+from discreet._tables._marks import FIRST_MARK
+from discreet._tables._records import Reading, fitted, outcomes_of, resolved
+from discreet._tables._sources import FEW, Source, few
+from discreet._tables._terms import agreed_coding, agreed_family, refuse_domain
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.errors import DiscreetError
+from discreet.estimation._binning import line_of
+from discreet.estimation._counting import LARGEST
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+_LARGEST_TABLE = 10**8  # clients times outcomes
+_KEY, _OTHERS = "key", "made under another agreement"
+_NOBODY = "of nobody"
+_EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
+MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts by outcome number. `named`: whether the records say under which agreement they were made.
+
+    `distinct`: whether they name their clients, each of them once; else that is taken on trust. `rows`: where every client comes several
+    times, its samples, a row for each.
+    """
+
+    counts: NDArray[np.int64]
+    coding: Coding
+    named: bool
+    distinct: bool
+    rows: NDArray[Any] | None = None
+
+
+def agreed_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[AnyFamily]]:
+    """How samples of an agreement are read, and its sampler. `domain`: needed where it holds but a digest of its labels.
+
+    On a continuous family they are read by its cells, which an estimate puts together to bins.
+    """
+    if isinstance(agreement.family, ContinuousTerms):
+        refuse_domain(agreement, domain)
+        sampler = agreement.sampler()
+        return Coding(line_of(sampler)), sampler
+    coding = agreed_coding(agreement, domain)
+    return coding, agreement.sampler(agreed_family(agreement, coding))
+
+
+def tally(
+    source: Source,
+    agreement: Agreement,
+    coding: Coding,
+    *,
+    sample: str = "sample",
+    agreement_column: str = "agreement",
+    client_column: str | None = None,
+    rounds: int = 1,
+) -> Tally:
+    """Count the samples of a source, one of each client. `client_column`: that of the clients, unless it stands where releases have it.
+
+    `rounds`: every client comes so many times, and is to be told apart from others.
+    """
+    if sample not in source.schema:
+        raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
+    if coding.size > LARGEST:
+        raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
+    key, typed = _typed(source, sample, coding)
+    named = agreement_column in source.schema
+    others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
+    who = column_of_clients(source, sample, agreement_column) if client_column is None else client_column
+    clients = _Clients(source, who) if who in source.schema else None
+
+    def counted(frame: Any) -> Any:
+        keys = outcomes_of(typed, _KEY) if typed.has_cells else pl.col(_KEY)
+        return (
+            frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
+            .with_columns(keys.alias(_KEY))
+            .group_by(_KEY)
+            .agg(pl.len().alias("samples"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
+        )
+
+    counts = np.zeros(typed.size, dtype=np.int64)
+    strange: list[Any] = []
+    needed = [sample, *([agreement_column] if named else []), *([who] if clients else [])]
+    for frame in source.frames(counted, list(dict.fromkeys(needed))):
+        if frame[_OTHERS].sum():
+            _refuse_records(source, agreement, agreement_column)
+        outcomes = frame[_KEY] if typed.has_cells else frame.select(outcomes_of(typed, _KEY)).to_series()
+        numbers = outcomes.to_numpy().astype(np.int64)
+        unknown = numbers >= FIRST_MARK
+        if unknown.any():
+            strange += frame.filter(pl.Series(unknown))[_KEY].to_list()
+            if typed.has_cells:
+                _refuse_points(source, typed, key, sample)
+            if len(strange) > FEW:
+                break
+        else:
+            np.add.at(counts, numbers, frame["samples"].to_numpy().astype(np.int64))
+        if clients:
+            clients.note(frame)
+    if strange:
+        raise DiscreetError(
+            f"column {sample!r} holds samples that the agreement does not know: {few(strange)}; "
+            "they were not made under it, or the domain given is not the one agreed on"
+        )
+    if rounds > 1:
+        return Tally(counts, typed, named, True, _rows(source, key, who, rounds))
+    if clients:
+        clients.check()
+    return Tally(counts, typed, named, clients is not None)
+
+
+def _rows(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
+    """The samples of each client, (n, rounds): for as many as fit into memory."""
+    if client not in source.schema:
+        raise DiscreetError(
+            f"--rounds {rounds} needs records that name their clients, and {source.name} has no column {client!r}"
+        )
+    names = sample.meta.root_names()
+    parts = list(
+        source.frames(
+            lambda frame: frame.select(pl.col(client), sample.alias(_KEY)), list(dict.fromkeys([client, *names]))
+        )
+    )
+    held = pl.concat(parts).group_by(client).agg(pl.col(_KEY))
+    often = held[_KEY].list.len().to_numpy()
+    if (often != rounds).any():
+        raise DiscreetError(
+            f"column {client!r} of {source.name} names clients {int(often.min())} to {int(often.max())} times, not {rounds} times each; "
+            "give the samples of as many rounds, and leave out who missed one"
+        )
+    return np.array(held[_KEY].to_list(), dtype=object)
+
+
+def column_of_clients(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
+    """The column that names clients: a release begins with it, under any name; elsewhere it is called client."""
+    first, *others = source.schema
+    return first if others[:2] == [sample, agreement] else "client"
+
+
+class _Clients:
+    """Whose samples are counted: each of them once, or they are refused."""
+
+    def __init__(self, source: Source, column: str) -> None:
+        self._where = f"column {column!r} of {source.name}"
+        whole = source.schema[column].is_integer()
+        name = pl.col(column) if whole else pl.col(column).cast(pl.String)
+        words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
+        parts = -(-(source.rows or 0) // MOST_TOLD_APART)
+        if parts > 1:
+            told = name.hash(seed=3) % parts == 0
+            words = [pl.when(told).then(word) for word in words]
+        self._called = [f"word {number}" for number in range(len(words))]
+        nulls = name.is_null().alias(_NOBODY)
+        self.told = [nulls, *(word.alias(called) for word, called in zip(words, self._called, strict=True))]
+        self.gathered = [pl.col(_NOBODY).sum(), *map(pl.col, self._called)]
+        self._seen: list[pl.DataFrame] = []
+
+    def note(self, frame: pl.DataFrame) -> None:
+        """Remember who is behind the records of a frame."""
+        if frame[_NOBODY].sum():
+            raise DiscreetError(f"{self._where} holds nulls: samples of nobody; filter them out")
+        self._seen.append(frame.select(self._called).explode(self._called).drop_nulls())
+
+    def check(self) -> None:
+        """Refuse clients that came more than once, and say in how many records."""
+        if not self._seen:
+            return
+        who = pl.concat(self._seen)
+        first = np.sort(who[self._called[0]].to_numpy())
+        twice = first[1:][first[1:] == first[:-1]]
+        if not len(twice):
+            return
+        repeated = who.filter(pl.col(self._called[0]).is_in(pl.Series(twice).unique().implode()))
+        again = repeated.height - repeated.unique().height
+        if again:
+            raise DiscreetError(
+                f"{self._where} names the same clients again in {again:,} of {who.height:,} records: samples of several rounds, or "
+                "one release twice. Give those of one round, or say how many samples of each client there are: --rounds"
+            )
+
+
+def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
+    """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
+    held, size = _records(source, coding, value, client)
+    share = held.select(pl.col("len") / pl.col("len").sum().over("client")).to_series().to_numpy()
+    return np.bincount(held["outcome"].to_numpy(), weights=share, minlength=size) / held["client"].n_unique()
+
+
+def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
+    """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
+    held, size = _records(source, coding, value, client)
+    rows = held["client"].rank("dense").to_numpy().astype(np.int64) - 1
+    if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
+        raise DiscreetError(f"{rows.max() + 1:,} clients on {size:,} outcomes are too many for an example; give fewer")
+    counts = np.zeros((int(rows.max()) + 1, size))
+    counts[rows, held["outcome"].to_numpy()] = held["len"].to_numpy()
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _records(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
+    """(client, outcome number, how often) of raw records, and how many outcomes there are; without a client all rows are one's."""
+    columns = Columns(client=_EVERYBODY if client is None else client, value=value)
+    schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
+
+    def counted(frame: Any) -> Any:
+        whole = frame.with_columns(pl.lit(0).alias(_EVERYBODY)) if client is None else frame
+        return reading.prepared(whole).group_by("client", "outcome").len()
+
+    parts = list(source.frames(counted, [value] if client is None else [value, client]))
+    held = pl.concat(parts) if parts else pl.DataFrame()
+    if not held.height:
+        raise DiscreetError(f"{source.name} holds no records")
+    if held["client"].null_count():
+        raise DiscreetError(f"column {client!r} of {source.name} holds nulls; filter them out, or name who they are")
+    outcomes, found = resolved(reading.coding, held["outcome"].to_numpy())
+    where = f"column {value!r} of {source.name} holds"
+    if found.unreadable:
+        raise DiscreetError(f"{where} texts that are no numbers; correct them")
+    if coding.nulls == "error" and (found.nulls or found.not_numbers):
+        raise DiscreetError(f"{where} nulls or NaN; filter them out, or say nulls='drop' or 'other' (--nulls)")
+    if found.outside and coding.other is None:
+        raise DiscreetError(
+            f"{where} values outside the domain; correct them, or say other= (--other) which of its outcomes they become"
+        )
+    kept = held.with_columns(pl.Series("outcome", outcomes)).filter(pl.col("outcome") < int(FIRST_MARK))
+    if not kept.height:
+        raise DiscreetError(f"{source.name} holds no records in the domain")
+    return kept.group_by("client", "outcome").agg(pl.col("len").sum()), coding.size
+
+
+def _typed(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
+    """A column with the type its domain needs (one of CSV has none of its own), and how it is read."""
+    if not source.untyped:
+        return pl.col(column), fitted(coding, column, source.schema[column], agreed=True)
+    kind = coding.text_kind
+    return pl.col(column).cast(kind, strict=False), fitted(coding, column, kind, agreed=True)
+
+
+def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:
+    """Name an agreement that some of the records were made under instead."""
+
+    def elsewhere(frame: Any) -> Any:
+        return frame.filter(pl.col(column).ne_missing(agreement.id)).with_columns(pl.col(column).cast(pl.String))
+
+    found = source.examples(elsewhere, column, 1)
+    agreement.check_record(found[0] if found else None)
+
+
+def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) -> None:
+    """Name points that lie in no cell."""
+    edges = np.asarray(coding.domain.edges)
+
+    def outside(frame: Any) -> Any:
+        return frame.select(key.alias(sample)).filter(outcomes_of(coding, sample) >= int(FIRST_MARK))
+
+    raise DiscreetError(
+        f"column {sample!r} holds samples that the agreement does not know: {few(source.examples(outside, sample, FEW + 1))}; "
+        f"it is on [{edges[0]:g}, {edges[-1]:g}]"
+    )

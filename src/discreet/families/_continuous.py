@@ -1,0 +1,383 @@
+"""Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density [paper, eq. (possibleDensityAssumption)].
+
+The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3].
+Where the class holds infinitely many mutually singular laws, every epsilon-LDP sampler has the largest risk there is
+[paper, Prop. 3.2], and the constructor says so instead of building something useless.
+
+A family knows its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into
+cells of known mass, and as a law to draw from. None of these depend on any client.
+"""
+
+from __future__ import annotations
+
+import abc
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._quadrature import ORDER, Panels
+from discreet._showing import shortly, shown_shortly, table
+from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
+from discreet.families._band import Bounds
+from discreet.families._charts import Chart
+from discreet.families._clients import as_clients
+from discreet.families._densities import FunctionDensity, LogDensity, as_points, shape_of_points, spelled
+from discreet.families._features import features_of, split_at
+from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
+from discreet.families._seen import found_outside, look
+
+Floats = NDArray[np.float64]
+
+MOST_CELLS = 1 << 20
+LARGEST_CHARTED = 3
+_CELLS_IN_A_ROUND = 1 << 22
+_MOST_NODES = 1 << 20
+
+
+@shown_shortly
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Quadrature nodes of every panel, and what the reference is there: x (n, m, dim), weights and element (n, m).
+
+    `element` is h J, the reference's density in the chart's coordinates; `weights * element` are reference masses.
+    """
+
+    panels: Panels
+    x: Floats
+    log_reference: Floats
+    weights: Floats
+    element: Floats
+
+    @property
+    def masses(self) -> Floats:
+        """(n, m) reference masses; they sum to one up to the error of the quadrature."""
+        return self.weights * self.element
+
+    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
+        return Nodes(
+            self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
+        )
+
+    def joined(self, other: Nodes) -> Nodes:
+        """These nodes and then the others."""
+        return Nodes(
+            self.panels.joined(other.panels),
+            np.concatenate([self.x, other.x]),
+            np.concatenate([self.log_reference, other.log_reference]),
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.element, other.element]),
+        )
+
+
+class ContinuousFamily(abc.ABC):
+    """A band around an atomless reference density h on R^dim. Final classes say which h.
+
+    Attributes:
+        dim: the dimension of the space.
+        bounds: the least and the most p/h.
+        box: the space, a (low, high) for each axis; None for all of R^dim.
+    """
+
+    dim: int
+    bounds: Bounds
+    box: list[tuple[float, float]] | None
+
+    @property
+    def space(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest corner (dim,) of the space that members live on; infinite without a box."""
+        low, high = np.array(self.whole_box).T
+        return low, high
+
+    @property
+    def whole_box(self) -> list[tuple[float, float]]:
+        """The space, with infinite ends where there is no box."""
+        return [(-math.inf, math.inf)] * self.dim if self.box is None else self.box
+
+    @property
+    def served(self) -> Bounds:
+        """Bounds of p/h for those whom risks are stated for: the members."""
+        return self.bounds
+
+    @property
+    def decomposable(self) -> bool:
+        """Always: a reference without atoms can be cut into sets of any mass [paper, App. C.4.2]."""
+        return True
+
+    @property
+    def fills_band(self) -> bool:
+        """Whether the family holds every law of its band."""
+        return True
+
+    @property
+    @abc.abstractmethod
+    def chart(self) -> Chart:
+        """Coordinates that suit the reference (dimension at most `LARGEST_CHARTED`)."""
+
+    @abc.abstractmethod
+    def log_reference(self, x: Floats) -> Floats:
+        """log h at points (n, dim), h normalised; minus infinity outside the family's box."""
+
+    @abc.abstractmethod
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Independent points (count, dim) of the reference."""
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """The density that the reference was given as; nothing where it follows from parameters and is smooth."""
+        return ()
+
+    def certainly_contains(self, p: Any) -> bool:
+        """Whether p is known to be in the band from its parameters alone, without looking at values."""
+        return False
+
+    def contains(self, p: Any) -> bool:
+        """Whether p is seen to obey the band: True for parameters that say so, else as far as values at the public nodes tell.
+
+        Nodes are finer wherever p says that it is narrow. A bare function is known where it was looked at alone, so True proves nothing
+        of it, and no guarantee rests on it. A family of mixtures is only a part of its band, which is what is asked about.
+
+        Args:
+            p: a density, or a list of them.
+
+        Returns:
+            Whether none of them is outside.
+
+        Raises:
+            DiscreetError: for what is no density, or one without mass in the family's space.
+        """
+        clients = as_clients(p, self)
+        return found_outside(self, clients, look(self, clients)) is None
+
+    def law(
+        self,
+        *,
+        records: ArrayLike | None = None,
+        fit: Fit | None = None,
+        log_density: Callable[[Any], Any] | None = None,
+    ) -> LogDensity:
+        """A client: a member of the family fitted to records, or the law whose density has this logarithm.
+
+        In hundreds of dimensions a density underflows to 0 everywhere, and its logarithm does not.
+
+        Args:
+            records: what the client saw, (n,) in one dimension or (n, dim).
+            fit: how records become a density; `discreet.families._fits` says what each costs.
+            log_density: a function from points, (n,) or (n, dim), to (n,) numbers, up to a constant; minus infinity where the density is 0.
+
+        Returns:
+            What `output`, `weights` and `release` take.
+
+        Raises:
+            DiscreetError: for no records, records outside the family's space, or both arguments at once.
+        """
+        if (records is None) == (log_density is None):
+            raise DiscreetError(
+                "pass either records= (what the client saw) or log_density= (a function), not both and not neither"
+            )
+        if log_density is not None:
+            if fit is not None or not callable(log_density):
+                raise DiscreetError("log_density is a function from points (n, dim) to (n,) numbers, and takes no fit=")
+            return FunctionDensity(log_density, self.dim, "log_density", logarithmic=True)
+        assert records is not None
+        points = as_points(records, self.dim, "records", finite=False)
+        if not len(points):
+            raise DiscreetError(
+                "records is empty: a client without records has no law; leave it out, or let it release from the reference"
+            )
+        outside = np.asarray(~(np.abs(points) <= LENGTH.high).all(axis=1))
+        outside[~outside] = ~np.isfinite(self.log_reference(points[~outside]))
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise DiscreetError(f"records[{first}] = {spelled(points[first])} is outside the space of {self!r}")
+        if fit is None:
+            few = self.dim <= LARGEST_CHARTED
+            fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
+        if not _is_fit(fit):
+            raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
+        return fit.law(self, points)
+
+    def _repr_html_(self) -> str:
+        where = f"all of R^{self.dim}" if self.box is None else shortly(self.box)
+        rows = [("space", where), ("least p/h", f"{self.bounds.lower:g}"), ("most p/h", f"{self.bounds.upper:g}")]
+        return table(f"{self!r}: who the clients may be", rows)
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The reference density h at points (n,) in one dimension or (n, dim)."""
+        return np.exp(self.log_reference(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+
+    @cached_property
+    def panels(self) -> Panels:
+        """Public panels on which the reference is resolved."""
+        return Panels.between(self.chart.edges)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The public nodes every client is evaluated on first."""
+        return self.nodes_of(self.panels, ORDER[self.dim])
+
+    def nodes_of(self, panels: Panels, order: int) -> Nodes:
+        """Nodes of given panels."""
+        t, weights = panels.nodes(order)
+        x = self.chart.points(t)
+        log_reference = self.log_reference(x.reshape(-1, self.dim)).reshape(weights.shape)
+        with np.errstate(invalid="ignore"):  # a rational map's slope is infinite where it has sent all mass away
+            element = np.exp(log_reference) * self.chart.jacobian(t)
+        return Nodes(panels, x, log_reference, weights, np.nan_to_num(element, nan=0.0))
+
+    def panels_at(self, panels: Panels, clients: Sequence[Any], most: int) -> tuple[Panels, NDArray[np.intp]]:
+        """Panels so fine wherever a client says that it is narrow that their nodes cannot miss it, and what each is a part of.
+
+        No more than `most` nodes: clients with more to tell than that are not seen everywhere.
+        """
+        order = ORDER[self.dim]
+        features = features_of(clients, self.dim)
+        return split_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
+
+    def cells(self, count: int) -> Partition:
+        """A partition into at least `count` cells of about equal reference mass; the same for everybody."""
+        count = check_count("cells", count, most=MOST_CELLS)
+        if count not in self._partitions:
+            self._partitions[count] = Partition.of(self, count)
+        return self._partitions[count]
+
+    @cached_property
+    def _partitions(self) -> dict[int, Partition]:
+        return {}
+
+
+def _is_fit(fit: Any) -> bool:
+    """Whether it has a method `law(family, records)`; families and samplers have others of that name."""
+    method = getattr(fit, "law", None)
+    return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
+
+
+@shown_shortly
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Cells: boxes of coordinates that cover the family's space, with their reference masses (which sum to one).
+
+    A point of a cell is drawn from h restricted to it, by rejection from uniform coordinates below `ceilings`. That is exact for
+    the shipped families, where h J has its largest value at a corner; for a density known only as a function the ceiling is
+    the largest value seen. Neither has any bearing on privacy: the point depends on the client through the cell alone.
+    """
+
+    family: ContinuousFamily
+    panels: Panels
+    masses: Floats
+    ceilings: Floats
+
+    @classmethod
+    def of(cls, family: ContinuousFamily, count: int) -> Partition:
+        """Cells halved along their longest side until none is heavier than 1/count; weightless ones left out."""
+        panels = Panels.between(family.chart.breaks)
+        masses = _masses(family, panels)
+        while True:
+            heavy = masses > masses.sum() / count * (1.0 + 1e-9)
+            if not heavy.any() or len(panels) > 64 * count:
+                break
+            halves = panels[heavy].halved(_longest_side(family, panels[heavy]))
+            panels = panels[~heavy].joined(halves)
+            masses = np.concatenate([masses[~heavy], _masses(family, halves)])
+        held = masses > 1e-15 * masses.max()
+        panels, masses = panels[held], masses[held]
+        return cls(family, panels, masses / masses.sum(), _ceilings(family, panels))
+
+    def __len__(self) -> int:
+        return len(self.panels)
+
+    def nodes(self, order: int) -> Nodes:
+        """Nodes in every cell, for the mass a client has there."""
+        return self.family.nodes_of(self.panels, order)
+
+    def points(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+        """One point of the reference from each of the numbered cells: (n, dim)."""
+        low, width = self.panels.lower[numbers], (self.panels.upper - self.panels.lower)[numbers]
+        ceilings, chart, dim = self.ceilings[numbers], self.family.chart, self.family.dim
+        t = low + width * rng.random((len(numbers), dim))
+        waiting = np.arange(len(numbers))
+        for _ in range(1000):
+            element = np.exp(self.family.log_reference(chart.points(t[waiting]))) * chart.jacobian(t[waiting])
+            waiting = waiting[rng.random(len(waiting)) * ceilings[waiting] > element]
+            if not len(waiting):
+                break
+            t[waiting] = low[waiting] + width[waiting] * rng.random((len(waiting), dim))
+        return chart.points(t)
+
+    def numbers(self, x: Floats) -> NDArray[np.int64]:
+        """The cell each point (n, dim) lies in; -1 outside all of them."""
+        t = self.family.chart.coordinates(x)
+        found = np.full(len(x), -1, dtype=np.int64)
+        for rows in _blocks(len(x), len(self.panels)):
+            inside = np.all((t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2)
+            found[rows] = np.where(inside.any(axis=1), np.argmax(inside, axis=1), -1)
+        return found
+
+
+def _masses(family: ContinuousFamily, panels: Panels) -> Floats:
+    """(n,) reference masses of panels, with nodes wherever the reference says that it is narrow."""
+    fine, owner = family.panels_at(panels, family.given, _MOST_NODES)
+    masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
+    return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
+
+
+def _longest_side(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
+    """The axis along which each cell is longest in the space itself, not in coordinates."""
+    middle, half = 0.5 * (panels.lower + panels.upper), 0.45 * (panels.upper - panels.lower)
+    lengths = []
+    for axis in range(panels.dim):
+        step = half * (np.arange(panels.dim) == axis)
+        ends = family.chart.points(middle + step) - family.chart.points(middle - step)
+        lengths.append(np.sqrt(np.square(ends).sum(axis=1)))
+    return np.asarray(np.argmax(lengths, axis=0))
+
+
+def _ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
+    """The largest h J seen at the corners and nodes of each cell, a little above rounding."""
+    dim = panels.dim
+    corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
+    x = family.chart.points(t)
+    at_corners = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2]) * family.chart.jacobian(t)
+    inside = family.nodes_of(panels, 3).element
+    return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
+
+
+def _blocks(rows: int, columns: int) -> Iterator[slice]:
+    step = max(1, _CELLS_IN_A_ROUND // max(columns, 1))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def refuse_singular(what: str, fix: str) -> ImpossibleError:
+    """The error for a class on which nothing can be done."""
+    return ImpossibleError(
+        f"{what}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular, and "
+        "for such a class every epsilon-LDP sampler has the largest worst-case divergence there is, M_f = f(0) + f*(0), at every "
+        f"epsilon [paper, Prop. 3.2]; {fix}"
+    )
+
+
+def as_box(box: Any, dim: int, name: str = "box") -> list[tuple[float, float]]:
+    """One (low, high) for each axis, from such a list or from one pair for all axes; infinite ends are allowed."""
+    try:
+        pairs = np.asarray(box, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DiscreetError(f"{name} = {box!r} is not a list of (low, high) pairs") from None
+    if pairs.shape == (2,):
+        pairs = np.tile(pairs, (dim, 1))
+    if pairs.shape != (dim, 2):
+        raise DiscreetError(f"{name} has shape {pairs.shape}; give one (low, high) for each of the {dim} axes")
+    if not (pairs[:, 0] < pairs[:, 1]).all():
+        raise DiscreetError(f"{name} = {pairs.tolist()}: every low must be less than its high")
+    ends = pairs[np.isfinite(pairs)]
+    with np.errstate(over="ignore"):
+        if (np.abs(ends) > LENGTH.high).any() or (pairs[:, 1] - pairs[:, 0] < LENGTH.low).any():
+            raise DiscreetError(
+                f"{name} = {pairs.tolist()}: ends and sides are not in {LENGTH}; measure in other units"
+            )
+    return [(float(low), float(high)) for low, high in pairs]

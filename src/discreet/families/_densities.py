@@ -1,0 +1,374 @@
+"""Densities as they arrive: a function, a scipy distribution of either style, a table, a mixture; one interface for all.
+
+Inside the library a density is `log_density(x)` at points (n, dim), so that a thousand dimensions do not underflow. From outside it may
+come as a logarithm too: `family.law(log_density=...)`, or an object with a method `logpdf` (or `log_density`) that takes points
+(n, dim), in one dimension (n,), and gives (n,) numbers. What comes from outside is checked at every point it is asked about: a NaN, a
+negative value or a wrong shape is an error that names the point. A density need not integrate to one; whoever uses it divides by its
+mass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._showing import shortly
+from discreet.domain._canonical import digest
+from discreet.errors import LENGTH, DiscreetError
+from discreet.families._features import Features
+from discreet.families._laws import as_floats
+
+Floats = NDArray[np.float64]
+
+_LEVELS = np.concatenate([[1e-3, 0.01], np.linspace(0.05, 0.95, 19), [0.99, 0.999]])  # of quantiles: where a law is
+_DRAWS = 64
+_OURS = __name__.partition(".")[0] + "."
+
+
+class LogDensity(Protocol):
+    """The logarithm of a density on R^dim, up to a constant."""
+
+    @property
+    def dim(self) -> int: ...
+    def log_density(self, x: Floats) -> Floats:
+        """(n,) values at points (n, dim); minus infinity where the density is zero."""
+
+
+class HasLogPdf(Protocol):
+    """Somebody's own law, by the logarithm of its density."""
+
+    def logpdf(self, x: Any) -> Any:
+        """(n,) values at points (n, dim), in one dimension (n,), up to a constant."""
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A law that can draw from itself."""
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Independent points (count, dim)."""
+
+
+def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
+    """Whatever describes a density on R^dim, behind the one interface."""
+    if callable(getattr(p, "log_density", None)):  # what LogDensity asks for; isinstance would be slow for many clients
+        found = getattr(p, "dim", dim)
+        if found != dim:
+            raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
+        ours = type(p).__module__.startswith(_OURS)
+        return cast(LogDensity, p) if ours else FunctionDensity(p.log_density, dim, f"{name}.log_density", True)
+    if _is_kernel_estimate(p):
+        return KernelEstimate(p, dim, name)
+    if callable(getattr(p, "logpdf", None)):
+        _check_dimension(p, dim, name)
+        return ScipyDensity(p, dim, name) if _can_draw(p) else FunctionDensity(p.logpdf, dim, f"{name}.logpdf", True)
+    if callable(getattr(p, "pdf", None)):
+        return FunctionDensity(p.pdf, dim, f"{name}.pdf")
+    owner = getattr(p, "__self__", None)
+    if callable(p) and getattr(p, "__name__", "") == "pdf" and callable(getattr(owner, "pdf", None)):
+        return as_density(owner, dim, name)  # what the function belongs to knows more of itself than the function
+    if callable(p):
+        return FunctionDensity(p, dim, name)
+    raise DiscreetError(
+        f"{name} = {type(p).__name__} is not a density: pass a function of points, a scipy distribution or a Mixture; "
+        "turn records into one with family.law(records=...), a logarithm with family.law(log_density=...)"
+    )
+
+
+class _WrongShapeError(DiscreetError):
+    """A function did not give one number for each point."""
+
+
+class FunctionDensity:
+    """A density given as a function of points: rows (n, dim); in one dimension numbers (n,), or rows where it wants those."""
+
+    def __init__(self, function: Callable[[Any], Any], dim: int, name: str = "p", logarithmic: bool = False) -> None:
+        self.dim = dim
+        self._function = function
+        self._name = name
+        self._logarithmic = logarithmic
+
+    def log_density(self, x: Floats) -> Floats:
+        if self.dim > 1:
+            return self._checked(self._values(x), x)
+        try:
+            return self._checked(self._values(x[:, 0]), x)
+        except _WrongShapeError:
+            try:
+                values = self._values(x)
+            except _WrongShapeError:
+                values = None
+            if values is None:
+                raise
+            return self._checked(values, x)
+
+    def _values(self, points: Floats) -> Floats:
+        """One value for each point, or an error that says what came instead."""
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(self._function(points.copy()), dtype=np.float64)  # it may work on them in place
+        except (TypeError, ValueError, IndexError) as cause:
+            raise _WrongShapeError(
+                f"{self._name} cannot be evaluated at {len(points)} points of shape {points.shape} ({cause}); "
+                "write it with numpy, or wrap it in numpy.vectorize"
+            ) from cause
+        if values.size == len(points) == 1:
+            return values.reshape(1)
+        if values.shape != (len(points),):
+            raise _WrongShapeError(
+                f"{self._name} maps points of shape {points.shape} to {values.shape}; it must give one number for each point"
+            )
+        return values
+
+    def _checked(self, values: Floats, x: Floats) -> Floats:
+        if self._logarithmic:
+            self._refuse(np.isnan(values), values, x, "is not a number")
+            self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
+            return values
+        self._refuse(np.isnan(values), values, x, "is not a number")
+        self._refuse(values < 0.0, values, x, "is negative; a density is at least 0")
+        self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
+        with np.errstate(divide="ignore"):
+            return np.log(values)
+
+    def _refuse(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise DiscreetError(f"{self._name}({spelled(x[first])}) = {values[first]:g} {why}")
+
+
+class ScipyDensity(FunctionDensity):
+    """A frozen scipy.stats distribution, old style (`rvs`) or new (`sample`), in one dimension or more."""
+
+    def __init__(self, distribution: Any, dim: int, name: str = "p") -> None:
+        super().__init__(distribution.logpdf, dim, f"{name}.logpdf", logarithmic=True)
+        self.distribution = distribution
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        if hasattr(self.distribution, "rvs"):
+            drawn = self.distribution.rvs(size=count, random_state=rng)
+        else:
+            drawn = self.distribution.sample(count, rng=rng)
+        return np.asarray(drawn, dtype=np.float64).reshape(count, self.dim)
+
+    def narrow_places(self) -> Features:
+        """Its quantiles, with the gaps between them; in more dimensions some draws."""
+        return Features.joined(
+            (_narrow_places(one, self.dim) for one in getattr(self.distribution, "components", [self.distribution])),
+            self.dim,
+        )
+
+    def mass_between(self, low: Floats, high: Floats) -> float | None:
+        """Its mass in the box from low to high, where scipy has a distribution function."""
+        if not _is_of_scipy(self.distribution):
+            return None
+        if np.isneginf(low).all() and np.isposinf(high).all():
+            return 1.0
+        if self.dim > 1:
+            return None
+        below, above = self.distribution.cdf(low[0]), self.distribution.cdf(high[0])
+        if below > 0.5:  # in the upper tail the differences of 1 - cdf are those that keep their digits
+            beyond = getattr(self.distribution, "sf", None) or self.distribution.ccdf
+            return float(beyond(low[0]) - beyond(high[0]))
+        return float(above - below)
+
+
+class KernelEstimate(FunctionDensity):
+    """scipy.stats.gaussian_kde, which takes its points as columns."""
+
+    def __init__(self, estimate: Any, dim: int, name: str = "p") -> None:
+        if estimate.d != dim:
+            raise DiscreetError(f"{name} is a law in dimension {estimate.d}, the family lives in dimension {dim}")
+        super().__init__(lambda x: estimate.logpdf(x.T), dim, f"{name}.logpdf", logarithmic=True)
+        self.estimate = estimate
+
+    def narrow_places(self) -> Features:
+        """Its data, with the narrowest width of a kernel."""
+        width = np.sqrt(np.linalg.eigvalsh(np.atleast_2d(self.estimate.covariance)).min())
+        return Features(np.asarray(self.estimate.dataset.T, dtype=np.float64), np.full(self.estimate.n, width))
+
+    def mass_between(self, low: Floats, high: Floats) -> float | None:
+        """Its mass in the box from low to high, where that is known."""
+        if np.isneginf(low).all() and np.isposinf(high).all():
+            return 1.0
+        return float(self.estimate.integrate_box_1d(low[0], high[0])) if self.dim == 1 else None
+
+
+class Tabulated:
+    """A density given as a table on a grid, zero outside it.
+
+    `axes` holds one increasing array for each axis. Where it has one entry more than the table, the entries are edges and the
+    density is constant on each cell; where it has as many, they are points and the density is interpolated linearly.
+
+    Args:
+        axes: one increasing list for each axis; in one dimension the list itself will do.
+        values: the table, with one axis for each list.
+
+    Raises:
+        DiscreetError: for axes that do not increase or do not fit the table, or values that are negative or not finite.
+    """
+
+    def __init__(self, axes: Sequence[Any] | NDArray[Any], values: ArrayLike) -> None:
+        self.values = as_floats(values, "values")
+        try:
+            axes = list(axes)
+        except TypeError:
+            raise DiscreetError(f"axes = {axes!r} is not a list of grid positions for each axis") from None
+        given: list[Any] = [axes] if self.values.ndim == 1 and not any(np.ndim(axis) for axis in axes) else axes
+        self.axes = tuple(as_floats(axis, f"axes[{i}]") for i, axis in enumerate(given))
+        self.dim = len(self.axes)
+        if self.values.ndim != self.dim:
+            raise DiscreetError(f"values has {self.values.ndim} axes for {self.dim} lists of grid positions")
+        extra = set()
+        for i, axis in enumerate(self.axes):
+            if (
+                axis.ndim != 1
+                or axis.size < 2
+                or not (np.abs(axis) <= LENGTH.high).all()
+                or not (np.diff(axis) > LENGTH.low).all()
+            ):
+                raise DiscreetError(
+                    f"axes[{i}] is not an increasing list of at least two numbers up to {LENGTH.high:g}"
+                )
+            extra.add(axis.size - self.values.shape[i])
+        if extra not in ({0}, {1}):
+            raise DiscreetError(
+                f"values has shape {self.values.shape} for axes of lengths {tuple(axis.size for axis in self.axes)}; "
+                "give one value for each point, or edges with one entry more than the table has values"
+            )
+        good = (self.values >= 0) & (self.values <= LENGTH.high)
+        if not good.all():
+            bad = np.unravel_index(int(np.argmin(good)), self.values.shape)
+            raise DiscreetError(f"values{[int(i) for i in bad]} = {self.values[bad]:g} is not in [0, {LENGTH.high:g}]")
+        self._constant = extra == {1}
+
+    def __repr__(self) -> str:
+        return f"Tabulated(<{' x '.join(map(str, self.values.shape))} values> on {shortly(self.box)})"
+
+    @property
+    def digest(self) -> str:
+        """Of how many positions each axis has, the positions and the values, as 64-bit floats in little-endian order."""
+        sizes = f"{[axis.size for axis in self.axes]} {list(self.values.shape)}".encode()
+        return digest(sizes + b"".join(array.astype("<f8").tobytes() for array in (*self.axes, self.values)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tabulated) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def box(self) -> list[tuple[float, float]]:
+        """The grid's extent."""
+        return [(float(axis[0]), float(axis[-1])) for axis in self.axes]
+
+    def narrow_places(self) -> Features:
+        """The middles of its cells, with their shortest sides."""
+        middles = np.stack(np.meshgrid(*(0.5 * (a[1:] + a[:-1]) for a in self.axes), indexing="ij"), axis=-1)
+        sides = np.stack(np.meshgrid(*(np.diff(a) for a in self.axes), indexing="ij"), axis=-1)
+        return Features(middles.reshape(-1, self.dim), 0.5 * sides.reshape(-1, self.dim).min(axis=1))
+
+    def mass_between(self, low: Floats, high: Floats) -> float:
+        """Its mass in the box from low to high (dim,), whose ends may be infinite."""
+        mass = self.values
+        for axis, start, stop in zip(self.axes, low, high, strict=True):
+            mass = np.tensordot(_overlaps(axis, float(start), float(stop), self._constant), mass, axes=(0, 0))
+        return float(mass)
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The density at points (n,) or (n, dim)."""
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+
+    def log_density(self, x: Floats) -> Floats:
+        inside = np.ones(len(x), dtype=bool)
+        corners, shares = [], []
+        for i, axis in enumerate(self.axes):
+            inside &= (x[:, i] >= axis[0]) & (x[:, i] <= axis[-1])
+            cell = np.clip(np.searchsorted(axis, x[:, i], side="right") - 1, 0, axis.size - 2)
+            corners.append(cell)
+            shares.append(np.clip((x[:, i] - axis[cell]) / (axis[cell + 1] - axis[cell]), 0.0, 1.0))
+        if self._constant:
+            found = self.values[tuple(corners)]
+        else:
+            found = np.zeros(len(x))
+            for corner in np.ndindex(*(2,) * self.dim):
+                share = np.prod([s if up else 1.0 - s for up, s in zip(corner, shares, strict=True)], axis=0)
+                found = found + share * self.values[tuple(c + up for c, up in zip(corners, corner, strict=True))]
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(inside, found, 0.0))
+
+
+def as_points(x: ArrayLike, dim: int, name: str = "x", *, finite: bool = True) -> Floats:
+    """Points as (n, dim): from (n, dim), or (n,) numbers in one dimension; a single point is one row."""
+    array = as_floats(x, name)
+    if finite and not (np.abs(array) <= LENGTH.high).all():
+        bad = array.ravel()[int(np.argmin(np.abs(array) <= LENGTH.high))]
+        raise DiscreetError(f"{name} holds {bad:g}, which is not in [{-LENGTH.high:g}, {LENGTH.high:g}]; leave it out")
+    if dim == 1 and (array.ndim == 0 or array.shape[-1] != 1 or array.ndim == 1):
+        return array.reshape(-1, 1)
+    if array.ndim == 0 or array.shape[-1] != dim:
+        raise DiscreetError(f"{name} has shape {array.shape}; points in dimension {dim} have it as their last axis")
+    return array.reshape(-1, dim)
+
+
+def shape_of_points(x: ArrayLike, dim: int) -> tuple[int, ...]:
+    """The shape that one value for each point has: x itself in one dimension, all but the last axis in more."""
+    shape = np.shape(x)
+    return shape if dim == 1 and (len(shape) < 2 or shape[-1] != 1) else shape[:-1]
+
+
+def spelled(point: Floats) -> str:
+    """A point as text: 0.5, or [0.5, 1]; long ones cut short."""
+    entries = [f"{entry:g}" for entry in point[:4]] + (["..."] if len(point) > 4 else [])
+    return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
+
+
+def _overlaps(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
+    """The integrals from start to stop along one axis of a table: of the cells' indicators, or of the points' hat functions."""
+    low, high = np.clip(start, axis[:-1], axis[1:]), np.clip(stop, axis[:-1], axis[1:])
+    lengths = np.maximum(high - low, 0.0)
+    if constant:
+        return np.asarray(lengths)
+    towards_end = lengths * (0.5 * (low + high) - axis[:-1]) / np.diff(axis)
+    return np.asarray(np.append(lengths - towards_end, 0.0) + np.insert(towards_end, 0, 0.0))
+
+
+def _narrow_places(distribution: Any, dim: int) -> Features:
+    """Where a scipy distribution has its mass: between its quantiles, or around draws where it does not know them."""
+    if not _is_of_scipy(distribution):
+        return Features(np.empty((0, dim)), np.empty(0))
+    quantile = getattr(distribution, "ppf", None) or getattr(distribution, "icdf", None)
+    if dim == 1 and quantile is not None:
+        places = np.asarray(quantile(_LEVELS), dtype=np.float64)
+        gaps = np.diff(places)
+        scales = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
+    else:
+        places = ScipyDensity(distribution, dim).draw(_DRAWS, np.random.default_rng(0))
+        low, high = np.quantile(places, [0.25, 0.75], axis=0)
+        scales = np.full(_DRAWS, 0.5 * float((high - low).min()))
+    return Features(places.reshape(-1, dim), scales)
+
+
+def _is_of_scipy(p: Any) -> bool:
+    """Whether what a distribution says of itself is scipy's word."""
+    return type(p).__module__.startswith("scipy.stats")
+
+
+def _check_dimension(p: Any, dim: int, name: str) -> None:
+    """Refuse a law that lives elsewhere. scipy's on the line do not say where they live; other people's are tried where they are used."""
+    found = getattr(p, "dim", 1 if _is_of_scipy(p) else dim)
+    if isinstance(found, int) and found != dim:
+        raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
+
+
+def _can_draw(p: Any) -> bool:
+    """Whether it has one of scipy's two ways of drawing."""
+    return callable(getattr(p, "rvs", None)) or callable(getattr(p, "sample", None))
+
+
+def _is_kernel_estimate(p: Any) -> bool:
+    """scipy.stats.gaussian_kde, which takes its points as columns."""
+    return hasattr(p, "dataset") and hasattr(p, "covariance_factor")

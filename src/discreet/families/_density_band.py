@@ -1,0 +1,233 @@
+"""A band around one's own reference density: c1 h <= p <= c2 h for an h given as a function, a distribution or a table.
+
+h need not integrate to one: the class is the same for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are read
+relative to h as it is given and rescaled by its integral [paper, eq. (normalizationCond)]. Around a public law P0,
+lower = 1/gamma and upper = gamma is the local class of laws within a factor gamma of it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._quadrature import Panels, measured, subdivided
+from discreet._showing import shortly
+from discreet.errors import DiscreetError
+from discreet.families._band import normalised_bounds
+from discreet.families._charts import AxisMap, Cartesian, Chart, HalfLine, Identity, Line
+from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, Partition, as_box, refuse_singular
+from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
+
+Floats = NDArray[np.float64]
+
+ANY = 2.0**900  # an upper bound on p/h that says nothing, and is a power of two: no digit is lost on the way
+_LEAST_MASS = 1e-250  # smaller numbers lose their digits
+_PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
+_MOST_NODES = 1 << 17  # where the density says that it is narrow
+_MISSED = 1e-4  # share of a mass that is known past which the integral is not believed
+_INTEGRABLE = 1e-2  # relative error of the integral past which h is not believed to have one
+_CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
+
+
+@final
+class DensityBand(ContinuousFamily):
+    """The laws with lower h <= p <= upper h on a box.
+
+    `density` is a function of points ((n,) in one dimension, (n, dim) in more), a scipy.stats distribution, a `Mixture` or a
+    `Tabulated` grid. `box` holds a (low, high) for each axis, where an end may be infinite; it may be left out where the
+    density knows its own support. A function on an infinite axis should have its bulk within a few units of the origin.
+    Above three dimensions h must be normalised and able to draw from itself (a scipy distribution or a `Mixture`).
+
+    Args:
+        density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
+        box: the space, a (low, high) for each axis.
+        lower: the least p/h, relative to h as it is given.
+        upper: the most p/h.
+
+    Raises:
+        DiscreetError: for something that is no density, a box that is missing, or an h that cannot be integrated.
+        ImpossibleError: for upper = inf.
+    """
+
+    def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float) -> None:
+        if isinstance(upper, (int, float)) and upper == math.inf:
+            raise refuse_singular("upper = inf", "take a finite upper bound on p/h")
+        self.box: list[tuple[float, float]] = _box_of(density, box)
+        self.dim = len(self.box)
+        self.density: LogDensity = as_density(density, self.dim, "density")
+        self._given = (density, lower, upper)
+        self._log_mass = 0.0
+        if self.dim <= LARGEST_CHARTED:
+            self.panels, mass = self._measured()
+            self._log_mass = math.log(mass)
+            self.bounds = normalised_bounds(lower, upper, mass)
+        elif not isinstance(self.density, Drawable) or np.isfinite(self.box).any():
+            raise DiscreetError(
+                f"in dimension {self.dim} the density must be able to draw from itself on all of R^{self.dim}: pass a frozen "
+                "scipy.stats distribution or a Mixture, without a box"
+            )
+        else:
+            self.bounds = normalised_bounds(lower, upper)
+
+    @classmethod
+    def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
+        """The band 1/factor <= p/h <= factor for h normalised: `lower` and `upper` are relative to h as it is given."""
+        whole = cls(density, box, lower=0.0, upper=ANY)
+        mass = whole.bounds.upper / ANY
+        return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether `upper` is a claim about clients at all."""
+        return self._given[2] < ANY
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        return (self.density,)
+
+    @property
+    def given_as(self) -> tuple[Any, float, float]:
+        """The density, lower and upper as they were given."""
+        return self._given
+
+    def log_reference(self, x: Floats) -> Floats:
+        low, high = np.array(self.box).T
+        inside = np.all((x >= low) & (x <= high), axis=1)
+        if inside.all():
+            return np.asarray(self.density.log_density(x) - self._log_mass)
+        found = np.full(len(x), -np.inf)
+        if inside.any():
+            found[inside] = self.density.log_density(x[inside]) - self._log_mass
+        return found
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        if isinstance(self.density, Drawable):
+            return self._drawn_inside(self.density, count, rng)
+        numbers = rng.choice(len(self._own_cells), size=count, p=self._own_cells.masses)
+        return self._own_cells.points(numbers, rng)
+
+    def _drawn_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
+        low, high = np.array(self.box).T
+        kept: list[Floats] = []
+        missing = count
+        for _ in range(10_000):
+            x = density.draw(max(missing, 64), rng)
+            kept.append(x[np.all((x >= low) & (x <= high), axis=1)][:missing])
+            missing -= len(kept[-1])
+            if missing == 0:
+                return np.concatenate(kept)
+        raise DiscreetError(f"box = {self.box} holds almost nothing of the density; widen it")
+
+    @cached_property
+    def _own_cells(self) -> Partition:
+        return self.cells(_CELLS_TO_DRAW_FROM[self.dim])
+
+    @cached_property
+    def chart(self) -> Chart:
+        if self.dim > LARGEST_CHARTED:
+            raise DiscreetError(
+                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
+            )
+        maps: list[AxisMap] = []
+        breaks: list[Floats] = []
+        edges: list[Floats] = []
+        for axis, (low, high) in enumerate(self.box):
+            axis_map, start, stop = self._axis(axis, low, high)
+            maps.append(axis_map)
+            inner = np.empty(0)
+            if isinstance(self.density, Tabulated):
+                inner = axis_map.backward(self.density.axes[axis])
+            elif isinstance(axis_map, Line):
+                inner = np.array([0.5])
+            inner = inner[(inner > start) & (inner < stop)]
+            breaks.append(np.concatenate([[start], inner, [stop]]))
+            edges.append(subdivided(breaks[-1], (stop - start) / _PANELS[self.dim]))
+        return Cartesian(tuple(maps), tuple(breaks), tuple(edges))
+
+    def _axis(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
+        """The map of one axis and the range of its coordinate."""
+        if math.isfinite(low) and math.isfinite(high):
+            return Identity(), low, high
+        centre, scale = self._location(axis)
+        if math.isfinite(low):
+            return HalfLine(low, max(scale, abs(centre - low))), 0.0, 1.0
+        if math.isfinite(high):
+            return HalfLine(high, -max(scale, abs(high - centre))), 0.0, 1.0
+        return Line(centre, scale), 0.0, 1.0
+
+    def _location(self, axis: int) -> tuple[float, float]:
+        """Where an infinite axis has its bulk: the quartiles of draws where the density can draw, else the unit interval."""
+        if not isinstance(self.density, Drawable):
+            return 0.0, 1.0
+        x = self.density.draw(4096, np.random.default_rng(0))[:, axis]
+        low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+        return float(middle), float(high - low) or 1.0
+
+    def _measured(self) -> tuple[Panels, float]:
+        """Panels that resolve h, and its integral."""
+
+        def element(t: Floats) -> Floats:
+            x = self.chart.points(t).reshape(-1, self.dim)
+            values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
+            return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
+
+        start, _ = self.panels_at(Panels.between(self.chart.edges), self.given, _MOST_NODES)
+        panels, mass, error = measured(start, element)
+        if mass < _LEAST_MASS:
+            raise DiscreetError(
+                f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
+            )
+        if not math.isfinite(mass) or error > _INTEGRABLE * mass:
+            raise DiscreetError(
+                f"density does not seem to be integrable on box = {self.box}: its integral is {mass:g} with an error of "
+                f"{error:g} on {len(panels)} panels; take a smaller box or a density with lighter tails"
+            )
+        known = self.density.mass_between(*self.space) if hasattr(self.density, "mass_between") else None
+        if known is not None and abs(mass - known) > _MISSED * known + 10.0 * error:
+            raise DiscreetError(
+                f"density has a mass of {known:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: it is too narrow in "
+                "places, or its tails are too heavy; take a smoother density or a smaller box"
+            )
+        return panels, mass
+
+    def __repr__(self) -> str:
+        _, lower, upper = self._given
+        return f"DensityBand(<density>, box={shortly(self.box)}, lower={lower:g}, upper={upper:g})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DensityBand) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        density, lower, upper = self._given
+        same = (
+            density if isinstance(density, Tabulated) else id(density)
+        )  # functions are equal when they are the same function
+        return (same, tuple(self.box), lower, upper)
+
+
+def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:
+    """The box given, or the one the density knows."""
+    if box is not None:
+        dim = getattr(density, "dim", None)
+        if not isinstance(dim, int):
+            pairs = isinstance(box, (list, tuple)) or (isinstance(box, np.ndarray) and box.ndim > 0)
+            pairs = pairs and len(box) > 0 and np.ndim(box[0]) > 0
+            dim = len(box) if pairs else 1
+        return as_box(box, dim)
+    if isinstance(density, Tabulated):
+        return density.box
+    support = getattr(density, "support", None)
+    if callable(support):
+        low, high = support()
+        return [(float(low), float(high))]
+    dim = getattr(density, "dim", None)
+    if isinstance(dim, int):
+        return [(-math.inf, math.inf)] * dim
+    raise DiscreetError("box is missing: a density given as a function needs a (low, high) for each axis")

@@ -1,0 +1,391 @@
+"""Mixtures of one kernel with bounded centres: the canonical clients of the paper [Section 3.2, Apps F.2 and F.3].
+
+Gaussian, |centre| <= rho, covariance s^2 I: the largest density that any member has at x is
+
+    h~(x) = (2 pi s^2)^(-n/2) exp(-max(0, |x| - rho)^2 / (2 s^2)) / Z,     so 0 <= p <= h~ and c2 = integral of h~
+
+with Z = 1 on R^n, and on a box the smallest mass that any admissible centre leaves inside. On R^n, in polar coordinates,
+
+    c2 = (2 pi s^2)^(-n/2) 2 pi^(n/2)/Gamma(n/2) [ rho^n/n + sum_{j<n} C(n-1,j) rho^(n-1-j) 2^((j-1)/2) s^(j+1) Gamma((j+1)/2) ]
+
+and its terms are also a recipe for drawing from h: a radius in the ball, or rho + s sqrt(chi2_{j+1}), in a uniform direction.
+
+Laplace, |centre|_1 <= rho, scale s along each axis: |x - c|_1 and |x|_1 differ by at most rho, so around the public law
+h = Laplace(0, s) the band is e^(-rho/s) <= p/h <= e^(rho/s) in every dimension alike.
+
+Mixtures are not all of that band: the paper's formula is an upper bound for them, and no closed form of their minimax risk is
+known [paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._quadrature import Panels, measured, subdivided
+from discreet._showing import shortly
+from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
+from discreet.families._band import normalised_bounds
+from discreet.families._charts import Chart, Polar, Spherical, cartesian
+from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, refuse_singular
+from discreet.families._kernels import GAUSSIAN, LAPLACE, Kernel, Mixture, laplace_cdf
+from discreet.families._worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
+
+Floats = NDArray[np.float64]
+
+_TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; what is left weighs 1e-21
+_EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; 1e-18 is left
+_ROUNDING = 1e-12
+
+
+class _Mixtures(ContinuousFamily):
+    """What both kernels share: a radius, a scale, perhaps a box; and members recognised by their parameters."""
+
+    kernel: Kernel
+    _tail: float
+
+    def __init__(self, dim: int, radius: float, scale: float, box: Any) -> None:
+        self.dim = check_count("dim", dim)
+        for name, value, singular in (("radius", radius, math.inf), ("scale", scale, 0.0)):
+            if isinstance(value, (int, float)) and value == singular:
+                raise refuse_singular(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
+        self.radius = POSITIVE.check("radius", radius, "it bounds the distance of a centre from the origin")
+        self.scale = POSITIVE.check("scale", scale, "it is the width of one component")
+        for name, length in (("radius", self.radius), ("scale", self.scale)):
+            LENGTH.check(name, length, "measure in other units")
+        self.box = None if box is None else as_box(box, self.dim)
+        reach = self.radius + self.scale * self._tail
+        if self.box is not None and any(low >= reach or high <= -reach for low, high in self.box):
+            raise DiscreetError(
+                f"box = {self.box} holds next to nothing of the reference, which lies within {reach:g} of the origin"
+            )
+
+    @property
+    def fills_band(self) -> bool:
+        """No: mixtures are only a part of it, so the formula for the band is an upper bound for them."""
+        return False
+
+    def mixture(self, weights: ArrayLike, means: ArrayLike) -> Mixture:
+        """The member with these weights and centres, restricted to the family's box where it has one."""
+        member = Mixture(weights, means, self.scale, kernel=self.kernel)
+        if not self.certainly_contains(member):
+            largest = float(self.kernel.size(member.means).max())
+            raise DiscreetError(
+                f"means reach a distance of {largest:g} from the origin in dimension {member.dim}; "
+                f"{self!r} allows {self.radius:g} in dimension {self.dim}"
+            )
+        return member
+
+    def certainly_contains(self, p: Any) -> bool:
+        return (
+            isinstance(p, Mixture)
+            and p.dim == self.dim
+            and p.kernel == self.kernel
+            and bool((np.abs(p.scales / self.scale - 1.0) <= _ROUNDING).all())
+            and bool((self.kernel.size(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
+        )
+
+    def _inside(self, x: Floats) -> NDArray[np.bool_]:
+        assert self.box is not None
+        low, high = np.array(self.box).T
+        return np.asarray(np.all((x >= low) & (x <= high), axis=1))
+
+    def __repr__(self) -> str:
+        box = "" if self.box is None else f", box={shortly(self.box)}"
+        return f"{type(self).__name__}(dim={self.dim}, radius={self.radius:g}, scale={self.scale:g}{box})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Mixtures) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (type(self), self.dim, self.radius, self.scale, None if self.box is None else tuple(self.box))
+
+
+@final
+class GaussianMixtures(_Mixtures):
+    """Mixtures of N(centre, scale^2 I) with |centre| <= radius on R^dim, or restricted to a box (up to dimension 3).
+
+    Args:
+        dim: the dimension of the space.
+        radius: the farthest that a centre may be from the origin.
+        scale: the width of one component.
+        box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
+
+    Raises:
+        DiscreetError: for lengths out of range, or a box that holds next to nothing of some member.
+        ImpossibleError: for a class so wide that no private sampler is of use.
+    """
+
+    kernel = GAUSSIAN
+    _tail = float(_TAIL[-1])
+
+    def __init__(self, dim: int = 1, *, radius: float = 1.0, scale: float = 1.0, box: Any = None) -> None:
+        super().__init__(dim, radius, scale, box)
+        if self.box is not None and self.dim > LARGEST_CHARTED:
+            raise DiscreetError(
+                f"box is supported up to dimension {LARGEST_CHARTED}, not {self.dim}; leave it out, or use LaplaceMixtures"
+            )
+        self._log_upper = self._log_mass_of_envelope()
+        if self._log_upper > 700.0:
+            raise ImpossibleError(
+                f"in dimension {self.dim} the class is too wide to say anything: c2 = e^{self._log_upper:.0f}, so every "
+                "epsilon-LDP sampler has nearly the largest worst-case divergence there is; use LaplaceMixtures or a "
+                "DensityBand around a public law, whose bounds need not grow with the dimension"
+            )
+        self.bounds = normalised_bounds(0.0, 1.0, math.exp(self._log_upper))
+
+    @property
+    def worst_members(self) -> WorstMembers | None:
+        """One kernel at distance `radius`, on all of R^dim or on an interval about 0; elsewhere none is proved."""
+        radius = self.radius / self.scale
+        if self.box is None:
+            if self.dim == 1:
+                return gaussian_on_line(radius, self._log_upper, None)
+            return gaussian_in_space(self.dim, radius, self._log_upper)
+        low, high = self.box[0]
+        if self.dim > 1 or low != -high or high < self.radius:
+            return None
+        return gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
+
+    def log_reference(self, x: Floats) -> Floats:
+        found = self._log_envelope(x) - self._log_upper
+        return found if self.box is None else np.where(self._inside(x), found, -np.inf)
+
+    def _log_envelope(self, x: Floats) -> Floats:
+        """log h~, not cut off at the box."""
+        beyond = np.maximum(0.0, GAUSSIAN.size(x) - self.radius) / self.scale
+        return np.asarray(self._log_height - 0.5 * np.square(beyond))
+
+    @property
+    def _log_height(self) -> float:
+        """log of the largest value of h~, its value within the radius."""
+        return GAUSSIAN.log_scale_factor(self.dim) - self.dim * math.log(self.scale) - self._log_least_mass
+
+    @cached_property
+    def _log_least_mass(self) -> float:
+        """log of the smallest mass that a Gaussian with an admissible centre has in the box."""
+        if self.box is None:
+            return 0.0
+        low, high = np.array(self.box).T / self.scale
+
+        def log_mass(direction: Floats) -> float:
+            centre = self.radius / self.scale * direction / np.linalg.norm(direction)
+            return float(GAUSSIAN.log_mass(low - centre, high - centre).sum())
+
+        # log mass is concave in the centre, so its minimum over the ball lies on the sphere
+        corners = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
+        starts = corners[np.any(corners != 0.0, axis=1)]
+        best = min(starts, key=log_mass)
+        if self.dim == 1:
+            return log_mass(best)
+        found = scipy.optimize.minimize(
+            lambda v: log_mass(v) if np.any(v) else 0.0, best, method="Nelder-Mead", options={"xatol": 1e-10}
+        )
+        return min(log_mass(best), float(found.fun))
+
+    def _log_mass_of_envelope(self) -> float:
+        if self.box is None:
+            return self._log_height + float(scipy.special.logsumexp(self._log_radial_terms))
+        if self.dim == 1:
+            return self._log_height + math.log(self._lengths.sum())
+        start = Panels.between(self.chart.edges)
+
+        def element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
+            return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_height).reshape(t.shape[:-1])
+
+        self.panels, total, _ = measured(start, element)
+        return self._log_height + math.log(total)
+
+    @cached_property
+    def _log_radial_terms(self) -> Floats:
+        """Logarithms of the ball's and the terms' shares of the integral of exp(-max(0, |x| - rho)^2 / (2 s^2)) over R^n."""
+        n, j = self.dim, np.arange(self.dim)
+        sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(scipy.special.gammaln(n / 2))
+        log_rho, log_scale = math.log(self.radius), math.log(self.scale)
+        choose = scipy.special.gammaln(n) - scipy.special.gammaln(j + 1) - scipy.special.gammaln(n - j)
+        shells = (
+            choose
+            + (n - 1 - j) * log_rho
+            + (j - 1) / 2 * math.log(2.0)
+            + (j + 1) * log_scale
+            + scipy.special.gammaln((j + 1) / 2)
+        )
+        return np.asarray(sphere + np.concatenate([[n * log_rho - math.log(n)], shells]))
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        """In one dimension with a box: the integrals of the unnormalised envelope left of, inside and right of the radius."""
+        assert self.box is not None
+        (low, high), rho, s = self.box[0], self.radius, self.scale
+        middle = max(0.0, min(high, rho) - max(low, -rho))
+        left = math.exp(GAUSSIAN.log_mass((low + rho) / s, min(0.0, (high + rho) / s))) if low < -rho else 0.0
+        right = math.exp(GAUSSIAN.log_mass(max(0.0, (low - rho) / s), (high - rho) / s)) if high > rho else 0.0
+        return np.array([left * s * math.sqrt(2 * math.pi), middle, right * s * math.sqrt(2 * math.pi)])
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        if self.box is None:
+            return self._drawn_freely(count, rng)
+        if self.dim == 1:
+            return self._drawn_on_interval(count, rng)
+        kept: list[Floats] = []
+        missing, tried = count, 0
+        while missing > 0:
+            x = self._proposed(max(2 * missing, 1024), rng)
+            tried += len(x)
+            kept.append(x[:missing])
+            missing -= len(kept[-1])
+            if tried > 10**7 and tried > 10**5 * (count - missing):
+                raise DiscreetError(f"box = {self.box} holds almost nothing of {self!r}; move it nearer to the origin")
+        return np.concatenate(kept)
+
+    def _proposed(self, tries: int, rng: np.random.Generator) -> Floats:
+        """Points of the reference out of so many tries: drawn on R^dim, or on the box where that is the smaller of the two."""
+        assert self.box is not None
+        low, high = np.array(self.box).T
+        if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
+            x = self._drawn_freely(tries, rng)
+            return x[self._inside(x)]
+        x = low + (high - low) * rng.random((tries, self.dim))
+        return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_height])
+
+    def _drawn_freely(self, count: int, rng: np.random.Generator) -> Floats:
+        """The radius by its terms, the direction uniform."""
+        shares = np.exp(self._log_radial_terms - scipy.special.logsumexp(self._log_radial_terms))
+        term = rng.choice(self.dim + 1, size=count, p=shares / shares.sum())
+        inside = self.radius * rng.random(count) ** (1.0 / self.dim)
+        outside = self.radius + self.scale * np.sqrt(rng.chisquare(np.maximum(term, 1)))
+        direction = rng.standard_normal((count, self.dim))
+        direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.size(direction))[:, None]
+        return direction
+
+    def _drawn_on_interval(self, count: int, rng: np.random.Generator) -> Floats:
+        """One dimension with a box: a piece by its length, then by inversion."""
+        assert self.box is not None
+        (low, high), rho, s = self.box[0], self.radius, self.scale
+        piece = rng.choice(3, size=count, p=self._lengths / self._lengths.sum())
+        uniform = rng.random(count)
+        middle = max(low, -rho) + uniform * max(0.0, min(high, rho) - max(low, -rho))
+        left = -rho + s * _normal_between((low + rho) / s, min(0.0, (high + rho) / s), uniform)
+        right = rho - s * _normal_between((rho - high) / s, min(0.0, (rho - low) / s), uniform)
+        return np.asarray(np.clip(np.choose(piece, [left, middle, right]), low, high)[:, None])
+
+    @cached_property
+    def chart(self) -> Chart:
+        rho, s = self.radius, self.scale
+        if self.box is not None or self.dim == 1:
+            outermost = rho + s * _TAIL[-1]
+            whole = [(-outermost, outermost)] * self.dim
+            both = np.concatenate([-rho - s * _TAIL[::-1], [0.0], rho + s * _TAIL])
+            return cartesian(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
+        if self.dim > LARGEST_CHARTED:
+            raise DiscreetError(
+                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
+            )
+        outer = rho + s * _TAIL
+        # r^(n-1) exp(-(r - rho)^2/(2 s^2)) has its mode where r (r - rho) = (n - 1) s^2
+        mode = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * (self.dim - 1) * s * s))
+        radii = np.array([0.0, rho, mode, outer[-1]])
+        fine = subdivided(np.concatenate([[0.0], outer]), s if self.dim == 2 else 1.5 * s, 64)
+        around = np.linspace(0.0, 2.0 * math.pi, 1 + 2 * math.ceil(min(32.0, math.pi * (rho + s) / (1.5 * s))))
+        turn = np.array([0.0, math.pi, 2.0 * math.pi])
+        if self.dim == 2:
+            return Polar((radii, turn), (fine, around))
+        half = np.array([0.0, 0.5 * math.pi, math.pi])
+        return Spherical((radii, half, turn), (fine, subdivided(half, float(around[1])), around))
+
+
+@final
+class LaplaceMixtures(_Mixtures):
+    """Mixtures of Laplace kernels (independent along each axis) with |centre|_1 <= radius on R^dim, or restricted to a box.
+
+    The reference is the Laplace law at the origin; radius/scale alone decides the trade-off, whatever the dimension.
+
+    Args:
+        dim: the dimension of the space.
+        radius: the farthest that a centre may be from the origin.
+        scale: the width of one component.
+        box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
+
+    Raises:
+        DiscreetError: for lengths out of range, or a box that holds next to nothing of some member.
+    """
+
+    kernel = LAPLACE
+    _tail = float(_EXPONENTIAL_TAIL[-1])
+
+    def __init__(self, dim: int = 1, *, radius: float = 1.0, scale: float = 1.0, box: Any = None) -> None:
+        super().__init__(dim, radius, scale, box)
+        ratio = self.radius / self.scale
+        if ratio > 700.0:
+            raise DiscreetError(f"radius/scale = {ratio:g} is not in (0, 700]: c2 = e^(radius/scale) would overflow")
+        if self.box is None:
+            least, most = -ratio, ratio
+        else:
+            low, high = np.array(self.box).T
+            at_zero = LAPLACE.log_mass(low / self.scale, high / self.scale)
+            # log mass is concave in the centre: least at a vertex of the ball; along each axis greatest near the box's middle
+            ends = np.array(
+                [LAPLACE.log_mass((low - c) / self.scale, (high - c) / self.scale) for c in (-self.radius, self.radius)]
+            )
+            middle = np.clip(np.nan_to_num(0.5 * (low + high), nan=0.0), -self.radius, self.radius)
+            at_best = LAPLACE.log_mass((low - middle) / self.scale, (high - middle) / self.scale)
+            least = -ratio - float((at_best - at_zero).sum())
+            most = ratio - float((ends - at_zero).min())
+        if not most <= 700.0:
+            raise DiscreetError(
+                f"c2 = e^{most:g} would overflow: the box holds next to nothing of some members; widen it"
+            )
+        self.bounds = normalised_bounds(math.exp(least), math.exp(most))
+
+    @property
+    def worst_members(self) -> WorstMembers | None:
+        """One kernel at a corner of the ball, on all of R^dim; on a box none is proved."""
+        return laplace_on_line(self.radius / self.scale) if self.box is None else None
+
+    def log_reference(self, x: Floats) -> Floats:
+        found = self._height - LAPLACE.size(x) / self.scale
+        return found if self.box is None else np.where(self._inside(x), found, -np.inf)
+
+    @cached_property
+    def _height(self) -> float:
+        free = LAPLACE.log_scale_factor(self.dim) - self.dim * math.log(self.scale)
+        if self.box is None:
+            return free
+        low, high = np.array(self.box).T / self.scale
+        return free - float(LAPLACE.log_mass(low, high).sum())
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        if self.box is None:
+            return self.scale * rng.laplace(size=(count, self.dim))
+        low, high = np.array(self.box).T / self.scale
+        below, above = laplace_cdf(low), laplace_cdf(high)
+        uniform = below + (above - below) * rng.random((count, self.dim))
+        x = np.where(uniform < 0.5, np.log(2.0 * uniform), -np.log(2.0 * (1.0 - uniform)))
+        return np.clip(x, low, high) * self.scale
+
+    @cached_property
+    def chart(self) -> Chart:
+        if self.dim > LARGEST_CHARTED:
+            raise DiscreetError(
+                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
+            )
+        tail = _EXPONENTIAL_TAIL if self.dim < 3 else _EXPONENTIAL_TAIL[[0, 2, 4, 6, 9]]
+        reach = self.radius + self.scale * tail
+        both = np.concatenate([-reach[::-1], [0.0], reach])
+        whole = [(-float(reach[-1]), float(reach[-1]))] * self.dim
+        return cartesian(self.box or whole, both, np.array([0.0]), self.scale)
+
+
+def _normal_between(low: float, high: float, uniform: Floats) -> Floats:
+    """Standard normal draws restricted to [low, high] with high <= 0, by inversion."""
+    return np.asarray(
+        scipy.special.ndtri(scipy.special.ndtr(low) + uniform * (scipy.special.ndtr(high) - scipy.special.ndtr(low)))
+    )

@@ -1,0 +1,178 @@
+"""What nodes tell of clients: whether they are outside the band, and how much of the mass they say they have was missed.
+
+It finds outsiders; it cannot establish membership, since a function is known where it was looked at alone. No guarantee rests on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._quadrature import ORDER
+from discreet.errors import UnresolvedWarning, warn_caller
+from discreet.families._band import Bounds
+from discreet.families._clients import LEAST_MASS, check_masses, largest_log_ratios, log_ratios, mixtures_of_one_kernel
+from discreet.families._densities import LogDensity
+from discreet.families._features import features_of
+from discreet.families._kernels import masses_between
+from discreet.families._outsiders import Outsiders, named
+
+if TYPE_CHECKING:
+    from discreet.families._continuous import ContinuousFamily
+
+Floats = NDArray[np.float64]
+
+_LEAST_SLACK = 1e-6  # of a mass that is known: rounding
+_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a word
+_MISSED_BY_POINTS = 0.05
+_MISSED_AT_MOST = 1e-2  # whatever the estimated error
+_MOST_PLACES = 4096
+_MOST_NODES = 1 << 18
+_POINTS = 1 << 16
+BAND_SLACK = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the nodes saw of some clients: log of their mass, of the smallest and of the largest p/h (n,).
+
+    `slack` says how far a member's mass may be from that, relatively: one number, or one for each client.
+    """
+
+    log_mass: Floats
+    log_smallest: Floats
+    log_largest: Floats
+    slack: float | Floats
+
+
+def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
+    """(n,) the mass that each client says it has in the family's space; NaN for one that does not know."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        found = masses_between(mixtures, *family.space)
+    else:
+        said = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
+        found = np.array([np.nan if mass is None else mass for mass in said], dtype=np.float64)
+    return np.where(found > LEAST_MASS, found, np.nan)
+
+
+def missed(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) -> list[int]:
+    """The clients of whom nothing was seen, or too little of the mass that they say they have."""
+    gap = np.abs(seen.log_mass - np.log(known_masses(family, clients)))
+    much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
+    return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
+
+
+def luck(bounds: Bounds, count: int) -> float:
+    """How far the average of p/h over so many draws of h is from 1, relatively, for all members but one in 10^9 tries.
+
+    (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite where it says nothing.
+    """
+    log_odds = math.log(2e9)
+    variance, width = (bounds.upper - 1.0) * (1.0 - bounds.lower), bounds.upper - bounds.lower
+    far = width * log_odds / (3.0 * count)
+    off = far + math.sqrt(far * far + 2.0 * variance * log_odds / count)
+    return off / (1.0 - off) if off < 1.0 else math.inf
+
+
+def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) -> Outsiders | None:
+    """The clients that are outside the band, as far as was seen; None where none was.
+
+    p is divided by its own mass where it knows that, else by what was seen of it.
+    """
+    bounds = family.bounds
+    known = known_masses(family, clients)
+    unknown = np.isnan(known)
+    log_mass = np.where(unknown, seen.log_mass, np.log(known))
+    slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
+    log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
+    for i in {*map(int, np.flatnonzero(unknown)), *missed(family, clients, seen)}:
+        found = _log_ratios_at_places(family, clients[i])
+        log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
+    with np.errstate(over="ignore", invalid="ignore"):
+        smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
+        bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
+    outside = [i for i in map(int, np.flatnonzero(bad)) if not _is_member(family, clients[i])]
+    if not outside:
+        return None
+    return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
+
+
+def outside_of(
+    family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen, members: ContinuousFamily | None
+) -> Outsiders | None:
+    """The clients that were seen to be outside the band.
+
+    `members`: the family that they are of, where the nodes are those of another reference; they are looked at again on its own.
+    """
+    if members is not None and clients:
+        family, seen = members, look(members, clients)
+    return found_outside(family, clients, seen)
+
+
+def look(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Seen:
+    """What is seen of clients on the family's public nodes, with more of them wherever a client says that it is narrow."""
+    if family.dim not in ORDER:
+        x = family.draw(_POINTS, np.random.default_rng(0))
+        log_reference = family.log_reference(x)
+        log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
+        shift = largest_log_ratios(log_ratio)
+        log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
+        return Seen(log_mass, log_ratio.min(axis=1), shift, luck(family.bounds, _POINTS))
+    each = [_look_at_one(family, p) for p in clients]
+    return Seen(*(np.array(column) for column in zip(*each, strict=True)))
+
+
+def _look_at_one(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+    order = ORDER[family.dim]
+    panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
+    nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)
+    log_ratio = log_ratios([p], nodes)
+    shift = float(largest_log_ratios(log_ratio)[0])
+    density = np.exp(log_ratio[0] - shift) * nodes.element
+    mass = float((density * nodes.weights).sum())
+    check_masses(mass)
+    smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
+    error = float(nodes.panels.errors(density, order).sum()) / mass
+    return shift + math.log(mass), smallest, shift, BAND_SLACK + error
+
+
+def tell_unresolved(
+    family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Errors (n,) with what the nodes missed of the masses that clients say they have, and whose mass is known; warn of much."""
+    known = known_masses(family, clients)
+    gap = np.abs(np.expm1(log_mass - np.log(known)))
+    if family.dim in _MISSED:
+        much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
+    else:
+        much = np.flatnonzero(gap > _MISSED_BY_POINTS + 10.0 * errors)
+    if much.size:
+        first = int(much[0])
+        warn_caller(
+            f"{named(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
+            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has nothing. Divergences and scale "
+            "may be off by as much; a release is private all the same",
+            UnresolvedWarning,
+        )
+    return np.fmax(errors, gap), ~np.isnan(known)
+
+
+def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
+    """log p/h at the places where p says that it is narrow, which nodes may have missed; none for one that does not say."""
+    places = features_of([p], family.dim).places[:_MOST_PLACES]
+    if not len(places):
+        return np.empty(0)
+    log_reference = family.log_reference(places)
+    inside = np.isfinite(log_reference)
+    return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
+
+
+def _is_member(family: ContinuousFamily, p: Any) -> bool:
+    """Whether p is in the band by its parameters, or because it was clipped to one inside and says so by a method `certainly_in`."""
+    return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

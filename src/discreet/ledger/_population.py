@@ -1,0 +1,319 @@
+"""What every client of a population has spent, over all rounds and agreements: charged durably before any sample appears.
+
+    draw all | lock, read and verify | clients of this (agreement, question, round) that are known -> their stored samples
+             | the others: within the budget? -> else left out, or the run refused | write their charges and samples
+             | commit, flushed to the disk | only now let samples out
+
+Answers depend on (client, agreement, question, round) alone, as those of a single client's ledger do: what leaves about a client
+is a function of one sample for each, charged when it was drawn, so the round may be asked for again on changed data, on fewer
+clients or on more. Whether a client is over its budget depends on what it was asked, never on what it holds.
+
+A folder (0700): a book with a line for each run (`discreet.ledger._book`), and beside it one file for each run with the charges
+of its clients (`discreet.ledger._segments`). The line is the commit: a file without one, from a run that was cut short, counts for
+nothing and is removed by the next run. Clients are keyed digests under the secret, which is not in the ledger: whoever reads it
+without the secret learns how many clients released what outcomes, and not which. Every client pays for a run at most once, so
+where the sum over all runs is within the budget, nobody's past has to be looked up; otherwise it is added up exactly.
+"""
+
+import hashlib
+import hmac
+import math
+import os
+import secrets
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._files import check_private, reason
+from discreet.errors import BudgetError, DiscreetError, LedgerError
+from discreet.ledger._book import Book
+from discreet.ledger._budget import Budget
+from discreet.ledger._rounds import Rounds
+from discreet.ledger._segments import Names, Segment
+from discreet.numerics import stated
+from discreet.release._keyed import Question, RunKey, Secret, as_secret
+
+FORMAT = "discreet population 1"
+OVER_BUDGET = ("refuse", "drop")
+_BOOK, _SUFFIX = "book", ".charges"
+_WAIT_SECONDS = 600.0
+_EXACT = 1 << 62  # sums below it fit into 64 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One round of one question under one agreement: a client is asked it, and pays epsilon for it, once."""
+
+    agreement: str
+    question: Question
+    number: int
+    epsilon: float
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.agreement, self.question.value, self.question.count, self.question.weight, self.number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What one run charged: to how many clients, for which round, in which file."""
+
+    round: Round
+    clients: int
+    cells: bool
+    file: str
+    digest: str
+    time: str
+
+    @classmethod
+    def of(cls, line: Sequence[Any]) -> "Run":
+        """The run that a line of the book states."""
+        agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time = line
+        question = Question(value=value, count=count, weight=weight)
+        asked = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
+        return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time)
+
+    @property
+    def line(self) -> list[Any]:
+        """As it stands in the book."""
+        asked, question = self.round, self.round.question
+        columns = [question.value, question.count, question.weight]
+        terms = [asked.agreement, columns, asked.number, asked.epsilon]
+        return [*terms, self.clients, self.cells, self.file, self.digest, self.time]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What may leave: for the clients where `kept` is true, an outcome (and its place within a cell). `known` had one before."""
+
+    kept: NDArray[np.bool_]
+    outcomes: NDArray[np.int64]
+    within: NDArray[np.float64]
+    known: int
+    over_budget: int
+
+
+class PopulationLedger:
+    """The budget of each client of a population, in a folder. `create` once, `PopulationLedger(folder, secret)` ever after."""
+
+    def __init__(self, folder: str | Path, secret: Secret | str | Path) -> None:
+        """An existing ledger, with the secret (or its file) it was created with: under another one every client would look new."""
+        secret = _needed(secret)
+        self.folder = Path(folder)
+        self._book = _book(self.folder)
+        terms = self._book.lines()[0]
+        self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]))
+        self.id: str = terms["id"]
+        self._secret = secret
+        if not hmac.compare_digest(_check_word(secret, self.id), terms["secret"]):
+            raise LedgerError(
+                f"ledger {self.folder} was created with another secret, under which its clients have other digests; give that one"
+            )
+        Rounds(secret).serve(self.id)
+
+    @classmethod
+    def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
+        """A new ledger in a new folder that its owner alone may enter. Every client starts with nothing spent."""
+        secret = _needed(secret)
+        allowed, path, name = Budget(epsilon=budget), Path(folder), secrets.token_hex(16)
+        try:
+            path.mkdir(mode=0o700)
+            path.chmod(0o700)  # whatever the umask
+        except FileExistsError:
+            if is_made(path):
+                raise LedgerError(
+                    f"{path} exists already, and replacing it would forget what was spent; use another name"
+                ) from None
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"ledger {path} cannot be made: {reason(error)}") from None
+        book = _book(path)
+        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _check_word(secret, name)})
+        try:
+            return cls(path, secret)
+        except LedgerError:
+            if len(book.lines()) == 1:  # its own: nothing has been charged to it
+                book.path.unlink()
+                path.rmdir()
+            raise
+
+    @property
+    def secret(self) -> Secret:
+        """The secret that it was created with."""
+        return self._secret
+
+    def names_key(self) -> RunKey:
+        """The key under which a client's name becomes its digest here."""
+        return self._key(b"names")
+
+    def order_key(self, asked: Round) -> RunKey:
+        """The key of an order of clients that depends on the round and on nothing they hold."""
+        columns = "\0".join(repr(part) for part in asked.key)
+        return self._key(b"order" + columns.encode("utf-8", "surrogatepass"))
+
+    def settle(
+        self,
+        asked: Round,
+        names: Names,
+        outcomes: NDArray[np.int64],
+        within: NDArray[np.float64],
+        *,
+        over_budget: str = "refuse",
+    ) -> Settled:
+        """Charge the clients that are new to this round with what was drawn for them, and give the others what they have.
+
+        `over_budget`: "refuse" the run where a client cannot pay, or "drop" such clients.
+        """
+        check_over_budget(over_budget)
+        order = np.argsort(names.first, kind="stable")
+        names = names.taken(order)
+        drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
+        with self._book.writing() as pen:
+            runs = [Run.of(line) for line in pen.lines[1:]]
+            known = self._recall(drawn, [run for run in runs if run.round.key == asked.key])
+            over = self._over(names, ~known, asked, [run for run in runs if run.round.key != asked.key])
+            if over.any() and over_budget == "refuse":
+                raise BudgetError(
+                    f"{int(over.sum()):,} of {len(names):,} clients would spend more than epsilon = {self.budget.epsilon:g} in "
+                    f"ledger {self.folder}; nothing was charged: leave them out with over_budget='drop' (--over-budget drop)"
+                )
+            new = ~known & ~over
+            self._sweep(runs)
+            if new.any():
+                pen.add(self._written(asked, drawn, new).line)
+        back = np.empty_like(order)
+        back[order] = np.arange(order.size)
+        kept = ~over[back]
+        within = drawn.within[back] if within.size else within
+        return Settled(kept, drawn.outcomes[back].astype(np.int64), within, int(known.sum()), int(over.sum()))
+
+    def _recall(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
+        """Put what clients have from this round in the place of what was drawn; who they are."""
+        known = np.zeros(len(drawn.names), dtype=np.bool_)
+        for run in runs:
+            segment = read_segment(self.folder, run)
+            places = segment.places(drawn.names)
+            here = places >= 0
+            drawn.outcomes[here] = segment.outcomes[places[here]]
+            if run.cells:
+                drawn.within[here] = segment.within[places[here]]
+            known |= here
+        return known
+
+    def _over(self, names: Names, asking: NDArray[np.bool_], asked: Round, runs: Sequence[Run]) -> NDArray[np.bool_]:
+        """Which of the clients that ask cannot pay."""
+        over = np.zeros(len(names), dtype=np.bool_)
+        price, budget = Fraction(stated(asked.epsilon)), Fraction(stated(self.budget.epsilon))
+        rounds = {run.round.key: Fraction(stated(run.round.epsilon)) for run in runs}
+        if price + sum(rounds.values()) <= budget or not asking.any():
+            return over
+        scale = math.lcm(price.denominator, *(cost.denominator for cost in rounds.values()))
+        exact = (price + sum(rounds.values())) * scale < _EXACT
+        who = names.taken(asking)
+        spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
+        for run in runs:
+            here = read_segment(self.folder, run).places(who) >= 0
+            spent[here] += int(rounds[run.round.key] * scale)
+        over[asking] = spent > math.floor(budget * scale)
+        return over
+
+    def _written(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
+        within = drawn.within[new] if drawn.within.size else drawn.within
+        segment = Segment(drawn.names.taken(new), drawn.outcomes[new], within)
+        file = secrets.token_hex(8) + _SUFFIX
+        digest = segment.write(self.folder / file)
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        return Run(
+            round=asked, clients=len(segment.names), cells=bool(within.size), file=file, digest=digest, time=time
+        )
+
+    def _sweep(self, runs: Sequence[Run]) -> None:
+        """Remove what runs that were cut short have left. The lock is held, so none of them is still writing."""
+        named = {run.file for run in runs}
+        for path in self.folder.iterdir():
+            if path.name not in named and _SUFFIX in path.suffixes:  # whole, or still called partial
+                path.unlink()
+
+    def _key(self, about: bytes) -> RunKey:
+        content = bytes.fromhex(self.id) + about
+        return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
+
+
+def check_over_budget(word: str) -> None:
+    """Refuse a word for what becomes of clients that cannot pay other than the two there are."""
+    if word not in OVER_BUDGET:
+        raise DiscreetError(f"over_budget = {word!r} is not one of {', '.join(OVER_BUDGET)}")
+
+
+def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
+    """The budget of a population's ledger and its runs, for whoever has no secret."""
+    lines = _book(Path(folder)).lines()
+    return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), [Run.of(line) for line in lines[1:]]
+
+
+def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:
+    """What each client has spent, rounded to floats, in an order that says nothing: for a summary."""
+    parts = [read_segment(Path(folder), run).names for run in runs]
+    if not parts:
+        return np.empty(0)
+    first, second = (np.concatenate([getattr(part, word) for part in parts]) for word in ("first", "second"))
+    costs = np.repeat([run.round.epsilon for run in runs], [run.clients for run in runs])
+    order = np.lexsort((second, first))
+    new = np.ones(order.size, dtype=np.bool_)
+    new[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    return np.bincount(np.cumsum(new) - 1, weights=costs[order]).astype(np.float64)
+
+
+def read_segment(folder: Path, run: Run) -> Segment:
+    """The charges of a run."""
+    return Segment.read(folder / run.file, clients=run.clients, cells=run.cells, digest=run.digest)
+
+
+def is_made(folder: str | Path) -> bool:
+    """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
+    path = Path(folder)
+    if not path.is_dir():
+        return os.path.lexists(path)
+    entries = {entry.name for entry in path.iterdir()}
+    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _book(path).is_blank())
+
+
+def is_population_ledger(path: str | Path) -> bool:
+    """Whether that is a folder, as ledgers of populations are."""
+    return os.path.isdir(path)
+
+
+def _book(folder: Path) -> Book:
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        raise LedgerError(
+            f"there is no ledger {folder}; make one by giving its budget too: budget= (--budget)"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"ledger {folder} cannot be opened: {reason(error)}") from None
+    if not stat.S_ISDIR(status.st_mode):
+        raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
+    check_private(folder, status, what="ledger", error=LedgerError)
+    return Book(folder / _BOOK, kind=FORMAT, wait=_WAIT_SECONDS)
+
+
+def _needed(secret: Any) -> Secret:
+    found = as_secret(secret)
+    if found is None:
+        raise DiscreetError(
+            "a ledger needs a secret, under which it knows its clients; make one with: discreet secret FILE"
+        )
+    return found
+
+
+def _check_word(secret: Secret, ledger_id: str) -> str:
+    """What tells whether a secret is the one that a ledger was created with."""
+    content = bytes.fromhex(ledger_id)
+    return hashlib.blake2b(content, key=secret.value, person=b"discreet check 1", digest_size=16).hexdigest()

@@ -1,0 +1,178 @@
+"""Husain et al.'s relative mollifier: the projection onto the ball e^(-eps/2) Q0 <= Q <= e^(eps/2) Q0 around a chosen law Q0.
+
+The published closed form clip(P/r, ...) has no solution when P sits on too small a set [paper, Section 2.3]; the
+projection exists all the same (`discreet.projection._box`) and is what this sampler draws from. Its worst case on the
+simplex is attained by a point mass at the outcome that Q0 likes least [paper, App. F.1]:
+
+    risk with r1 = 0, 1/r2 = min(e^(eps/2) m, 1 - (1 - m) e^(-eps/2)),   m = min Q0
+
+which is the chord formula of `discreet.tradeoff` for the band 0 <= dP/dQ0 <= 1/m that every law obeys.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._worst_case import sampler_risk
+from discreet.divergences import FDivergence
+from discreet.divergences import divergence as divergence_named
+from discreet.errors import DiscreetError
+from discreet.families import ContinuousFamily, DensityBand, FiniteFamily, Simplex
+from discreet.families._band import Bounds
+from discreet.families._densities import as_density
+from discreet.families._density_band import ANY
+from discreet.families._laws import is_law, refuse_bad_law
+from discreet.mechanisms._carriers._choice import How, carrier_of
+from discreet.mechanisms._projecting import ProjectingSampler
+from discreet.mechanisms._sampler import F
+from discreet.privacy import Privacy, Pure
+from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants
+
+_SMALLEST = 1e-300
+
+
+@final
+class MollifierSampler(ProjectingSampler[F]):
+    """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu).
+
+    On a continuous family Q0 may be any public density on its space, chosen without a look at the data. Atoms are then cells with Q0's
+    masses m_i, or points drawn from Q0, fixed before a client is. All integer weights lie between e^(-eps/2) m_i and e^(eps/2) m_i, so
+    those of any two clients on one atom differ by a factor of at most e^eps, and where in its cell a point lies depends on Q0 alone: the
+    release is epsilon-LDP whatever Q0 is, and whether or not its masses are right. What a sample costs its client does depend on it: a
+    density alone says nothing of how large p/Q0 may be, and `risk` is then the largest there is; a `DensityBand` does say it.
+
+    Args:
+        family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
+        reference: the public law Q0 around which the ball is. On a finite family one positive probability for each outcome. On a
+            continuous one a density, or a `DensityBand` on the same space, whose bounds say what p/Q0 may be.
+        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
+            finite family.
+        privacy: `Pure(epsilon)`, in place of epsilon; no other notion.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, a `how` that does not fit the family, or a reference
+            with an outcome that could never be released.
+
+    Example:
+        >>> sampler = MollifierSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
+        >>> colour = sampler.release([0.7, 0.2, 0.1])
+    """
+
+    name = "mollifier"
+
+    def __init__(
+        self,
+        family: F,
+        *,
+        epsilon: float | None = None,
+        reference: Any = None,
+        how: How | None = None,
+        privacy: Privacy | None = None,
+    ) -> None:
+        super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
+        self._own_reference: NDArray[np.float64] | DensityBand | None = None
+        self._given_reference: Any = None
+        if reference is None:
+            return
+        if isinstance(family, ContinuousFamily):
+            self._own_reference, self._given_reference = _around(reference, family), reference
+            self._carrier = carrier_of(self._own_reference, self.how, members=family)
+        else:
+            self._given_reference = _positive_law(reference, family)
+            self._own_reference = normalised(self._given_reference)
+
+    def with_privacy(self, privacy: Privacy) -> Self:
+        return type(self)(self.family, privacy=privacy, how=self.how, reference=self._own_reference)
+
+    def _check_privacy(self) -> None:
+        if not isinstance(self.privacy, Pure):
+            raise DiscreetError(
+                f"privacy = {self.privacy!r}: the mollifier is a ball of pure epsilon; give epsilon=, or use OptimalSampler"
+            )
+
+    @property
+    def given_reference(self) -> Any:
+        """Q0 as it was given, on a finite family in the order of the outcomes; None where it is the family's own."""
+        return self._given_reference
+
+    @property
+    def reference(self) -> float | NDArray[np.float64]:
+        return self._own_reference if isinstance(self._own_reference, np.ndarray) else super().reference
+
+    @property
+    def bounds(self) -> Bounds:
+        """The family as a band around this sampler's reference instead of its own."""
+        bounds = super().bounds
+        if self._own_reference is None:
+            return bounds
+        if isinstance(self._own_reference, DensityBand):
+            return self._own_reference.bounds
+        ratio = self.carrier.reference / self._own_reference
+        return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
+
+    @cached_property
+    def constants(self) -> Constants:
+        return mollifier_constants(self.bounds, self.calibrated_epsilon)
+
+    def risk(self, divergence: str | FDivergence) -> Risk:
+        """The worst case of this sampler over the family; exact where `.tight`, else an upper bound. (Not the smallest there
+        is: that is the optimal sampler's.)
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`; `float(risk)` is its value.
+
+        Raises:
+            DiscreetError: for an unknown divergence.
+        """
+        if self._own_reference is None:
+            found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
+            return Risk(found.value, found.attained, found.attained)
+        if isinstance(self._own_reference, DensityBand) and not self._own_reference.says_something:
+            return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
+        exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
+        return Risk(formula_risk(self.constants, divergence), exact, exact)
+
+    def _identity(self) -> tuple[Any, ...]:
+        own = self._own_reference
+        return (*super()._identity(), own.tobytes() if isinstance(own, np.ndarray) else own)
+
+
+def _positive_law(reference: Any, family: FiniteFamily) -> NDArray[np.float64]:
+    law = family.as_rows(reference, "reference")
+    if law.ndim != 1:
+        raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
+    if not is_law(law[None, :])[0]:
+        refuse_bad_law(law[None, :], 0, "reference")
+    if not (law > _SMALLEST).all():
+        raise DiscreetError(
+            f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released, and the worst case "
+            "would be the largest there is; give every outcome a positive probability"
+        )
+    return law.copy()  # what the caller does to its array is no concern of ours
+
+
+def normalised(law: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities that sum to one as nearly as floats do: what the box is made of."""
+    found: NDArray[np.float64] = law / law.sum()
+    found.setflags(write=False)
+    return found
+
+
+def _around(reference: Any, family: ContinuousFamily) -> DensityBand:
+    """Q0 as a band on the family's space, whose bounds say what p/Q0 may be; a density alone says nothing of that."""
+    if not isinstance(reference, DensityBand):
+        as_density(reference, family.dim, "reference")  # names what is no density
+        return DensityBand(reference, family.whole_box, lower=0.0, upper=ANY)
+    if reference.box != family.whole_box:
+        raise DiscreetError(
+            f"reference = {reference!r} lives on box = {reference.box}, the family on {family.whole_box}; make it on the same space"
+        )
+    return reference

@@ -1,0 +1,416 @@
+"""What every sampler shares: finitely many atoms, a box around their reference masses, its integer lattice, and one release path.
+
+Samplers vary along two axes. The mechanism says which box, and whether a client is projected onto it or mixed into it: one class each.
+The carrier says what an atom is (`discreet.mechanisms._carriers`): on a finite family an outcome, and a client is a row of
+probabilities; on a continuous one a cell or a point, a client is a density, and `output` describes the law on the whole space.
+A sampler is a frozen value, validated once. Its guarantee rests on the lattice alone (`discreet.release._lattice`).
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import release
+from discreet._labelled import LawLike
+from discreet._showing import table
+from discreet.divergences import FDivergence
+from discreet.domain._role import Outcome
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families._band import Bounds
+from discreet.families._densities import HasLogPdf, LogDensity
+from discreet.families._kinds import check_family
+from discreet.families._laws import as_floats
+from discreet.mechanisms._carriers._carrier import Carrier, Held, Outputs
+from discreet.mechanisms._carriers._choice import How, carrier_of, chosen_how, default_how
+from discreet.mechanisms._carriers._density import Density
+from discreet.mechanisms._continuous._output_law import OutputLaw
+from discreet.mechanisms._several import ComposedSampler, JointSampler
+from discreet.privacy import Privacy, Pure, promised
+from discreet.projection import Affine, Box
+from discreet.release import Lattice, Randomness, SystemEntropy
+from discreet.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_little
+
+Client = LogDensity | HasLogPdf | Callable[..., Any]
+AnyFamily = FiniteFamily | ContinuousFamily
+F = TypeVar("F", bound=AnyFamily, covariant=True)
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Rng = np.random.Generator | None
+OneLaw = Sequence[float] | Mapping[Any, float]
+"""What one client of a finite family holds, written down as a list or by label; an array may hold many."""
+ManyLaws = Sequence[Sequence[float]] | Sequence[Mapping[Any, float]] | Sequence[Floats]
+
+
+class Sampler(abc.ABC, Generic[F]):
+    """A private sampler on finitely many atoms. Final classes say which box, and whether they project or mix.
+
+    `how` says how a continuous client is released: by `Cells` or by `Points`; by default cells up to three dimensions.
+    (`Density` only describes: it sets the box as the paper does for its numerical integrals, and releases nothing.)
+
+    Args:
+        family: who the clients may be.
+        epsilon: the privacy budget of one release, in (0, inf); short for `privacy=Pure(epsilon)`.
+        how: how a continuous client is released.
+        privacy: a notion of privacy, in place of epsilon.
+
+    Raises:
+        DiscreetError: for something that is no family, an epsilon that is none, a notion that allows raw draws or nothing, or a `how`
+            that does not fit the family.
+    """
+
+    name: ClassVar[str]
+    """What agreements, commands and tables call the mechanism."""
+
+    def __init__(
+        self, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
+    ) -> None:
+        check_family(family)
+        self._family = family
+        self._privacy = promised(epsilon, privacy)
+        self._how = chosen_how(family, how)
+        self._carrier = carrier_of(family, self._how)
+        self._check_privacy()
+        warn_of_little(self._privacy)
+
+    @property
+    def family(self) -> F:
+        """Who the clients may be."""
+        return self._family
+
+    @property
+    def privacy(self) -> Privacy:
+        """What one release promises."""
+        return self._privacy
+
+    @property
+    def epsilon(self) -> float:
+        """The pure budget of one release: what was given, or for another notion than pure what the box keeps besides, log(B/b)."""
+        return self.privacy.epsilon if isinstance(self.privacy, Pure) else box_epsilon(self.constants)
+
+    @property
+    def how(self) -> How | None:
+        """How a continuous client is released; None on a finite family."""
+        return self._how
+
+    @property
+    def carrier(self) -> Carrier[Any]:
+        """The atoms that clients are put on: outcomes, cells or points."""
+        return self._carrier
+
+    @property
+    @abc.abstractmethod
+    def constants(self) -> Constants:
+        """alpha, b, B, r1, r2, gamma under the paper's names."""
+
+    @abc.abstractmethod
+    def risk(self, divergence: str | FDivergence) -> Risk:
+        """Worst-case divergence from a client's law to what is released for it, over the whole family.
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`; `float(risk)` is its value.
+        """
+
+    @property
+    def reference(self) -> float | Floats:
+        """mu of every atom, around which the box is; one number where it is uniform."""
+        return self.carrier.reference
+
+    @property
+    def bounds(self) -> Bounds:
+        """Those whom risks are stated for, as a band around `reference`."""
+        return self.family.served
+
+    @property
+    def mixing(self) -> Affine | None:
+        """How P is mixed with the reference; None for the samplers that project."""
+        return None
+
+    def _check_privacy(self) -> None:
+        """Refuse a notion that this sampler has no box for."""
+        if isinstance(self.privacy, Pure):
+            return
+        if isinstance(self.how, Density):
+            raise DiscreetError(
+                f"how = {self.how!r} describes the paper's law, which is for pure epsilon; leave it out for privacy={self.privacy!r}"
+            )
+        refuse_raw(self.privacy, self.family.bounds)
+
+    @property
+    def calibrated_epsilon(self) -> float:
+        """What the box is calibrated to: epsilon, less what `Density` sets aside for its tolerances."""
+        return self.carrier.calibrated(self.epsilon)
+
+    @property
+    def _calibrated(self) -> Privacy:
+        """The notion that the box is calibrated to."""
+        return Pure(self.calibrated_epsilon) if isinstance(self.privacy, Pure) else self.privacy
+
+    @cached_property
+    def box(self) -> Box:
+        """{Q : b mu <= Q <= B mu}, in floating point."""
+        return Box.around(self.reference, self.carrier.size, self.constants, self.epsilon)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The same box in integers: what the guarantee rests on."""
+        return Lattice.keeping(self.box, self.privacy)
+
+    @overload
+    def output(self: Sampler[ContinuousFamily], p: Client | Sequence[Client]) -> OutputLaw: ...
+    @overload
+    def output(self: Sampler[FiniteFamily], p: LawLike) -> Floats: ...
+    @overload
+    def output(self, p: LawLike | Client | Sequence[Client]) -> Floats | OutputLaw: ...
+    def output(self, p: Any) -> Floats | OutputLaw:
+        """The law Q(.|P) that a sample is drawn from.
+
+        Finite: (k,) -> (k,), or (..., k) -> (..., k) for many clients. Continuous: a density, or a list of them, to an
+        `OutputLaw` with `.pdf(x)`, `.scale`, `.divergence(name)`.
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+
+        Returns:
+            The same shape as p on a finite family, an `OutputLaw` on a continuous one.
+
+        Raises:
+            DiscreetError: for what is no law; the message says which entry, and why.
+        """
+        return self._outputs.law(self.carrier.read(p))
+
+    def weights(self, p: LawLike | Client | Sequence[Client]) -> Integers:
+        """The law in the integers it is really drawn with: each row sums to 2^62, and for any two clients whatever
+        every entry is at most e^epsilon times the other's. Anybody can check that with whole numbers alone.
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+
+        Returns:
+            Whole numbers (..., k), or (n, atoms) for the cells or points of a continuous family.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        given = self.carrier.read(p)
+        rows = release.weights(self.lattice, self._held(given.clients).rows, self.mixing)
+        return rows.reshape(*given.shape, self.box.size)
+
+    def weights_on_atoms(self, laws: LawLike) -> Integers:
+        """As `weights`, for laws (..., size) given on the atoms themselves: outcomes, or the cells or points of a continuous family.
+
+        Args:
+            laws: probabilities on the atoms, (size,) or (..., size).
+
+        Returns:
+            Whole numbers of the same shape.
+
+        Raises:
+            DiscreetError: for rows that are no laws.
+        """
+        rows = self.carrier.rows(laws)
+        found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self.mixing)
+        return found.reshape(rows.shape)
+
+    def with_privacy(self, privacy: Privacy) -> Self:
+        """The same sampler with another promise.
+
+        Args:
+            privacy: what one release promises.
+
+        Returns:
+            A sampler of the same kind, for the same clients.
+
+        Raises:
+            DiscreetError: for a notion that it has no box for.
+        """
+        return type(self)(self.family, privacy=privacy, how=self.how)
+
+    def several(self, samples: int) -> ComposedSampler | JointSampler:
+        """So many samples of each client that keep this sampler's promise together: what `release(p, size=samples)` draws with.
+
+        Args:
+            samples: how many samples of each client.
+
+        Returns:
+            A `ComposedSampler`, whose draws have a share of the budget each; an `OptimalSampler` gives a `JointSampler` where it can.
+
+        Raises:
+            DiscreetError: for a number that is none, or more than a budget can be split into.
+        """
+        return ComposedSampler(self, samples=samples)
+
+    @overload
+    def release(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> float | Floats: ...
+    @overload
+    def release(self: Sampler[ContinuousFamily], p: Sequence[Client], *, rng: Rng = None) -> Floats: ...
+    @overload
+    def release(
+        self: Sampler[FiniteFamily[Outcome]], p: OneLaw, *, rng: Rng = None, constant_time: bool = False
+    ) -> Outcome: ...
+    @overload
+    def release(self: Sampler[FiniteFamily[Outcome]], p: ManyLaws, *, rng: Rng = None) -> NDArray[Any]: ...
+    @overload
+    def release(
+        self: Sampler[FiniteFamily[Outcome]], p: LawLike, *, rng: Rng = None, constant_time: bool = False
+    ) -> Outcome | NDArray[Any]: ...
+    @overload
+    def release(
+        self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None, constant_time: bool = False
+    ) -> Hashable | NDArray[Any]: ...
+    @overload
+    def release(self, p: LawLike | Client | Sequence[Client], *, size: int, rng: Rng = None) -> NDArray[Any]: ...
+    def release(self, p: Any, *, rng: Rng = None, constant_time: bool = False, size: int | None = None) -> Any:
+        """One private sample for each client: an outcome number, its label where the family has labels, the middle of its cell
+        where outcomes are the cells of an interval; on a continuous family a point (a number in one dimension, else (dim,)), for a
+        list of n clients (n,) or (n, dim).
+
+        Drawn from the operating system's entropy with `weights(p)`. `rng` makes it reproducible and therefore NOT private.
+        Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. `constant_time`, for one client of a
+        finite family: by the same instructions whatever it holds and whatever is drawn, where somebody may be timing.
+
+        With `size`, so many samples of each client that keep this sampler's promise TOGETHER (`several` says how they are drawn).
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+            constant_time: take the same instructions whatever the client holds.
+            size: how many samples of each client, under one total budget.
+
+        Returns:
+            One sample, or an array of them; with `size` an array with one more axis of that length.
+
+        Raises:
+            DiscreetError: for what is no law, or a size that is none, before anything is drawn.
+        """
+        if size is not None:
+            check_count("size", size, fix="it is how many samples of each client are released together")
+            if constant_time:
+                raise DiscreetError("constant_time is for one sample; leave out size")
+            return self.several(size).release(p, rng=rng)
+        randomness, places = _randomness(rng), release.generator(rng)
+        if constant_time:
+            law = self._held(self.carrier.single_law(p)[None, :]).rows[0]
+            number = release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
+            return self.carrier.spelled(np.asarray([number]), ())
+        given = self.carrier.read(p)
+        blocks = self.carrier.held_in_blocks(given.clients, refuse=self.mixing is not None)
+        found = [held.samples(self._numbers(held, randomness), places) for held in blocks]
+        return self.carrier.spelled(np.concatenate(found), given.shape)
+
+    @overload
+    def release_number(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> int: ...
+    @overload
+    def release_number(self: Sampler[ContinuousFamily], p: Sequence[Client], *, rng: Rng = None) -> Integers: ...
+    @overload
+    def release_number(self: Sampler[FiniteFamily], p: OneLaw, *, rng: Rng = None) -> int: ...
+    @overload
+    def release_number(self: Sampler[FiniteFamily], p: ManyLaws, *, rng: Rng = None) -> Integers: ...
+    @overload
+    def release_number(self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None) -> int | Integers: ...
+    def release_number(self, p: Any, *, rng: Rng = None) -> int | Integers:
+        """As `release`, but only the number of the outcome, of the cell or of the shared point: all that a client has to send.
+
+        Args:
+            p: what one client or many hold, as for `release`.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            A whole number, or an array of them.
+
+        Raises:
+            DiscreetError: for what is no law, and where every client draws points of its own.
+        """
+        self.carrier.check_shared("release_number")
+        given = self.carrier.read(p)
+        numbers = self._numbers(self._held(given.clients), _randomness(rng)).reshape(given.shape)
+        return numbers if given.shape else int(numbers)
+
+    @overload
+    def points(self: Sampler[ContinuousFamily], numbers: ArrayLike, *, rng: Rng = None) -> float | Floats: ...
+    @overload
+    def points(self: Sampler[FiniteFamily[Outcome]], numbers: int, *, rng: Rng = None) -> Outcome: ...
+    @overload
+    def points(
+        self: Sampler[FiniteFamily[Outcome]], numbers: ArrayLike, *, rng: Rng = None
+    ) -> Outcome | NDArray[Any]: ...
+    @overload
+    def points(self, numbers: ArrayLike, *, rng: Rng = None) -> Hashable | NDArray[Any]: ...
+    def points(self, numbers: ArrayLike, *, rng: Rng = None) -> Any:
+        """What released numbers stand for, points or outcomes: what the curator does with them. It spends nothing.
+
+        Args:
+            numbers: what `release_number` gave, one or many.
+            rng: a generator for the place within a cell.
+
+        Returns:
+            A point or an outcome, or an array of them.
+
+        Raises:
+            DiscreetError: for numbers that stand for nothing.
+        """
+        self.carrier.check_shared("points")
+        wanted = np.atleast_1d(as_floats(numbers, "numbers"))
+        good = (wanted >= 0) & (wanted < self.carrier.size) & (wanted == np.floor(wanted))
+        if not good.all():
+            raise DiscreetError(
+                f"numbers holds {wanted[~good][0]:g}; it takes whole numbers between 0 and {self.carrier.size - 1}, as "
+                "release_number gives them"
+            )
+        found = self.carrier.samples(wanted.astype(np.int64).ravel(), release.generator(rng))
+        return self.carrier.spelled(found, np.shape(numbers))
+
+    @cached_property
+    def _outputs(self) -> Outputs[Any]:
+        return self.carrier.outputs(self)
+
+    def _held(self, clients: Any) -> Held:
+        return self.carrier.held(clients, refuse=self.mixing is not None)
+
+    def _numbers(self, held: Held, randomness: Randomness) -> Integers:
+        """One atom for each client, by the integers that are its weights."""
+        return release.outcomes(self.lattice, held.rows, self.mixing, randomness.integers(len(held.rows)))
+
+    def __repr__(self) -> str:
+        given = "" if self.how is None or self.how == default_how(self.family) else f", how={self.how!r}"
+        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
+        return f"{type(self).__name__}({self.family!r}, {budget}{given})"
+
+    def _repr_html_(self) -> str:
+        promise = f"whatever two clients hold, no sample is more than e^{self.epsilon:.6g} times as likely from one as from the other"
+        rows = [("clients", repr(self.family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
+        if not isinstance(self.privacy, Pure):
+            rows.insert(1, ("privacy", str(self.privacy)))
+        if self.how is not None:
+            rows.append(("released by", repr(self.how)))
+        return table(type(self).__name__, rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sampler) and type(self) is type(other) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._identity()))
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.family, self.privacy, self.how)
+
+
+def check_sampler(sampler: object) -> None:
+    """Refuse whatever is not a sampler that can release: a family, a class, the boosted baseline."""
+    check_kind("sampler", sampler, Sampler, "pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)")
+
+
+def _randomness(rng: Rng) -> Randomness:
+    return SystemEntropy() if rng is None else release.seeded(rng)

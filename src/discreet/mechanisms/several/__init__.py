@@ -1,7 +1,0 @@
-"""Several samples of one client that keep one budget together: drawn jointly, or one by one with a share of it each."""
-
-from discreet.mechanisms.several.composed import ComposedSampler
-from discreet.mechanisms.several.joint import JointSampler
-from discreet.mechanisms.several.multisets import MOST_MULTISETS, Multisets
-
-__all__ = ["MOST_MULTISETS", "ComposedSampler", "JointSampler", "Multisets"]

@@ -1,0 +1,196 @@
+"""One look for every picture: quiet axes, colours that colour-blind readers tell apart, files without a display."""
+
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._files import written
+from discreet.errors import DiscreetError, need_extra
+from discreet.plots._formats import check_picture
+
+try:
+    import matplotlib
+    from matplotlib import font_manager
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+except ImportError as missing:
+    need_extra("cli", missing)
+
+__all__ = [
+    "COLOURS",
+    "INK",
+    "QUIET",
+    "Axes",
+    "AxesLike",
+    "Figure",
+    "canvas",
+    "figure",
+    "legible",
+    "panel_title",
+    "save",
+    "styled",
+]
+
+AxesLike = Axes | Sequence[Axes] | NDArray[np.object_]
+INK = "#222222"
+QUIET = "#767676"
+COLOURS = {  # Okabe and Ito's palette
+    "optimal": "#0072B2",
+    "mollifier": "#D55E00",
+    "linear": "#009E73",
+    "held": "#999999",
+}
+
+_SCRIPTS = (  # fonts for what the usual one lacks, wherever they are installed
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "IPAexGothic", "PingFang SC", "Hiragino Sans",
+    "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
+    "Arial Unicode MS", "Unifont",
+)  # fmt: skip
+
+_STYLE: Any = {
+    "font.size": 10.0,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#BBBBBB",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11.0,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10.0,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#EBEBEB",
+    "grid.linewidth": 0.8,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.0,
+    "xtick.major.size": 3.0,
+    "xtick.minor.size": 0.0,
+    "ytick.major.size": 0.0,
+    "ytick.minor.size": 0.0,
+    "lines.linewidth": 2.0,
+    "lines.solid_capstyle": "round",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "discreet",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The library's look inside, the caller's own settings again outside."""
+    with matplotlib.rc_context({**_STYLE, "font.family": ["sans-serif", *_fallbacks()]}):
+        yield
+
+
+@cache
+def _fallbacks() -> list[str]:
+    installed = set(font_manager.get_font_names())
+    return [name for name in _SCRIPTS if name in installed]
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    """Every character that one of the fonts has."""
+    paths = [
+        font_manager.findfont(font_manager.FontProperties(family=[family])) for family in ("sans-serif", *_fallbacks())
+    ]
+    return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
+
+
+def legible(text: str, instead: str) -> str:
+    """Somebody's text, or what stands in its place where no font that is installed can write it."""
+    return text if all(ord(letter) in _glyphs() for letter in text) else instead
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of that many inches that lays itself out. It belongs to no window system."""
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
+
+
+def canvas(
+    ax: AxesLike | None,
+    title: str | None,
+    *,
+    size: tuple[float, float],
+    panels: tuple[int, int] = (1, 1),
+    share: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """A figure and the panels to draw on: the caller's own, or those of a new figure under the title.
+
+    Args:
+        ax: One's own axes, one for each panel; None for a new figure.
+        title: Above a new figure.
+        size: Of a new figure, in inches.
+        panels: Rows and columns.
+        share: Whether the panels have one horizontal axis in common.
+
+    Returns:
+        The figure, and its panels row by row.
+
+    Raises:
+        DiscreetError: `ax` does not hold that many axes, or comes with a title.
+    """
+    rows, columns = panels
+    if ax is None:
+        drawn = figure(*size)
+        if title:
+            drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", parse_math=False)
+        return drawn, list(drawn.subplots(rows, columns, squeeze=False, sharex=share).ravel())
+    own = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    if not all(isinstance(one, Axes) for one in own):
+        raise DiscreetError(f"ax = {ax!r} is not matplotlib axes; pass what `figure.subplots()` gives, or leave it out")
+    if len(own) != rows * columns:
+        raise DiscreetError(f"ax holds {len(own)} axes for {rows * columns} panels; pass one for each, or leave it out")
+    if title is not None:
+        raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
+    around = own[0].figure
+    return (around if isinstance(around, Figure) else around.figure), own
+
+
+def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
+    """A title in ink and, under it, what the panel shows in grey."""
+    axes.set_title(title, fontweight="bold", pad=24.0 if subtitle else 10.0, parse_math=False)
+    if subtitle:
+        axes.annotate(
+            subtitle,
+            (0.0, 1.0),
+            (0.0, 9.0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=QUIET,
+            fontsize=9,
+            parse_math=False,
+        )
+
+
+def save(drawn: Figure, path: str | Path) -> None:
+    """Write a figure to a file; folders on the way are made.
+
+    Args:
+        drawn: What a function of `discreet.plots` returned, or any figure of matplotlib.
+        path: Ends in .png, .svg or .pdf, which says the format.
+
+    Raises:
+        DiscreetError: The name has another ending, or cannot be written.
+    """
+    path = Path(path)
+    check_picture(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with styled(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
+        content = io.BytesIO()
+        drawn.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=160, facecolor="white")
+    with written(path, what="picture", replace=True) as file:
+        file.write(content.getvalue())

@@ -1,0 +1,189 @@
+"""f-LDP for a trade-off function f of one's own: what is kept is a table of f, which is checked, not a function, which cannot be.
+
+A function is read at public points of [0, 1], closest together near 0 and 1; between two of them f is at most the chord, because it is
+convex. So a sampler that keeps the broken line through the table keeps f too, and what could hide between two points of a function
+that is not convex is not promised: the promise is the table. Its values are taken as the rationals that they are; where rounding made
+them miss convexity or 1 - x by less than 1e-9 it is their convex hull that is kept, and more than that is refused.
+
+    delta(beta) = 1 - min over the table of (f(x) + e^beta x)
+
+f need not be symmetric: T >= f for both orders of two clients is asked for and held.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.numerics import exp_lower, float_up
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy
+
+_ROUNDING = Fraction(1, 10**9)
+_NEAR_OCTAVES, _NEAR_STEPS = 12, 128
+_FAR_OCTAVES, _FAR_STEPS = 60, 16
+_EVEN = 512
+Point = tuple[Fraction, Fraction]
+
+
+class Functional(Privacy):
+    """f-LDP: whoever tells two clients apart with errors x and y has y >= f(x).
+
+    Args:
+        f: a convex, non-increasing function from [0, 1] to [0, 1] with f(x) <= 1 - x; or a table of it, pairs (x, f(x)) with x
+            from 0 to 1.
+
+    Raises:
+        DiscreetError: for what is no trade-off function; the message says where, and why.
+    """
+
+    def __init__(self, f: Callable[[float], float] | Iterable[tuple[float | Fraction, float | Fraction]]) -> None:
+        table = _tabulated(f) if callable(f) else _given(f)
+        self._points = _hull(_checked(table))
+
+    @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """The corners (x, f(x)) of what is kept."""
+        return tuple((float(x), float(y)) for x, y in self._points)
+
+    @property
+    def corners(self) -> tuple[Point, ...]:
+        """The same as the rationals that they are."""
+        return self._points
+
+    def tradeoff(self, x: float) -> float:
+        return float(self._at(Fraction(ERROR.check("x", x))))
+
+    def profile(self, beta: float) -> float:
+        """As for every notion; of f and its inverse the smaller."""
+        factor = exp_lower(EXPONENT.check("beta", beta))
+        return float_up(max(Fraction(0), 1 - max(self._least(Fraction(1), factor), self._least(factor, Fraction(1)))))
+
+    def allows(self, lower: Fraction, upper: Fraction) -> bool:
+        return self._at(lower) <= 1 - upper and self._at(1 - upper) <= lower
+
+    @property
+    def allows_raw_by_chance(self) -> bool:
+        return self._points[0][1] < 1
+
+    def _at(self, x: Fraction) -> Fraction:
+        """The broken line through the points, exactly."""
+        place = min(bisect.bisect_right(self._places, x), len(self._points) - 1)
+        (left, high), (right, low) = self._points[place - 1], self._points[place]
+        return high + (low - high) * (x - left) / (right - left)
+
+    def _least(self, first: Fraction, second: Fraction) -> Fraction:
+        """min (first f(x) + second x), at the corner where the slope passes -second/first."""
+        x, y = self._points[bisect.bisect_left(self._slopes, -second / first)]
+        return first * y + second * x
+
+    @cached_property
+    def _slopes(self) -> list[Fraction]:
+        """Of the sides, growing because the line is convex."""
+        return [(low - high) / (right - left) for (left, high), (right, low) in itertools.pairwise(self._points)]
+
+    @cached_property
+    def _places(self) -> list[Fraction]:
+        return [x for x, _ in self._points]
+
+    def __repr__(self) -> str:
+        return f"Functional(<{len(self._points)} points>)"
+
+    def __str__(self) -> str:
+        return f"f-LDP (f through {len(self._points)} points)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Functional) and self._points == other._points
+
+    def __hash__(self) -> int:
+        return hash((Functional, self._points))
+
+
+def _places() -> list[float]:
+    """Where a function is read: evenly, and closer and closer towards 0 and 1."""
+    near = [2.0 ** -(1 + step / _NEAR_STEPS) for step in range((_NEAR_OCTAVES - 1) * _NEAR_STEPS)]
+    far = [2.0 ** -(_NEAR_OCTAVES + step / _FAR_STEPS) for step in range((_FAR_OCTAVES - _NEAR_OCTAVES) * _FAR_STEPS)]
+    even = [step / _EVEN for step in range(_EVEN + 1)]
+    return sorted({*near, *far, *even, *(1.0 - x for x in near), *(1.0 - x for x in far)})
+
+
+def _tabulated(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
+    table = []
+    for x in _places():
+        try:
+            table.append((x, f(x)))
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise DiscreetError(
+                f"f({x!r}) fails with {type(error).__name__}: {error}; a trade-off function takes a number in [0, 1] and gives one"
+            ) from error
+    return table
+
+
+def _given(f: Any) -> list[tuple[Any, Any]]:
+    try:
+        table = [(x, y) for x, y in f]
+    except (TypeError, ValueError):
+        raise DiscreetError(f"f = {f!r} is neither a function nor a table of pairs (x, f(x))") from None
+    if len(table) < 2:
+        raise DiscreetError(f"f has {len(table)} points; a table begins at x = 0 and ends at x = 1")
+    return table
+
+
+def _checked(table: list[tuple[Any, Any]]) -> list[Point]:
+    """The table in rationals, or the error that says why it is none of a trade-off function."""
+    points = [(_number("x", x, x), _number("f(x)", y, x)) for x, y in table]
+    places = [x for x, _ in points]
+    if places[0] != 0 or places[-1] != 1 or any(left >= right for left, right in itertools.pairwise(places)):
+        raise DiscreetError("f is a table whose x do not grow from 0 to 1; sort them, and begin and end there")
+    for x, y in points:
+        if y < -_ROUNDING or y > 1 - x + _ROUNDING:
+            raise DiscreetError(
+                f"f({float(x):g}) = {float(y):g} is not between 0 and 1 - x = {float(1 - x):g}: a guess errs so often by itself, and "
+                "no mechanism is more private than that"
+            )
+    for (left, high), (right, low) in itertools.pairwise(points):
+        if low > high + _ROUNDING:
+            raise DiscreetError(
+                f"f grows from {float(high):g} at {float(left):g} to {float(low):g} at {float(right):g}; a trade-off function does not"
+            )
+    return [(x, min(max(y, Fraction(0)), 1 - x)) for x, y in points]
+
+
+def _number(name: str, value: Any, at: Any) -> Fraction:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise DiscreetError(f"{name} = {value!r} at x = {at!r} is not a number")
+    return Fraction(value) if isinstance(value, Fraction) else Fraction(number)
+
+
+def _hull(points: list[Point]) -> tuple[Point, ...]:
+    """The lower convex hull, which misses no point by more than rounding."""
+    hull: list[Point] = []
+    for point in points:
+        while len(hull) >= 2 and _turns_down(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    place = 0
+    for x, y in points:
+        while hull[place + 1][0] < x:
+            place += 1
+        (left, high), (right, low) = hull[place], hull[place + 1]
+        if y - (high + (low - high) * (x - left) / (right - left)) > _ROUNDING:
+            raise DiscreetError(
+                f"f is not convex: at {float(x):g} it lies above the chord from {float(left):g} to {float(right):g}; a trade-off "
+                "function does not (whoever errs can toss a coin between two tests)"
+            )
+    return tuple(hull)
+
+
+def _turns_down(first: Point, middle: Point, last: Point) -> bool:
+    """Whether the middle point lies on or above the chord between the others."""
+    return (middle[1] - first[1]) * (last[0] - first[0]) >= (last[1] - first[1]) * (middle[0] - first[0])

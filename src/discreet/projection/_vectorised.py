@@ -1,0 +1,273 @@
+"""The projection in numpy: Newton on all rows at once, in blocks so that memory stays flat.
+
+The same functions as `compiled`, with the same results, bit for bit: the same steps, and every sum in the same order.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.families._laws import SUM_TOLERANCE, is_law
+from discreet.projection._breakpoints import (
+    BEYOND,
+    BLOCK,
+    FARTHEST,
+    LANES,
+    NARROW,
+    NEGLIGIBLE,
+    NEWTON_STEPS,
+    PAST,
+    PATIENT,
+    ROUNDING,
+    SETTLED,
+)
+
+Floats = NDArray[np.float64]
+Bound = float | Floats
+
+_ENTRIES = 1 << 20  # in a block of rows
+
+
+def affine(
+    laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
+) -> int:
+    """Solve for slope and lift (n,) under `ceiling` when `projecting`, then fill `out`, if it has rows, with the affine law.
+
+    Returns the number of the first row that is not a law (nothing is then to be used), or -1.
+    """
+    for rows in blocks(*laws.shape):
+        bad = first_bad(laws[rows])
+        if bad >= 0:
+            return int(rows.start) + bad
+        if projecting:
+            slope[rows], lift[rows] = solved(laws[rows], lower, ceiling)
+        if len(out):
+            out[rows] = clipped_affine(laws[rows], slope[rows], lift[rows], lower, upper)
+    return -1
+
+
+def blocks(rows: int, size: int) -> list[slice]:
+    """Slices of rows that hold about `_ENTRIES` entries each."""
+    step = max(1, _ENTRIES // size)
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def first_bad(laws: Floats) -> int:
+    """The number of the first row that is not a law, or -1."""
+    good = is_law(laws)
+    return -1 if good.all() else int(np.argmin(good))
+
+
+def clipped_affine(laws: Floats, slope: Floats, lift: Floats, lower: Bound, upper: Bound) -> Floats:
+    """clip(slope p + lift lower, lower, upper) of each row, with inf * 0 = 0."""
+    return np.clip(scaled(laws, slope[:, None]) + lift[:, None] * lower, lower, upper)
+
+
+def scaled(laws: Floats, slope: Floats) -> Floats:
+    """slope * p, with inf * 0 = 0 and no warning."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where((slope != np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
+
+
+def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row: from all outcomes, or from the held ones alone where the reference is uniform."""
+    if isinstance(lower, np.ndarray):
+        return _solve_held(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
+    slope, lift = np.empty(len(laws)), np.empty(len(laws))
+    for rows, line, place, to in _held_by_rows(laws):
+        mass, number = _packed(laws[rows][line, place], line, to, len(rows))
+        slope[rows], lift[rows] = solve_uniform(mass, number, laws.shape[1], lower, float(upper))
+    return slope, lift
+
+
+def solved_from_held(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row from its held outcomes alone, over any reference; `unheld` sums the lower bounds of the others."""
+    slope, lift = np.empty(len(laws)), np.empty(len(laws))
+    for rows, line, place, to in _held_by_rows(laws):
+        mass, number = _packed(laws[rows][line, place], line, to, len(rows))
+        low, high = (_packed(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
+        slope[rows], lift[rows] = solve_listed(mass, number, low, high, unheld[rows])
+    return slope, lift
+
+
+def _held_by_rows(
+    laws: Floats,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """(rows, line among them, outcome, place in a list) of everything held, for rows of like length."""
+    held = laws > NEGLIGIBLE
+    for rows in _of_like_length(held.sum(axis=1)):
+        line, place = np.nonzero(held[rows])
+        yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
+
+
+def _packed(
+    values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Values as a list for each row, padded with zeros, and how many there are."""
+    number = np.bincount(line, minlength=rows)
+    packed = np.zeros((rows, int(number.max(initial=0))))
+    packed[line, to] = values
+    return packed, number
+
+
+def _of_like_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Rows whose lists may be padded with zeros to one length: those that are not long together, each long one alone."""
+    together = np.flatnonzero(number <= NARROW)
+    if together.size:
+        yield together
+    yield from np.flatnonzero(number > NARROW)[:, None]
+
+
+def solve_uniform(
+    mass: Floats, number: NDArray[np.int64], size: int, lower: float, upper: float
+) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row over a uniform reference on `size` outcomes, from the `number` held masses, padded with zeros.
+
+    None of them is longer than `breakpoints.NARROW`, or there is but one.
+    """
+    unheld = size - number
+    if upper == np.inf:
+        return _solve_convex(mass, number, unheld, lower), np.zeros(len(mass))
+    return _solve_held(
+        mass, np.asarray(unheld * lower, dtype=np.float64), lower, upper, np.arange(mass.shape[1]) < number[:, None]
+    )
+
+
+def solve_listed(
+    mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, unheld: Floats
+) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row from lists of the `number` held masses and their bounds, padded with zeros."""
+    return _solve_held(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
+
+
+def _sums(values: Floats) -> Floats:
+    """The sum of each row, in the order that `breakpoints` defines."""
+    rows, size = values.shape
+    width = min(BLOCK, -(-size // LANES) * LANES)
+    blocks = -(-size // width)
+    padded = np.zeros((rows, blocks * width))
+    padded[:, :size] = values
+    lanes = np.add.reduce(padded.reshape(rows, blocks, width // LANES, LANES), axis=2)
+    while lanes.shape[2] > 1:
+        half = lanes.shape[2] // 2
+        lanes = lanes[:, :, :half] + lanes[:, :, half:]
+    return np.asarray(np.cumsum(lanes[:, :, 0], axis=1)[:, -1])
+
+
+def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float) -> Floats:
+    """As `compiled._solve_convex`, on many rows, or a single one that may be long."""
+    found = np.ones(len(mass))
+    active, slope = np.arange(len(mass)), np.ones(len(mass))
+    for _ in range(NEWTON_STEPS):
+        over = mass * slope[:, None] > lower
+        above, mass_above = over.sum(axis=1), _sums(np.where(over, mass, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = (1.0 - (unheld + number - above) * lower) / mass_above
+        going = (mass_above > NEGLIGIBLE) & (step > 0.0) & (step < slope * (1.0 - SETTLED))
+        near = (mass_above > NEGLIGIBLE) & (np.abs(step - slope) <= SUM_TOLERANCE * slope)
+        found[active] = np.where(going | near, step, slope)
+        if not going.any():
+            break
+        active, slope, mass = active[going], step[going], mass[going]
+        number, unheld = number[going], unheld[going]
+        if mass.shape[1] > NARROW:  # a single row: what is once clipped from below stays so
+            kept = mass[:, mass[0] * slope[0] > lower]
+            unheld, number, mass = unheld + (mass.shape[1] - kept.shape[1]), np.array([kept.shape[1]]), kept
+    return found
+
+
+def _solve_held(
+    mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """As `compiled.solve_held`, on many rows at once. Entries that are not `present` are padding. Bounds are one number, one for each
+    outcome, or one for each entry."""
+    found, lift = np.ones(len(mass)), np.zeros(len(mass))
+    active, slope = np.arange(len(mass)), np.ones(len(mass))
+    too_small, too_large, stretch = np.zeros(len(mass)), np.full(len(mass), np.inf), np.full(len(mass), 1.0 + PAST)
+    for turn in range(NEWTON_STEPS):
+        value = mass * slope[:, None]
+        inside = np.minimum(np.maximum(value, lower), upper)
+        unclipped = inside == value
+        clipped = _sums(np.where(present & ~unclipped, inside, 0.0)) + unheld
+        middle = _sums(np.where(present & unclipped, mass, 0.0))
+        sloped = middle > NEGLIGIBLE
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = np.where(sloped, (1.0 - clipped) / middle, np.inf)
+        excess = clipped + slope * middle - 1.0
+        at_one = np.abs(excess) <= ROUNDING
+        below, above = _neighbours(mass, value, lower, upper)
+        beyond = ~sloped & ~at_one & (excess < 0.0) & (above == np.inf)
+        done = beyond | at_one | (sloped & (np.abs(step - slope) <= SETTLED * slope))
+        near = np.abs(step - slope) <= SUM_TOLERANCE * slope
+        at_end = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
+        found[active] = np.where(beyond, np.inf, at_end)
+        if beyond.any():
+            low, high = _of_rows(lower, beyond), _of_rows(upper, beyond)
+            lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], low, high, present[beyond])
+        too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
+        with np.errstate(over="ignore"):
+            past = np.where(excess > 0.0, below / stretch, np.minimum(above * stretch, BEYOND))
+        step = np.where(sloped, np.where(step <= 0.0, 0.5 * slope, step), past)
+        stretch = np.where(sloped, stretch, np.minimum(np.maximum(2.0, stretch * stretch), FARTHEST))
+        halving = ~sloped | ~((too_small < step) & (step < too_large)) | (turn >= PATIENT and turn % 2 == 1)
+        bracketed = (too_small > 0.0) & (too_large < np.inf)
+        with np.errstate(invalid="ignore"):
+            step = np.where(bracketed & halving, np.sqrt(too_small) * np.sqrt(too_large), step)
+        going = ~done
+        found[active[going]] = step[going]
+        if done.all():
+            break
+        active, slope, mass, present, unheld = active[going], step[going], mass[going], present[going], unheld[going]
+        too_small, too_large, stretch = too_small[going], too_large[going], stretch[going]
+        lower, upper = _of_rows(lower, going), _of_rows(upper, going)
+    return found, lift
+
+
+def _of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
+    """A bound of these rows, where each row has its own."""
+    return bound[rows] if isinstance(bound, np.ndarray) and bound.ndim == 2 else bound
+
+
+def _neighbours(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
+    """The nearest breakpoints on either side of each row's slope: 0 or infinity where there is none."""
+    held = mass > NEGLIGIBLE
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        above = np.where(held & (value < lower), lower / mass, np.inf).min(axis=1)
+        below = np.where(held & (value >= lower) & (value > upper), upper / mass, 0.0).max(axis=1)
+    return below, above
+
+
+def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]) -> Floats:
+    """The multiple of `lower` that outcomes without mass get when those with mass are all clipped from above."""
+    held = mass > NEGLIGIBLE
+    on = np.cumsum(np.where(held, upper, 0.0), axis=1)[:, -1]
+    off = np.cumsum(np.column_stack((unheld, np.where(present & ~held, lower, 0.0))), axis=1)[:, -1]
+    return np.asarray(np.divide(1.0 - on, off, out=np.zeros(len(mass)), where=off > 0.0))
+
+
+def _newton(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Floats, NDArray[np.bool_]]:
+    """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end, and True."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        value = laws * slope[:, None]
+        low, high = value < lower, value > upper
+        clipped = np.where(low, lower, np.where(high, upper, 0.0)).sum(axis=1)
+        middle = np.where(low | high, 0.0, laws).sum(axis=1)
+        step = np.where(middle > NEGLIGIBLE, (1.0 - clipped) / middle, np.nan)
+        flat = (middle <= NEGLIGIBLE) & (np.abs(1.0 - clipped) <= ROUNDING)
+        if flat.any():
+            near = np.where(high[flat], np.broadcast_to(upper, laws.shape)[flat] / laws[flat], 0.0).max(axis=1)
+            step[flat] = np.where(near > 0.0, near, slope[flat])
+    return step, flat
+
+
+def improved(laws: Floats, slope: Floats, lower: Bound, upper: Bound, steps: int = 12) -> Floats:
+    """Newton from slopes (n,) that are nearly right, where the bounds may differ from row to row (n, k)."""
+    for _ in range(steps):
+        step, _ = _newton(laws, slope, lower, upper)
+        usable = (step > 0.0) & np.isfinite(step)
+        settled = np.abs(step - slope) <= SETTLED * slope
+        slope = np.where(usable, step, slope)
+        if np.all(settled | ~usable):
+            break
+    return slope

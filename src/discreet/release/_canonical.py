@@ -1,0 +1,375 @@
+"""A client's records in canonical form: distinct outcomes in increasing order with whole numbers, whatever the order they came in.
+
+The numbers are those of `discreet.release._grid`, computed for millions of clients at a time: counts divided by what they
+have in common; weights added up without rounding and put on the grid. The form is the list of words that
+`discreet.release._keyed` hashes, and is read back from there for the few clients whose draw depends on it.
+
+Floating-point sums of n weights of at least 0 are right up to a factor 1 +- n 2^-53, so a share is known up to 1 +- (2 n + 8) 2^-52
+(twice what is needed). Where that decides on which side of a line of the grid it lies, it does; the rest, one client in many
+millions, is decided in whole numbers (`discreet.release._exact_sums`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from discreet._kernels import kernel
+from discreet.projection._breakpoints import NEGLIGIBLE
+from discreet.release._clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
+from discreet.release._exact_sums import LIMBS, add_up, at_least
+from discreet.release._grid import NOTHING_BITS, SHARE_BITS
+from discreet.release._keyed import NARROW, WIDE
+
+_TINY = 16  # longer lists may be counted
+_SHORT = 64  # lists up to here are sorted by insertion, longer ones digit by digit
+_DIGIT = 8
+_HALF = np.uint64(32)
+_LOWER_HALF = np.uint64(0xFFFFFFFF)
+_TOO_WIDE = 1 << 32
+_MOST = (1 << 63) - 1
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its 64 windows of six bits are all different
+_PLACES = np.zeros(64, dtype=np.uint64)
+for _place in range(64):
+    _PLACES[((int(_DE_BRUIJN) << _place) & 0xFFFFFFFFFFFFFFFF) >> 58] = _place
+
+
+@kernel()
+def write_records(
+    records: Any,
+    start: int,
+    stop: int,
+    size: int,
+    words: Any,
+    used: int,
+    keys: Any,
+    spare: Any,
+    seen: Any,
+    tallies: Any,
+    problem: Any,
+) -> int:
+    """Write the pairs of records that count once each to words[used:]; how many, or -1 with the place of a bad record.
+
+    `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `bit_scratch`.
+    """
+    number = stop - start
+    ordered = True
+    last = np.uint32(0)
+    largest = np.uint32(0)
+    for place in range(number):
+        key = records[start + place]
+        ordered = ordered and key >= last
+        largest = max(largest, key)
+        keys[place] = key
+        last = key
+    if number and np.int64(largest) >= size:
+        problem[0], problem[1] = 0, OUTSIDE
+        while np.int64(keys[problem[0]]) < size:
+            problem[0] += 1
+        return -1
+    if not ordered:
+        if number > _TINY and number >= size >> 6:
+            return _count_in_bits(keys, number, size, words, used, seen, tallies)
+        if number <= _SHORT:
+            _sort_without_branches(keys, number)
+        else:
+            nothing = np.empty(0, dtype=np.int64)
+            _sort(keys, spare, number, size, nothing, nothing)
+    distinct = 0
+    place = 0
+    while place < number:
+        first = place
+        place += 1
+        while place < number and keys[place] == keys[first]:
+            place += 1
+        words[used + distinct] = (np.uint64(keys[first]) << _HALF) | np.uint64(place - first)
+        distinct += 1
+    _reduce(words, used, distinct)
+    return distinct
+
+
+@kernel()
+def _reduce(words: Any, used: int, distinct: int) -> None:
+    """Divide the counts of narrow pairs by what they have in common."""
+    common = np.uint64(0)
+    for place in range(distinct):
+        common = _common(common, words[used + place] & _LOWER_HALF)
+        if common == np.uint64(1):
+            return
+    for place in range(distinct):
+        pair = words[used + place]
+        words[used + place] = (pair ^ (pair & _LOWER_HALF)) | ((pair & _LOWER_HALF) // common)
+
+
+@kernel()
+def _common(one: Any, two: Any) -> Any:
+    """The greatest common divisor; that of 0 and a number is the number."""
+    while one:
+        one, two = two % one, one
+    return two
+
+
+@kernel()
+def bit_scratch(size: int, longest: int) -> Any:
+    """Room for `_count_in_bits`: one bit and one count for each outcome, if any list is long enough to be worth it."""
+    room = size if longest > _TINY and longest >= size >> 6 else 0
+    return np.zeros((room >> 6) + 1, dtype=np.uint64), np.zeros(room + 1, dtype=np.uint32)
+
+
+@kernel()
+def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
+    """For lists at least a 64th as long as the domain: count each outcome, then read those there are off a row of bits."""
+    for place in range(number):
+        key = np.uint64(keys[place])
+        seen[key >> np.uint64(6)] |= np.uint64(1) << (key & np.uint64(63))
+        tallies[key] += np.uint32(1)
+    distinct = 0
+    for block in range((size + 63) >> 6):
+        bits = seen[block]
+        seen[block] = np.uint64(0)
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            key = (np.uint64(block) << np.uint64(6)) | _PLACES[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            words[used + distinct] = (key << _HALF) | np.uint64(tallies[key])
+            tallies[key] = np.uint32(0)
+            distinct += 1
+            bits ^= lowest
+    _reduce(words, used, distinct)
+    return distinct
+
+
+@kernel()
+def _sort_without_branches(keys: Any, number: int) -> None:
+    """Insertion that carries the larger of each pair on: nothing for the processor to guess wrong."""
+    for place in range(1, number):
+        carried = keys[place]
+        for other in range(place):
+            met = keys[other]
+            keys[other] = min(met, carried)
+            carried = max(met, carried)
+        keys[place] = carried
+
+
+@kernel()
+def write_counts(
+    records: Any,
+    counts: Any,
+    start: int,
+    stop: int,
+    size: int,
+    words: Any,
+    used: int,
+    keys: Any,
+    spare: Any,
+    amounts: Any,
+    spare_amounts: Any,
+    problem: Any,
+) -> tuple[int, int]:
+    """As `write_records`, for records with whole-number counts: (how many pairs, NARROW or WIDE). Zeros are left out."""
+    number = 0
+    total = 0
+    for place in range(start, stop):
+        count = counts[place]
+        if records[place] >= size or count < 0 or count > _MOST - total:
+            problem[0] = place - start
+            problem[1] = OUTSIDE if records[place] >= size else NEGATIVE if count < 0 else OVERFLOWING
+            return -1, NARROW
+        if count > 0:
+            keys[number], amounts[number] = records[place], count
+            total += count
+            number += 1
+    _sort(keys, spare, number, size, amounts, spare_amounts)
+    distinct = 0
+    place = 0
+    while place < number:
+        key, added = keys[place], amounts[place]
+        place += 1
+        while place < number and keys[place] == key:
+            added += amounts[place]
+            place += 1
+        keys[distinct], amounts[distinct] = key, added
+        distinct += 1
+    return distinct, _write_pairs(words, used, keys, amounts, distinct)
+
+
+@kernel()
+def write_weights(
+    records: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    size: int,
+    words: Any,
+    used: int,
+    keys: Any,
+    spare: Any,
+    amounts: Any,
+    spare_amounts: Any,
+    sums: Any,
+    problem: Any,
+) -> tuple[int, int]:
+    """As `write_counts`, for records with floating-point weights."""
+    number = 0
+    for place in range(start, stop):
+        weight = weights[place]
+        if records[place] >= size or not (weight >= 0.0 and weight < np.inf):
+            problem[0] = place - start
+            problem[1] = OUTSIDE if records[place] >= size else INFINITE if weight > 0.0 else NEGATIVE
+            if weight != weight:
+                problem[1] = NOT_A_NUMBER
+            return -1, NARROW
+        if weight > 0.0:
+            keys[number], amounts[number] = records[place], weight_bits(weight)
+            number += 1
+    _sort(keys, spare, number, size, amounts, spare_amounts)
+    rows, ends = amounts.view(np.float64), spare
+    distinct = 0
+    total = 0.0
+    place = 0
+    while place < number:
+        key, added = keys[place], rows[place]
+        place += 1
+        while place < number and keys[place] == key:
+            added += rows[place]
+            place += 1
+        keys[distinct], sums[distinct], ends[distinct] = key, added, place
+        total += added
+        distinct += 1
+    if total == np.inf:
+        problem[0], problem[1] = 0, OVERFLOWING
+        return -1, NARROW
+    _put_on_grid(amounts, number, sums, ends, total, distinct, spare_amounts)
+    held = 0
+    for place in range(distinct):
+        if spare_amounts[place]:
+            keys[held], spare_amounts[held] = keys[place], spare_amounts[place]
+            held += 1
+    return held, _write_pairs(words, used, keys, spare_amounts, held)
+
+
+@kernel()
+def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
+    """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and add up to about sums[i]."""
+    exact = np.empty((4, LIMBS), dtype=np.uint64)
+    known = False  # the exact total
+    error = (2.0 * rows + 8.0) * 2.0**-52
+    held = 0
+    for place in range(distinct):
+        share = sums[place] / total * 2.0**NOTHING_BITS
+        there = share >= 1.0
+        if abs(share - 1.0) <= error:
+            known = _add_up_some(bits, rows, ends, place, exact, known)
+            there = at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
+        if there:
+            held += 1
+        else:
+            sums[place] = 0.0
+    scale_bits = SHARE_BITS
+    while 1 << (scale_bits - SHARE_BITS) < held:
+        scale_bits += 1
+    scale = 2.0**scale_bits
+    for place in range(distinct):
+        scaled = sums[place] / total * scale
+        below = np.floor(scaled)
+        number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
+        if abs(scaled - below - 0.5) <= error * scaled:
+            known = _add_up_some(bits, rows, ends, place, exact, known)
+            while at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
+                number += 1
+            while number and not at_least(exact[1], scale_bits + 1, exact[0], 2 * number - 1, exact[2], exact[3]):
+                number -= 1
+        numbers[place] = number
+
+
+@kernel()
+def _add_up_some(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
+    """The exact sum of one outcome, and of all unless that is known."""
+    if not known:
+        add_up(bits, 0, rows, exact[0])
+    add_up(bits, np.int64(ends[place - 1]) if place else 0, np.int64(ends[place]), exact[1])
+    return True
+
+
+@kernel()
+def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) -> int:
+    """Write outcomes with their amounts, divided by what these have in common; NARROW or WIDE."""
+    common = np.uint64(0)
+    largest = np.uint64(0)
+    for place in range(distinct):
+        amount = np.uint64(amounts[place])
+        largest = max(largest, amount)
+        if common != np.uint64(1):
+            common = _common(common, amount)
+    if distinct and largest // common >= np.uint64(_TOO_WIDE):
+        for place in range(distinct):
+            words[used + 2 * place] = np.uint64(keys[place])
+            words[used + 2 * place + 1] = np.uint64(amounts[place]) // common
+        return WIDE
+    for place in range(distinct):
+        words[used + place] = (np.uint64(keys[place]) << _HALF) | (np.uint64(amounts[place]) // common)
+    return NARROW
+
+
+@kernel()
+def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses: Any) -> int:
+    """The law number/total that the words hold: outcomes to `keys`, probabilities to `masses`; how many are not negligible."""
+    total = np.uint64(0)
+    for place in range(distinct):
+        if form == NARROW:
+            pair = words[used + place]
+            key, number = pair >> _HALF, pair & _LOWER_HALF
+        else:
+            key, number = words[used + 2 * place], words[used + 2 * place + 1]
+        keys[place], masses[place] = key, np.float64(number)
+        total += number
+    held = 0
+    for place in range(distinct):
+        mass = masses[place] / np.float64(total)
+        if mass > NEGLIGIBLE:
+            keys[held], masses[held] = keys[place], mass
+            held += 1
+    return held
+
+
+@kernel()
+def _sort(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
+    """Sort keys, and amounts along with them unless there are none."""
+    if number <= _SHORT:
+        for place in range(1, number):
+            key = keys[place]
+            amount = amounts[place] if amounts.size else 0
+            hole = place
+            while hole > 0 and keys[hole - 1] > key:
+                keys[hole] = keys[hole - 1]
+                if amounts.size:
+                    amounts[hole] = amounts[hole - 1]
+                hole -= 1
+            keys[hole] = key
+            if amounts.size:
+                amounts[hole] = amount
+        return
+    starts = np.empty(1 << _DIGIT, dtype=np.int64)
+    mask = np.uint32((1 << _DIGIT) - 1)
+    shift = 0
+    while (size - 1) >> shift:  # digit by digit, from the least
+        starts[:] = 0
+        for place in range(number):
+            starts[(keys[place] >> np.uint32(shift)) & mask] += 1
+        before = 0
+        for digit in range(1 << _DIGIT):
+            starts[digit], before = before, before + starts[digit]
+        for place in range(number):
+            digit = (keys[place] >> np.uint32(shift)) & mask
+            spare[starts[digit]] = keys[place]
+            if amounts.size:
+                spare_amounts[starts[digit]] = amounts[place]
+            starts[digit] += 1
+        keys[:number] = spare[:number]
+        if amounts.size:
+            amounts[:number] = spare_amounts[:number]
+        shift += _DIGIT
+
+
+@kernel()
+def weight_bits(weight: float) -> Any:
+    """The bits of a float, as a 64-bit integer."""
+    return np.array([weight]).view(np.int64)[0]

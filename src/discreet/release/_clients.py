@@ -1,0 +1,124 @@
+"""Clients as columns, what their draws have in common, and what can be wrong with them: plain values, for any code that draws."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.projection import Affine
+from discreet.release._lattice import TOTAL, Integers, Lattice
+from discreet.release._randomness import BITS
+
+LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
+FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
+ROW = 8  # columns of both: what a processor brings from memory at once
+OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
+HALF = 31  # bits: sums of room are kept in two halves
+LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
+
+
+class Plan(NamedTuple):
+    """What the draw of every client has in common over a uniform reference, as plain numbers for compiled code."""
+
+    size: int
+    floor: float
+    ceiling: float
+    lower: int
+    upper: int
+    projecting: bool
+    slope: float
+    lift: float
+
+
+class ReferencePlan(NamedTuple):
+    """The same over a reference that is not uniform: what is looked up of an outcome, and running sums from 0 on of all that is searched.
+
+    `held` holds L, U, S and the sum of S before it for each outcome, and `bounds`, the same memory read as floats, its floor and its
+    ceiling beside them, so that one look-up brings them all. `edges` are sums of L, `portions` of S (`discreet.release._portions`),
+    `room` of U - L in units of 2^31 and `rest_of_room` of what that leaves, since they can exceed 64 bits. The guides say where to
+    search: `guide[i]` is the last place whose sum is at most i 2^shift.
+    """
+
+    size: int
+    held: Integers
+    bounds: NDArray[np.float64]
+    edges: Integers
+    portions: Integers
+    room: Integers
+    rest_of_room: Integers
+    shift: int
+    edge_guide: NDArray[np.int32]
+    portion_guide: NDArray[np.int32]
+
+
+def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
+    """The plan of a lattice. `mixing` None: project onto the box."""
+    box = lattice.box
+    if isinstance(lattice.lower, int):
+        assert isinstance(lattice.upper, int)
+        slope, lift = (1.0, 0.0) if mixing is None else (mixing.slope, mixing.lift)
+        return Plan(
+            box.size, float(box.lower), float(box.ceiling), lattice.lower, lattice.upper, mixing is None, slope, lift
+        )
+    assert mixing is None, "no table is released by the linear mechanism over a reference that is not uniform"
+    room = np.asarray(lattice.upper) - lattice.lower
+    edges, portions = _sums(lattice.lower), _sums(lattice.portions)
+    shift = max(0, BITS - box.size.bit_length())
+    held = _rows(box.size)
+    bounds = held.view(np.float64)
+    for column, values in enumerate((lattice.lower, np.asarray(lattice.upper), lattice.portions, portions[:-1])):
+        held[:, column] = values
+    bounds[:, FLOOR], bounds[:, CEILING] = box.lower, box.ceiling
+    return ReferencePlan(
+        size=box.size,
+        held=_frozen(held),
+        bounds=_frozen(bounds),
+        edges=edges,
+        portions=portions,
+        room=_sums(room >> HALF),
+        rest_of_room=_sums(room & ((1 << HALF) - 1)),
+        shift=shift,
+        edge_guide=_guide(edges, shift),
+        portion_guide=_guide(portions, shift),
+    )
+
+
+def _rows(number: int) -> Integers:
+    """Rows of zeros, each of which lies in one line of the cache."""
+    spare = np.zeros((number + 1) * ROW, dtype=np.int64)
+    first = -spare.ctypes.data // spare.itemsize % ROW
+    return spare[first : first + number * ROW].reshape(number, ROW)
+
+
+def _guide(sums: Integers, shift: int) -> NDArray[np.int32]:
+    steps = np.arange((TOTAL >> shift) + 2) << shift
+    return _frozen((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
+
+
+def _sums(values: Integers) -> Integers:
+    return _frozen(np.concatenate([[0], np.cumsum(values)]))
+
+
+def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+    found = np.ascontiguousarray(values)
+    found.setflags(write=False)
+    return found
+
+
+class Clients(NamedTuple):
+    """Columns of many clients: who they are (integers, or texts as Arrow lays them out), and lists of what they hold.
+
+    `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty where every
+    record counts once. Which of the two it is decides how a law is made of them: `discreet.release._grid`.
+    """
+
+    integers: NDArray[np.int64]
+    text_ends: NDArray[np.int64]
+    text: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    outcomes: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return self.ends.size - 1

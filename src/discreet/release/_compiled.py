@@ -1,0 +1,242 @@
+"""The exact draw in numba: check, solve and draw each row while it is in cache, rows shared out among threads.
+
+The arithmetic on integers, and the one multiplication and addition that feed it, are compiled without any licence to
+re-associate or contract, so that the law drawn is bit for bit the one that `Lattice.weights` shows.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from discreet._kernels import kernel
+from discreet.projection._breakpoints import NEGLIGIBLE
+from discreet.projection._compiled import at, look, solve, solve_held
+from discreet.projection._threads import first_bad_row
+from discreet.release._lattice import Integers, Lattice
+from discreet.release._randomness import BITS
+from discreet.release._wide import quotient
+
+Floats = NDArray[np.float64]
+
+_WHOLE = 1 << BITS
+_TOTAL = float(_WHOLE)
+_BLOCK = 16
+
+
+@kernel(error_model="numpy")
+def scaled_over_reference(mass: float, steep: float) -> Any:
+    """A mass times the slope, with infinity times 0 = 0; a negligible mass is none."""
+    return 0.0 if mass <= NEGLIGIBLE else (mass * steep if steep != np.inf else _TOTAL)
+
+
+@kernel(error_model="numpy")
+def clipped_above(value: float, low: Any, high: Any) -> Any:
+    """A value in units of 2^-62, clipped to [L, U], rounded down, less L.
+
+    L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
+    """
+    return np.int64(min(max(np.float64(low), value), np.float64(high))) - low  # in this order NaN gives L
+
+
+def _scaled(mass: float, steep: float, floors: Any) -> Any:
+    """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass is none."""
+    raise TypeError("_scaled is called from compiled code")
+
+
+@overload(_scaled, inline="always")
+def _scaled_over(mass: float, steep: float, floors: Any) -> Any:
+    def uniform(mass: float, steep: float, floors: Any) -> Any:
+        return mass * steep if steep != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
+
+    def general(mass: float, steep: float, floors: Any) -> Any:
+        return scaled_over_reference(mass, steep)
+
+    return general if isinstance(floors, types.Array) else uniform
+
+
+@kernel(error_model="numpy")
+def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
+    """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
+    value = _scaled(p[place], steep, floors) + lift * at(floors, place) * _TOTAL
+    return clipped_above(value, at(lower, place), at(upper, place))
+
+
+@kernel(error_model="numpy")
+def _block_excess(
+    p: Any, start: int, stop: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
+) -> tuple[int, bool]:
+    """The excess of a block of at most 16 outcomes, and whether it is small enough to be that sum (63 bits suffice)."""
+    whole = 0
+    sixteenths = 0
+    for place in range(start, stop):
+        excess = _excess(p, place, steep, lift, floors, lower, upper)
+        whole += excess
+        sixteenths += excess >> 4
+    return whole, sixteenths < 1 << (BITS - 4)
+
+
+@kernel(error_model="numpy")
+def _within_excess(
+    p: Any, steep: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int
+) -> tuple[int, int]:
+    """(the outcome on which `rest` falls, 0) if that is in the excess; else (-1, what is left of it).
+
+    Blocks that lie before it are added up without looking inside: a loop that cannot end early needs no guessing.
+    """
+    for start in range(0, p.size, _BLOCK):
+        stop = min(start + _BLOCK, p.size)
+        whole, fits = _block_excess(p, start, stop, steep, lift, floors, lower, upper)
+        if fits and whole <= rest:
+            rest -= whole
+            continue
+        for place in range(start, stop):
+            rest -= _excess(p, place, steep, lift, floors, lower, upper)
+            if rest < 0:
+                return place, 0
+    return -1, rest
+
+
+def _above_shared(
+    p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+) -> Any:
+    """The outcome on which the integer `rest` falls, once the shared part has been taken off."""
+    raise TypeError("_above_shared is called from compiled code")
+
+
+@overload(_above_shared)
+def _above_shared_over(
+    p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+) -> Any:
+    def uniform(
+        p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+    ) -> Any:
+        steep = slope * _TOTAL
+        found, rest = _within_excess(p, steep, lift, floors, lower, upper, rest)
+        if found >= 0:
+            return found
+        for place in range(p.size):
+            rest -= upper - lower - _excess(p, place, steep, lift, floors, lower, upper)
+            if rest < 0:
+                return place
+        return -1  # unreachable: the lattice was built with sum U >= 2^62
+
+    def general(
+        p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
+    ) -> Any:
+        steep = slope * _TOTAL
+        portioning = steep == np.inf or lift == 0.0
+        lift = 0.0 if portioning else lift
+        found, left = _within_excess(p, steep, lift, floors, lower, upper, rest)
+        if found >= 0:
+            return found
+        whole, limit = 0, 0
+        if portioning:
+            for place in range(p.size):
+                whole += sizes[place] if p[place] <= NEGLIGIBLE else 0
+            available = np.int64(_WHOLE - shared)
+            limit = min(available - (rest - left), quotient(whole, available, _WHOLE))
+            if left < limit:
+                within = quotient(left, whole, limit)
+                for place in range(p.size):
+                    within -= sizes[place] if p[place] <= NEGLIGIBLE else 0
+                    if within < 0:
+                        return place
+        left -= limit
+        after, given = whole, 0
+        for place in range(p.size):
+            room = upper[place] - lower[place] - _excess(p, place, steep, lift, floors, lower, upper)
+            if limit > 0 and p[place] <= NEGLIGIBLE:
+                after -= sizes[place]
+                end = limit - quotient(after, limit, whole)
+                room -= end - given
+                given = end
+            left -= room
+            if left < 0:
+                return place
+        return -1  # unreachable: the lattice was built with sum U >= 2^62
+
+    return general if isinstance(lower, types.Array) else uniform
+
+
+def _solved(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
+    """(slope, lift) of one row of which `look` says how much is held."""
+    raise TypeError("_solved is called from compiled code")
+
+
+@overload(_solved)
+def _solved_over(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
+    def uniform(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
+        return solve(p, held, floors, ceilings)
+
+    def general(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
+        mass, low, high = np.empty(held), np.empty(held), np.empty(held)
+        filled, unheld, room = 0, np.int64(shared), np.int64(_WHOLE - shared)
+        for place in range(p.size):
+            if p[place] > NEGLIGIBLE and filled < held:
+                if room >= 0:  # once below it stays so
+                    room -= upper[place] - lower[place]
+                mass[filled], low[filled], high[filled] = p[place], floors[place], ceilings[place]
+                filled += 1
+                unheld -= lower[place]
+        if room >= 0:  # all that is held fits at its ceiling: no slope serves
+            return np.inf, 0.0
+        return solve_held(mass, np.float64(unheld) / _TOTAL, low, high)
+
+    return general if isinstance(lower, types.Array) else uniform
+
+
+@kernel(error_model="numpy", nogil=True)
+def _draw(
+    laws: Any,
+    floors: Any,
+    ceilings: Any,
+    lower: Any,
+    upper: Any,
+    shared: int,
+    edges: Any,
+    sizes: Any,
+    projecting: bool,
+    slope: Any,
+    lift: Any,
+    uniform: Any,
+    out: Any,
+) -> int:
+    for row in range(len(laws)):
+        p = laws[row]
+        held = look(p)
+        if held == 0:
+            return row
+        if uniform[row] >= shared:
+            if projecting:
+                slope[row], lift[row] = _solved(p, held, floors, ceilings, lower, upper, shared)
+            out[row] = _above_shared(
+                p, slope[row], lift[row], floors, lower, upper, shared, sizes, uniform[row] - shared
+            )
+        elif edges.size:
+            out[row] = np.searchsorted(edges, uniform[row], side="right")
+        else:
+            out[row] = uniform[row] // at(lower, 0)
+    return -1
+
+
+def draw(
+    lattice: Lattice, laws: Floats, projecting: bool, slope: Floats, lift: Floats, uniform: Integers, out: Integers
+) -> int:
+    """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved.
+
+    `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a law, or -1.
+    """
+    box = lattice.box
+
+    def work(rows: slice) -> int:
+        return int(
+            _draw(
+                laws[rows], box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
+                lattice.portions, projecting, slope[rows], lift[rows], uniform[rows], out[rows],
+            )
+        )  # fmt: skip
+
+    return first_bad_row(work, len(laws), laws.size)

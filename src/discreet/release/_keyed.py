@@ -1,0 +1,226 @@
+"""The draw of a client as a keyed function of its data: BLAKE2b [RFC 7693], keyed, of the client's canonical input.
+
+    run key  =  BLAKE2b-512(key = secret,  person = "discreet run v2",   agreement id | round | question)
+    words    =  BLAKE2b-512(key = run key, person = "discreet draw v2",  message(client, outcomes, counts))
+
+The first word, less its two lowest bits, is the uniform 62-bit integer of `discreet.release._lattice`; the second orders
+samples that are published without their clients; the third places a point within a cell; the last four add up to the
+digest of the whole input (`InputDigest`). As long as the secret is one, words of different messages or under different run
+keys cannot be told from independent uniform ones. So the same question to the same client with the same data, under the same
+agreement and in the same round, has the same answer however often a task is retried, and nothing new is released; while
+another question (another column of the same domain), another round or another agreement is an independent draw.
+
+What this does not give, and no rule without a memory can, is a second answer to one question in one round on data that may
+have changed. Let S(D) be the sample from data D under a fixed key, with the law Q(D) over keys. If the answer is repeatable,
+S(D) = S(D) for certain; while if D and D' have different laws, P(S(D) != S(D')) is at least the total variation distance of Q(D)
+and Q(D'), *however the two depend on each other*, and that is not zero. So two answers that differ prove a change: the odds
+shift by an infinite factor, not by e^(2 epsilon). Hashing the data makes it nearly certain that a change shows (the two draws
+are independent, and agree by chance alone); leaving them out makes it rarer, and tells where the change was as well. Hence a
+round is released once: whoever keeps the secret keeps the digest of what went into each round beside it, and refuses a round
+whose input has changed. New data are a new round, that is a new run key and fresh randomness, whether anything has changed or
+not; and then two rounds of one client are 2 epsilon-LDP together, for any two histories of its data.
+
+The message is a list of 64-bit words, little-endian, and can be read back uniquely, so that two clients or laws never share one:
+
+    header   kind of client (1 integer, 2 text) + 256 * form (0 narrow, 1 wide) + 65536 * bytes of text
+    client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words. A text that is how a 64-bit
+             integer is written ("7", "-12"; not "07", "+7", "-0") is that integer: formats differ in which of the two they hold
+    law      the distinct outcomes in increasing order with the numbers that `discreet.release._grid` makes of their counts or
+             weights: narrow, one word 2^32 outcome + number, where all numbers are below 2^32; else wide, two words
+"""
+
+import hashlib
+import os
+import re
+import stat
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from discreet._files import check_private, reason, written
+from discreet.errors import DiscreetError, check_count
+from discreet.release._grid import counted
+from discreet.release._randomness import BITS
+
+INTEGER_CLIENT, TEXT_CLIENT = 1, 2
+NARROW, WIDE = 0, 1
+WORDS = (
+    8  # of each client: the draw, the order, the place in a cell, one to spare, and four for the digest of the input
+)
+DIGEST_WORDS = 4  # the last ones
+
+_RUN_PERSON = b"discreet run v2"
+DRAW_PERSON = b"discreet draw v2"
+_DIGEST_PERSON = b"discreet data v2"
+_RECORDS, _COUNT, _WEIGHT = 0, 1, 2  # what a question says of the second column
+_ID_BYTES = 32
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")  # as a 64-bit integer is written
+_SECRET_BYTES = 32
+_SECRET_LINE = re.compile(rb"discreet-secret-1 ([0-9a-f]{64})\n?\Z")
+_LARGEST_FILE = 1024  # nothing longer can be a secret file, and a wrong path must not be read at length
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """The key of one question in one round of one agreement: what an engine's workers are given instead of the secret."""
+
+    value: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked of each client: the column of its values and, if there is one, that of their counts or of their weights."""
+
+    value: str
+    count: str | None = None
+    weight: str | None = None
+
+    @property
+    def encoded(self) -> bytes:
+        """Bytes that can be read back uniquely: the length of the first name, that name, a byte for which second column, its name."""
+        value = _text(self.value)
+        kind, name = (_COUNT, self.count) if self.count is not None else (_WEIGHT, self.weight)
+        second = bytes([_RECORDS]) if name is None else bytes([kind]) + _text(name)
+        return struct.pack("<Q", len(value)) + value + second
+
+
+@dataclass(frozen=True)
+class InputDigest:
+    """A keyed digest of what a set of clients hold: the sums, modulo 2^64, of the last four words of each.
+
+    Digests of parts add up to the digest of the whole, in whatever order and however it was cut. Words of different
+    messages are independent and uniform, and each client comes once; so two inputs, chosen without the key, in which any
+    client or law differs have the same digest with probability 2^-256: one such word occurs in one of the sums alone.
+    """
+
+    words: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def __add__(self, other: "InputDigest") -> "InputDigest":
+        a, b, c, d = ((one + two) % (1 << 64) for one, two in zip(self.words, other.words, strict=True))
+        return InputDigest((a, b, c, d))
+
+    def sealed(self, key: RunKey) -> bytes:
+        """32 bytes that stand for the sums, and that tell nothing about them to whoever has not the key."""
+        content = struct.pack(f"<{DIGEST_WORDS}Q", *self.words)
+        return hashlib.blake2b(content, key=key.value, person=_DIGEST_PERSON, digest_size=32).digest()
+
+
+@dataclass(frozen=True)
+class Secret:
+    """32 random bytes. Whoever knows them and a client's identity can undo its privacy; it never prints itself."""
+
+    value: bytes = field(repr=False)
+    state: Path | None = field(default=None, compare=False, repr=False)  # where the rounds released under it are noted
+
+    def __post_init__(self) -> None:
+        if self.state is not None:
+            object.__setattr__(self, "state", Path(self.state))
+        # a shorter key can be guessed, and no key at all is one that everybody knows
+        if not isinstance(self.value, bytes) or len(self.value) != _SECRET_BYTES:
+            held = f"{len(self.value)} bytes" if isinstance(self.value, bytes) else f"a {type(self.value).__name__}"
+            raise DiscreetError(
+                f"secret holds {held}, not {_SECRET_BYTES} random bytes; make one with: discreet secret FILE, or fresh_secret()"
+            )
+
+    def run_key(self, agreement_id: str, round_number: int, question: Question) -> RunKey:
+        """The key for one question in one round of the agreement with this id (64 hexadecimal digits)."""
+        check_count("round", round_number)
+        about = bytes.fromhex(agreement_id)
+        if len(about) != _ID_BYTES:  # or two keys could be made from one text
+            raise DiscreetError(f"agreement id {agreement_id!r} is not one of {2 * _ID_BYTES} hexadecimal digits")
+        about += struct.pack("<Q", round_number) + question.encoded
+        return RunKey(hashlib.blake2b(about, key=self.value, person=_RUN_PERSON).digest())
+
+
+def fresh_secret() -> Secret:
+    """A secret from the operating system's entropy."""
+    return Secret(os.urandom(_SECRET_BYTES))
+
+
+def write_secret(path: str | Path) -> None:
+    """Write a fresh secret to a new file that its owner alone may read (0600). An existing file is never replaced."""
+    fix = "replacing a secret would release every client anew; choose another name"
+    with written(path, what="secret file", private=True, fix=fix) as file:
+        file.write(b"discreet-secret-1 " + fresh_secret().value.hex().encode() + b"\n")
+
+
+def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
+    """The secret in a file, refused if anybody but its owner may read or write it.
+
+    `state`: where the rounds that are released under it are noted, by default beside the file itself (whatever link leads to it).
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())  # of the very file that is read
+            if not stat.S_ISREG(status.st_mode):
+                raise DiscreetError(f"secret file {path} is not a plain file; make one with: discreet secret FILE")
+            check_private(path, status, what="secret file", after=" (and make a new one if they may have)")
+            content = file.read(_LARGEST_FILE)
+    except DiscreetError:
+        raise
+    except (OSError, ValueError) as error:
+        raise DiscreetError(
+            f"secret file {path} cannot be read: {reason(error)}; make one with: discreet secret FILE"
+        ) from None
+    found = _SECRET_LINE.match(content)
+    if found is None:
+        raise DiscreetError(f"{path} does not hold a secret; make one with: discreet secret FILE")
+    return Secret(bytes.fromhex(found[1].decode()), state_beside(path) if state is None else Path(state))
+
+
+def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
+    """A secret as it is, or the one in the file of that name; None is none."""
+    if secret is None or isinstance(secret, Secret):
+        return secret
+    if not isinstance(secret, (str, os.PathLike)):  # its value is not shown: it may be one
+        raise DiscreetError(
+            f"secret is a {type(secret).__name__}; pass the path of a file made by: discreet secret FILE, or read_secret(path)"
+        )
+    return read_secret(secret)
+
+
+def state_beside(path: str | Path) -> Path:
+    """Where the rounds of a secret's file are noted unless somebody says otherwise."""
+    return Path(f"{os.path.realpath(path)}.rounds")
+
+
+def _text(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")  # what is no Unicode is a name all the same, and another one
+
+
+def as_integer(name: str) -> int | str:
+    """The 64-bit integer that is written like that; any other name as it is."""
+    if _WHOLE.fullmatch(name) and -(1 << 63) <= int(name) < 1 << 63:
+        return int(name)
+    return name
+
+
+def message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
+    """The canonical input of a client: who it is, and its law in whole numbers (see `discreet.release._grid.gridded` for weights)."""
+    law = counted(outcomes, counts)
+    narrow = all(number < 1 << 32 for number in law.values())
+    form = NARROW if narrow else WIDE
+    client = as_integer(client) if isinstance(client, str) else client
+    if isinstance(client, str):
+        text = client.encode()
+        head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)
+    else:
+        head = struct.pack("<Qq", INTEGER_CLIENT + 256 * form, client)
+    if narrow:
+        return head + b"".join(struct.pack("<Q", (x << 32) + number) for x, number in law.items())
+    return head + b"".join(struct.pack("<QQ", x, number) for x, number in law.items())
+
+
+def words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
+    """The eight pseudo-random 64-bit words of a client. (`discreet.release._sparse` computes them for millions at a time.)"""
+    hashed = hashlib.blake2b(
+        message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
+    )
+    return struct.unpack(f"<{WORDS}Q", hashed.digest())
+
+
+def uniform(first_word: int) -> int:
+    """The uniform integer in [0, 2^62) that a first word stands for."""
+    return first_word >> (64 - BITS)

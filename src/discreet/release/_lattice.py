@@ -1,0 +1,250 @@
+"""epsilon-LDP as a statement about integers.
+
+A law is drawn as integer weights W_x with sum 2^62, by one uniform 62-bit integer. Every law that can be drawn obeys
+
+    L_x <= W_x <= U_x,      U_x <= e^epsilon L_x        (e^epsilon replaced by a rational lower bound)
+
+so for any two inputs whatever, W_x <= e^epsilon W'_x: no floating point number, however wrong, can break it. Other notions of privacy
+are kept likewise (`Lattice.keeping`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two laws of the lattice and every beta. The weights
+are the client's affine law rounded down to the box, cut off where their sum would pass 2^62, and what is then missing
+is added to the outcomes that have room, in order:
+
+    E_x  = clip(floor(2^62 (slope p_x + lift lower_x)), L_x, U_x) - L_x            the rounded excess over L
+    W_x  = L_x + (min(C_x, R) - min(C_{x-1}, R)) + fill_x,   C = running sum of E,  R = 2^62 - sum L
+
+Over a reference that is not uniform, a law that is projected (lift 0, or slope infinite) has E_x = 0 wherever the client holds nothing,
+and what is missing is first portioned out over those outcomes in proportion to the reference (`portions`), then to whoever has room.
+
+A draw u < sum L belongs to the part that all clients share, and does not look at the client at all; this is what makes
+a release faster than a projection, and its cost grow with a client's records rather than with the domain.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._showing import shown_shortly
+from discreet.errors import DiscreetError
+from discreet.numerics import floor_product
+from discreet.privacy import Privacy, Pure, extreme_masses
+from discreet.privacy._pure import at_most_exp
+from discreet.projection._box import Box
+from discreet.projection._breakpoints import NEGLIGIBLE
+from discreet.projection._vectorised import scaled
+from discreet.release._portions import exact_sum, portioned, sizes
+from discreet.release._randomness import BITS
+
+TOTAL = 1 << BITS
+_INWARDS = 40  # doublings of the last bit by which a lattice is drawn in before it is given up
+Integers = NDArray[np.int64]
+
+
+@shown_shortly
+@dataclass(frozen=True)
+class Lattice:
+    """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each when uniform."""
+
+    box: Box
+    lower: int | Integers
+    upper: int | Integers
+
+    @classmethod
+    def of(cls, box: Box, epsilon: float) -> "Lattice":
+        """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
+        lattice = cls._within(box, at_most_exp(epsilon))
+        if lattice is None:
+            raise DiscreetError(
+                f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
+                f"take epsilon above about {max(2e-15, 4 * box.size / TOTAL):.1g}"
+            )
+        return lattice
+
+    @classmethod
+    def keeping(cls, box: Box, privacy: Privacy) -> "Lattice":
+        """The integer box nearest to a box that certainly keeps a notion of privacy: rounded inwards until it does.
+
+        All laws of the lattice lie between L and ratio L, ratio = max U/L, so its profile is at most that of the box around L/sum L
+        with b = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice;
+        where what is not shared is too much at any ratio, L is raised as well.
+        """
+        if isinstance(privacy, Pure):
+            return cls.of(box, privacy.epsilon)
+        widest = float(np.max(np.asarray(box.upper) / np.asarray(box.lower)))
+        for units in (0, *(1 << shift for shift in range(_INWARDS))):
+            ratio = 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52))
+            for raised in (1.0, 1.0 + units * 2.0**-52):
+                lattice = cls._within(box, ratio, raised=raised)
+                if lattice is not None and lattice.keeps(privacy):
+                    return lattice
+        raise DiscreetError(
+            f"{privacy} is too little for an exact release over {box.size} outcomes in {BITS}-bit integers; take a larger budget"
+        )
+
+    @classmethod
+    def _within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
+        """The integer box nearest to a box with upper <= ratio lower exactly, if there is one; `raised`: lower bounds rather above,
+        times this."""
+        ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
+        for lower in _lower_candidates(
+            np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
+        ):
+            room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
+            widest = representable(lower + np.minimum(room, TOTAL - lower))
+            for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
+                lattice = cls(box, _bound(lower), _bound(upper))
+                if lattice._is_sound():
+                    return lattice
+        return None
+
+    def keeps(self, privacy: Privacy) -> bool:
+        """Whether any two laws of this lattice whatever certainly keep a notion of privacy, as a statement about integers."""
+        return privacy.allows(*extreme_masses(Fraction(self.shared, TOTAL), self.largest_ratio))
+
+    def _is_sound(self) -> bool:
+        """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
+        return bool(ordered) and self.shared <= TOTAL <= self._total(self.upper)
+
+    @property
+    def largest_ratio(self) -> Fraction:
+        """max upper/lower: e to the power of what any two inputs can really be told apart by."""
+        if isinstance(self.lower, int):
+            return Fraction(int(self.upper), self.lower)
+        pairs = np.unique(np.stack([self.lower, np.asarray(self.upper)]), axis=1)
+        return max(Fraction(int(high), int(low)) for low, high in pairs.T)
+
+    @cached_property
+    def shared(self) -> int:
+        """sum L: how many of the 2^62 integers are answered without looking at the client."""
+        return self._total(self.lower)
+
+    @cached_property
+    def shared_edges(self) -> Integers:
+        """Running sums of L, for a reference that is not uniform (empty when it is)."""
+        return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
+
+    def _total(self, bound: int | Integers) -> int:
+        if isinstance(bound, int):
+            return bound * self.box.size
+        return exact_sum(bound)
+
+    @cached_property
+    def portions(self) -> Integers:
+        """S, by which what is missing is portioned out over outcomes that are not held (empty for a uniform reference)."""
+        if isinstance(self.lower, int):
+            return np.empty(0, dtype=np.int64)
+        found = sizes(np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared)
+        found.setflags(write=False)
+        return found
+
+    def parts(
+        self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
+    ) -> tuple[Integers, ...]:
+        """What every row adds to L, in the order in which integers fall on it: the excess (rounded down, cut off at 2^62), the
+        portions unless the reference is uniform, and the fill that makes the sum exact."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            steep = slope[:, None] * TOTAL
+            held = laws > NEGLIGIBLE
+            portioning = (steep == np.inf) | (lift[:, None] == 0.0)
+            if isinstance(self.lower, int):
+                value = scaled(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+            else:
+                floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+                value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
+        low, high = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)  # exactly
+        wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(self.lower)  # NaN gives L
+        room = TOTAL - self.shared
+        excess = np.empty_like(wanted)
+        for row in range(len(laws)):
+            excess[row] = handed_out(wanted[row], room)
+        missing = room - excess.sum(axis=1)
+        if isinstance(self.lower, int):
+            return excess, self._fill(excess, missing)
+        portion = np.zeros_like(excess)
+        for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
+            some = rows & portioning[:, 0]
+            if some.any():
+                parts = np.where(held[some], 0, self.portions)
+                portion[some] = portioned(parts, missing[some, None], self.shared, bits)
+        return excess, portion, self._fill(excess + portion, missing - portion.sum(axis=1))
+
+    def _fill(self, given: Integers, missing: Integers) -> Integers:
+        """What is still missing, to the outcomes that have room, in order."""
+        capacity = np.asarray(self.upper) - np.asarray(self.lower)
+        fill = np.zeros_like(given)
+        for row in np.flatnonzero(missing):
+            fill[row] = handed_out(capacity - given[row], int(missing[row]))
+        return fill
+
+    def weights(self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Integers:
+        """W for every row: the very law that is drawn."""
+        return np.asarray(sum(self.parts(laws, slope, lift)) + self.lower)
+
+    def pick(
+        self,
+        laws: NDArray[np.float64],
+        slope: NDArray[np.float64],
+        lift: NDArray[np.float64],
+        uniform: Integers,
+    ) -> Integers:
+        """The outcome that each uniform integer falls on: the shared part first, then the others in their order."""
+        uniform_reference = isinstance(self.lower, int)
+        picked = (
+            uniform // self.lower if uniform_reference else np.searchsorted(self.shared_edges, uniform, side="right")
+        )
+        own = np.flatnonzero(uniform >= self.shared)
+        parts = self.parts(laws[own], slope[own], lift[own])
+        for place, row in enumerate(own):
+            rest = int(uniform[row]) - self.shared
+            for part in parts:
+                ends = np.cumsum(part[place])
+                if rest < ends[-1]:
+                    picked[row] = np.searchsorted(ends, rest, side="right")
+                    break
+                rest -= int(ends[-1])
+        return picked
+
+
+def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Integers]:
+    """Integers near the lower bounds, best first. Rounding down can cost an outcome e^epsilon units of its upper bound,
+    rounding up all outcomes together one unit each: the cheaper comes first. What all clients share must not be less than it is where
+    more than a ratio is promised. A box as thin as rounding itself needs its last bits moved."""
+
+    def integers(values: NDArray[np.float64]) -> Integers:
+        return np.clip(values, 1.0, float(TOTAL)).astype(np.int64)
+
+    if upwards:
+        yield integers(np.ceil(exact))
+    for units in (0, 1, -1, 2, -2, 4, -4, 8, -8):
+        yield integers(np.floor(exact * (1.0 + units * 2.0**-52)))
+    yield integers(np.ceil(exact))
+
+
+def _bound(values: Integers) -> int | Integers:
+    """One number for a uniform reference, else an array that cannot be written to."""
+    if values.ndim == 0:
+        return int(values)
+    values = np.ascontiguousarray(values)
+    values.setflags(write=False)
+    return values
+
+
+def representable(values: NDArray[np.int64]) -> Integers:
+    """The largest integers at most these that a float holds exactly: their leading 53 bits."""
+    spare = np.maximum(np.frexp(values.astype(np.float64))[1] - 53, 0)
+    return np.asarray((values >> spare) << spare)
+
+
+def handed_out(wanted: Integers, available: int) -> Integers:
+    """How much each outcome gets when `available` units are handed out in order, to each at most what it wants."""
+    capped = np.minimum(wanted, available)
+    if float(capped.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits
+        ends = np.minimum(np.cumsum(capped), available)
+    else:
+        ends = np.minimum(np.cumsum(capped.astype(object)), available).astype(np.int64)
+    return np.asarray(np.diff(ends, prepend=0))

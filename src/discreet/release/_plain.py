@@ -1,0 +1,311 @@
+"""The draw of `discreet.release._sparse` in numpy and the standard library: the same words, outcomes, digest and refusals.
+
+For a few thousand clients this is done before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers
+are those of `discreet.release._grid`, slopes those of `discreet.projection._vectorised`; integers are Python's.
+"""
+
+import hashlib
+import math
+import struct
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.projection._breakpoints import NARROW as NOT_LONG
+from discreet.projection._breakpoints import NEGLIGIBLE
+from discreet.projection._vectorised import solve_uniform
+from discreet.release import _plain_referenced as plain_referenced
+from discreet.release._clients import (
+    INFINITE,
+    LONGEST,
+    NEGATIVE,
+    NOT_A_NUMBER,
+    OUTSIDE,
+    OVERFLOWING,
+    Clients,
+    Plan,
+    ReferencePlan,
+)
+from discreet.release._grid import counted, gridded
+from discreet.release._keyed import (
+    DIGEST_WORDS,
+    DRAW_PERSON,
+    INTEGER_CLIENT,
+    NARROW,
+    TEXT_CLIENT,
+    WIDE,
+    WORDS,
+    RunKey,
+    as_integer,
+)
+from discreet.release._lattice import TOTAL
+from discreet.release._randomness import BITS
+
+_MOST_COUNTS = (1 << 63) - 1
+_ENTRIES = 1 << 20  # in a matrix of masses
+
+Law = tuple[NDArray[np.uint64], NDArray[np.uint64]]  # outcomes in increasing order, and their numbers
+
+
+class _Bad(Exception):
+    """A row that is refused: which, which of its records, and why."""
+
+    def __init__(self, row: int, place: int, why: int) -> None:
+        super().__init__(row, place, why)
+        self.row, self.place, self.why = row, place, why
+
+
+def state_of(key: RunKey) -> RunKey:
+    """What every client of a run starts from: the key itself."""
+    return key
+
+
+def draw(
+    plan: Plan | ReferencePlan,
+    clients: Clients,
+    key: RunKey,
+    first: int,
+    last: int,
+    drawn: NDArray[np.int64],
+    order: NDArray[np.uint64],
+    within: NDArray[np.float64],
+    digest: NDArray[np.uint64],
+    problem: NDArray[np.int64],
+) -> int:
+    """As `sparse.draw`. Where a row is refused nothing else is filled in."""
+    if first == last:
+        return -1
+    try:
+        laws = list(_laws(plan.size, clients, first, last))
+    except _Bad as bad:
+        problem[0], problem[1] = bad.place, bad.why
+        return bad.row
+    hashed = [
+        hashlib.blake2b(message, key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS).digest()
+        for message in map(_message, _heads(clients, first, last), laws)
+    ]
+    words = np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, WORDS)
+    uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
+    if isinstance(plan, Plan):
+        drawn[first:last], shared = uniform // plan.lower, plan.size * plan.lower
+    else:
+        drawn[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
+    own = np.flatnonzero(uniform >= shared)
+    for row, found in zip(own, _outcomes(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True):
+        drawn[first + row] = found
+    if order.size:
+        order[first:last] = words[:, 1]
+    if within.size:
+        within[first:last] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    digest += words[:, WORDS - DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
+    return -1
+
+
+def _laws(size: int, clients: Clients, first: int, last: int) -> Iterator[Law]:
+    """The law of each client in whole numbers."""
+    lengths = np.diff(clients.ends[first : last + 1])
+    if (lengths > LONGEST).any():
+        raise _Bad(first + int(np.argmax(lengths > LONGEST)), 0, OVERFLOWING)
+    if clients.counts.size or clients.weights.size:
+        for row in range(first, last):
+            held = slice(clients.ends[row], clients.ends[row + 1])
+            outcomes = clients.outcomes[held].tolist()
+            if clients.counts.size:
+                yield _as_law(_counted(row, size, outcomes, clients.counts[held].tolist()))
+            else:
+                yield _as_law(_gridded(row, size, outcomes, clients.weights[held].tolist()))
+        return
+    start = clients.ends[first]
+    records = clients.outcomes[start : clients.ends[last]]
+    rows = np.repeat(np.arange(last - first, dtype=np.uint64), lengths)
+    if records.size and int(records.max()) >= size:
+        place = int(np.argmax(records >= size))
+        row = first + int(rows[place])
+        raise _Bad(row, int(start + place - clients.ends[row]), OUTSIDE)
+    pairs, numbers = np.unique((rows << np.uint64(32)) | records, return_counts=True)
+    edges = np.searchsorted(pairs, np.arange(last - first + 1, dtype=np.uint64) << np.uint64(32))
+    outcomes, numbers = pairs & np.uint64(0xFFFFFFFF), numbers.astype(np.uint64)
+    for begin, end in pairwise(edges.tolist()):
+        yield outcomes[begin:end], _reduced(numbers[begin:end])
+
+
+def _reduced(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return numbers // np.gcd.reduce(numbers) if numbers.size else numbers
+
+
+def _counted(row: int, size: int, outcomes: list[int], counts: list[int]) -> dict[int, int]:
+    total = 0
+    for place, (outcome, count) in enumerate(zip(outcomes, counts, strict=True)):
+        if outcome >= size or count < 0 or count > _MOST_COUNTS - total:
+            raise _Bad(row, place, OUTSIDE if outcome >= size else NEGATIVE if count < 0 else OVERFLOWING)
+        total += count
+    return counted(outcomes, counts)
+
+
+def _gridded(row: int, size: int, outcomes: list[int], weights: list[float]) -> dict[int, int]:
+    for place, (outcome, weight) in enumerate(zip(outcomes, weights, strict=True)):
+        if outcome >= size or not 0.0 <= weight < math.inf:
+            why = OUTSIDE if outcome >= size else INFINITE if weight > 0.0 else NEGATIVE
+            raise _Bad(row, place, NOT_A_NUMBER if weight != weight else why)
+    sums: dict[int, float] = {}  # in the order in which compiled code adds them, for where they overflow
+    for outcome, weight in sorted(zip(outcomes, weights, strict=True), key=lambda record: record[0]):
+        sums[outcome] = sums.get(outcome, 0.0) + weight
+    total = 0.0
+    for each in sums.values():
+        total += each
+    if total == math.inf:
+        raise _Bad(row, 0, OVERFLOWING)
+    return gridded(outcomes, weights)
+
+
+def _as_law(numbers: dict[int, int]) -> Law:
+    return np.array(list(numbers), dtype=np.uint64), np.array(list(numbers.values()), dtype=np.uint64)
+
+
+_LONGEST_INTEGER = 20  # characters
+
+
+class _Head(NamedTuple):
+    """Who a client is, as the start of its message: the header of the narrow form, and the rest."""
+
+    header: int
+    rest: bytes
+
+
+def _heads(clients: Clients, first: int, last: int) -> Iterator[_Head]:
+    if clients.integers.size:
+        yield from map(_integer_head, clients.integers[first:last].tolist())
+        return
+    start = int(clients.text_ends[first])
+    text = clients.text[start : clients.text_ends[last]].tobytes()
+    ends = (clients.text_ends[first : last + 1] - start).tolist()
+    for begin, end in pairwise(ends):
+        name = text[begin:end]
+        client = as_integer(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
+        if isinstance(client, int):
+            yield _integer_head(client)
+        else:
+            yield _Head(TEXT_CLIENT + 256 * NARROW + 65536 * (end - begin), name + bytes((begin - end) % 8))
+
+
+def _integer_head(client: int) -> _Head:
+    return _Head(INTEGER_CLIENT + 256 * NARROW, struct.pack("<q", client))
+
+
+def _message(head: _Head, law: Law) -> bytes:
+    """As `discreet.release._keyed.message`."""
+    outcomes, numbers = law
+    if numbers.size and int(numbers.max()) >> 32:
+        pairs = np.column_stack((outcomes, numbers)).astype("<u8").tobytes()
+        return struct.pack("<Q", head.header + 256 * (WIDE - NARROW)) + head.rest + pairs
+    return struct.pack("<Q", head.header) + head.rest + ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
+
+
+def _outcomes(plan: Plan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
+    """Where the integers fall that do not belong to the part that all clients share."""
+    found = [0 if numbers.size else _of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
+    for some in _lists_of(laws):
+        if isinstance(plan, Plan):
+            own, base = _over_uniform(plan, some.masses, some.lengths)
+        else:
+            own = plain_referenced.excesses(plan, some.masses, some.lengths, some.outcomes)
+        for line, row in enumerate(some.rows):
+            number = some.lengths[line]
+            held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
+            if isinstance(plan, Plan):
+                found[row] = _outcome(plan, held, mine, int(base[line, 0]), uniform[row])
+            else:
+                found[row] = plain_referenced.outcome(plan, held, mine, uniform[row])
+    return found
+
+
+def _of_nothing(plan: Plan | ReferencePlan, uniform: int) -> int:
+    """The outcome of a client that holds nothing: one of the reference."""
+    if isinstance(plan, Plan):
+        return _outcome(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
+    return plain_referenced.outcome(plan, [], [], uniform)
+
+
+def _over_uniform(plan: Plan, masses: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[Any, Any]:
+    """What outcomes that are held, and those that are not, get above L."""
+    slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
+    if plan.projecting:
+        slope, lift = solve_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
+    return _excess(plan, masses, slope, lift), _excess(plan, np.zeros((len(masses), 1)), slope, lift)
+
+
+class _Lists(NamedTuple):
+    """What some clients hold, a row each, padded with zeros: which clients, how many outcomes, which, and how much of them."""
+
+    rows: list[int]
+    lengths: NDArray[np.int64]
+    outcomes: NDArray[np.int64]
+    masses: NDArray[np.float64]
+
+
+def _lists_of(laws: list[Law]) -> Iterator[_Lists]:
+    """The laws that hold anything, those of like length together."""
+    masses, places, held = [], [], []
+    for row, (outcomes, numbers) in enumerate(laws):
+        if numbers.size:
+            mass = numbers.astype(np.float64) / float(np.add.reduce(numbers, dtype=np.uint64))
+            counts = mass > NEGLIGIBLE
+            masses.append(mass[counts])
+            held.append(outcomes[counts])
+            places.append(row)
+    lengths = np.array([mass.size for mass in masses], dtype=np.int64)
+    for rows in _of_like_length(lengths):
+        shape = rows.size, int(lengths[rows].max())
+        which, much = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        for line, row in enumerate(rows):
+            which[line, : lengths[row]], much[line, : lengths[row]] = held[row], masses[row]
+        yield _Lists([places[row] for row in rows], lengths[rows], which, much)
+
+
+def _of_like_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Rows to be padded to one length, not many times their own; long ones each by itself."""
+    kinds = np.ceil(np.log2(np.maximum(lengths, 1)))
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        step = 1 if 2**kind > NOT_LONG else max(1, _ENTRIES >> int(kind))
+        yield from (rows[start : start + step] for start in range(0, rows.size, step))
+
+
+def _excess(plan: Plan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Any:
+    """As `compiled._excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""
+    total = float(TOTAL)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steep = (slope * total)[:, None]
+        own = np.where(steep != np.inf, mass * steep, np.where(mass > NEGLIGIBLE, total, 0.0))
+        value = own + (lift * plan.floor * total)[:, None]
+    return np.fmin(np.fmax(float(plan.lower), value), float(plan.upper)).astype(np.int64) - plan.lower
+
+
+def _outcome(plan: Plan, held: list[int], own: list[int], base: int, uniform: int) -> int:
+    """The outcome on which an integer past the shared part falls."""
+    found, rest = _landing(uniform - plan.size * plan.lower, base, own, held, plan.size)
+    if found >= 0:
+        return found
+    room = plan.upper - plan.lower
+    return _landing(rest, room - base, [room - each for each in own], held, plan.size)[0]
+
+
+def _landing(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
+    """As `sparse._landing`."""
+    nxt = 0
+    for place in range(len(held) + 1):
+        here = held[place] if place < len(held) else size
+        if base > 0:
+            steps = rest // base
+            if steps < here - nxt:
+                return nxt + steps, 0
+            rest -= base * (here - nxt)
+        if place < len(held):
+            if rest < own[place]:
+                return here, 0
+            rest -= own[place]
+            nxt = here + 1
+    return -1, rest

@@ -1,0 +1,187 @@
+"""The exact draw for clients given by their few distinct values, over any reference, in time that grows with the logarithm of the domain.
+
+The law, and the outcome for a given integer, are those of `Lattice.weights` on the client's k numbers: the shared part, then the
+excess of what is held, then the portions of what is not (`discreet.release._portions`), then the fill. Over outcomes that are not held
+each of these is a difference of running sums, so the gap between two held outcomes takes one step and the gap that an integer falls
+into one search.
+
+Tables of many outcomes are far from the processor, and a draw that waits for each look-up waits most of the time. So clients are drawn
+for in batches: where the last search of a draw begins is noted (`landing`), brought near for all of them, and searched (`settle`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from discreet._kernels import kernel
+from discreet.projection._compiled import solve_held
+from discreet.release._clients import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
+from discreet.release._compiled import clipped_above, scaled_over_reference
+from discreet.release._lattice import TOTAL
+from discreet.release._prefetch import prefetch
+from discreet.release._wide import quotient, share_of_total
+
+_TOTAL = TOTAL
+_UNITS = float(TOTAL)
+_MOST = (1 << 63) - 1
+IN_EDGES, IN_PORTIONS = -2, -3  # sums in which an outcome is still to be searched for
+_HIGHEST = 1 << 31  # room in units of 2^31 past which it is more than anything asked for
+
+
+@kernel()
+def last_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
+    """The last place in low..high - 1 where an increasing sum is at most `wanted`; low if there is none."""
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if sums[middle] <= wanted:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel()
+def _searched(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
+    """The last place where a sum is at most `wanted`, by its guide."""
+    step = wanted >> shift
+    return last_not_above(sums, wanted, np.int64(guide[step]), guide[step + 1] + 1)
+
+
+@kernel()
+def bring(plan: Any, outcomes: Any) -> None:
+    """Begin to bring near what is looked up of held outcomes."""
+    for place in range(outcomes.size):
+        prefetch(plan.held, np.int64(outcomes[place]) * ROW)
+
+
+@kernel()
+def numbers_of(kind: Any, found: Any, numbers: Any) -> Any:
+    """Fill `numbers` with the places where `found` is `kind`, without branches that a processor would have to guess; how many."""
+    count = 0
+    for place in range(found.size):
+        numbers[count] = place
+        count += found[place] == kind
+    return count
+
+
+@kernel()
+def _settle_in(sums: Any, guide: Any, shift: Any, kind: Any, found: Any, wanted: Any, numbers: Any) -> None:
+    count = numbers_of(kind, found, numbers)
+    for number in range(count):
+        prefetch(guide, wanted[numbers[number]] >> shift)
+    for number in range(count):
+        prefetch(sums, np.int64(guide[wanted[numbers[number]] >> shift]))
+    for number in range(count):
+        place = numbers[number]
+        found[place] = _searched(sums, guide, shift, wanted[place])
+
+
+@kernel()
+def settle(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+    """Search for the outcomes of a batch that are not found yet: bring the guides near, then the sums, then look."""
+    _settle_in(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
+    _settle_in(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
+
+
+@kernel()
+def _room(plan: Any, first: Any, last: Any) -> Any:
+    """The room of outcomes first..last - 1, or 2^63 - 1 where it is so large that it does not matter."""
+    high = plan.room[last] - plan.room[first]
+    if high > _HIGHEST:
+        return np.int64(_MOST)
+    return (high << HALF) + (plan.rest_of_room[last] - plan.rest_of_room[first])
+
+
+@kernel()
+def _among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
+    """Where in the running sum of S a place in the sum without what is held lies."""
+    for place in range(outcomes.size):
+        held = np.int64(outcomes[place])
+        if wanted < plan.held[held, BEFORE]:
+            break
+        wanted += plan.held[held, SIZE]
+    return wanted
+
+
+@kernel()
+def _filled(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: Any) -> Any:
+    """The outcome on which `rest` falls among all the room that excess and portions have left."""
+    first: Any = 0
+    before: Any = 0  # S of held outcomes so far
+    given: Any = 0  # portions so far
+    for place in range(outcomes.size + 1):
+        held = np.int64(outcomes[place]) if place < outcomes.size else plan.size
+        end = limit - quotient(whole - (plan.portions[held] - before), limit, whole)
+        gap = _room(plan, first, held) - (end - given)
+        if rest < gap:
+            low, high = first, held
+            while high - low > 1:
+                middle = (low + high) >> 1
+                there = limit - quotient(whole - (plan.portions[middle] - before), limit, whole)
+                if _room(plan, first, middle) - (there - given) <= rest:
+                    low = middle
+                else:
+                    high = middle
+            return low
+        rest -= gap
+        if place < outcomes.size:
+            left = plan.held[held, UPPER] - plan.held[held, LOWER] - own[place]
+            if rest < left:
+                return held
+            rest -= left
+            before += plan.held[held, SIZE]
+            given, first = end, held + 1
+    return np.int64(-1)  # unreachable: the lattice was built with sum U >= 2^62
+
+
+@kernel()
+def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, unheld: Any) -> None:
+    """Fill `own` with the excess of every held outcome, `low` and `high` with its bounds."""
+    for place in range(outcomes.size):
+        low[place], high[place] = plan.bounds[outcomes[place], FLOOR], plan.bounds[outcomes[place], CEILING]
+    steep = solve_held(masses, unheld, low, high)[0] * _UNITS
+    for place in range(outcomes.size):
+        held = outcomes[place]
+        value = scaled_over_reference(masses[place], steep)
+        own[place] = clipped_above(value, plan.held[held, LOWER], plan.held[held, UPPER])
+
+
+@kernel()
+def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    low, high = np.empty(outcomes.size), np.empty(outcomes.size)
+    found, wanted = landing(plan, outcomes, masses, own, low, high, uniform)
+    if found == IN_EDGES:
+        return _searched(plan.edges, plan.edge_guide, plan.shift, wanted)
+    if found == IN_PORTIONS:
+        return _searched(plan.portions, plan.portion_guide, plan.shift, wanted)
+    return found
+
+
+@kernel()
+def landing(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+    """(the outcome, 0), or (the sum in which it is to be searched for, what is wanted there). `own`, `low`, `high` are scratch."""
+    shared = plan.edges[plan.size]
+    if uniform < shared:
+        return np.int64(IN_EDGES), uniform
+    rest = uniform - shared
+    available = _TOTAL - shared
+    whole = plan.portions[plan.size]
+    room, unheld = available, shared
+    for place in range(outcomes.size):
+        held = np.int64(outcomes[place])
+        own[place] = plan.held[held, UPPER] - plan.held[held, LOWER]
+        if room >= 0:  # once below it stays so
+            room -= own[place]
+        unheld -= plan.held[held, LOWER]
+        whole -= plan.held[held, SIZE]
+    if room < 0:  # else all that is held fits at its ceiling, and no slope serves
+        _excesses(plan, outcomes, masses, own, low, high, np.float64(unheld) / _UNITS)
+    for place in range(outcomes.size):
+        if rest < own[place]:
+            return np.int64(outcomes[place]), np.int64(0)
+        rest -= own[place]
+    limit = min(available - (uniform - shared - rest), share_of_total(whole, available))
+    if rest < limit:
+        return np.int64(IN_PORTIONS), _among_portions(plan, outcomes, quotient(rest, whole, limit))
+    return np.int64(_filled(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)

@@ -1,0 +1,320 @@
+"""The exact draw for clients given by their few distinct values, on any number of outcomes.
+
+Here over a uniform reference; `discreet.release._referenced` does it over any other.
+
+The law, and the outcome for a given integer, are those of `discreet.release._compiled` on the client's k numbers
+count/total; but all outcomes that a client does not hold are alike, so the walk over outcomes takes the gap between two
+held ones in a single step. The cost grows with the number of distinct values and not at all with the domain.
+
+A client without any records draws from the reference itself: W_x = floor(2^62/k), and the remainder as ever to the first
+outcomes with room. (It lies in the box, because L <= 2^62/k <= U.)
+"""
+
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from discreet._kernels import kernel
+from discreet.projection._compiled import solve_uniform
+from discreet.release._blake2b import BLOCK, finish, keyed_state
+from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
+from discreet.release._clients import LONGEST, OVERFLOWING, Clients, Plan, ReferencePlan, plan_of
+from discreet.release._compiled import _excess
+from discreet.release._keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
+from discreet.release._lattice import TOTAL
+from discreet.release._randomness import BITS
+from discreet.release._referenced import IN_EDGES, bring, landing, numbers_of, outcome_over_reference, settle
+
+__all__ = ["Clients", "Plan", "ReferencePlan", "draw", "outcome", "plan_of", "state_of"]
+
+_SPARE_BITS = np.uint64(64 - BITS)
+_TOTAL = TOTAL
+_MINUS, _ZERO, _NINE = np.uint8(ord("-")), np.uint8(ord("0")), np.uint8(ord("9"))
+_LONGEST_INTEGER, _MOST_DIGITS = 20, 19  # characters
+_BATCH = 32  # clients, whose look-ups in large tables wait together
+_ROOM = 1024  # for what they hold
+_LATE = -1  # in place of an outcome: its client's law is needed
+_LEAST = np.uint64(1 << 63)  # the absolute value of the least 64-bit integer
+
+
+@kernel()
+def _landing(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
+    """Where `rest` falls when outcomes[i] is own[i] units long and every other outcome `base` units, in order.
+
+    Returns (outcome, 0), or (-1, what is left of `rest` past the end).
+    """
+    nxt: Any = 0
+    for place in range(outcomes.size + 1):
+        held: Any = np.int64(outcomes[place]) if place < outcomes.size else size
+        if base > 0:
+            steps = rest // base
+            if steps < held - nxt:
+                return nxt + steps, 0
+            rest -= base * (held - nxt)
+        if place < outcomes.size:
+            if rest < own[place]:
+                return held, 0
+            rest -= own[place]
+            nxt = held + 1
+    return -1, rest
+
+
+@kernel()
+def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    size, floor, ceiling, lower, upper, projecting, slope, lift = plan
+    shared = size * lower
+    if uniform < shared:
+        return uniform // lower
+    if outcomes.size == 0:
+        base = _TOTAL // size - lower
+    else:
+        if projecting:
+            slope, lift = solve_uniform(masses, size - masses.size, floor, ceiling)
+        steep = slope * float(_TOTAL)
+        base = _excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
+        for place in range(masses.size):
+            own[place] = _excess(masses, place, steep, lift, floor, lower, upper)
+    found, rest = _landing(uniform - shared, base, own, outcomes, size)
+    if found >= 0:
+        return found
+    for place in range(outcomes.size):
+        own[place] = upper - lower - own[place]
+    return _landing(rest, upper - lower - base, own, outcomes, size)[0]
+
+
+def _of_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    """The one of the two functions that draws by this kind of plan."""
+    raise TypeError("_of_plan is called from compiled code")
+
+
+@overload(_of_plan)
+def _of_kind(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+        return _outcome_over_uniform(plan, outcomes, masses, own, uniform)
+
+    def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+        return outcome_over_reference(plan, outcomes, masses, own, uniform)
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+@kernel()
+def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    return _of_plan(plan, outcomes, masses, own, uniform)
+
+
+def _common(plan: Any, uniform: Any) -> Any:
+    """(the outcome that an integer of the shared part falls on, or what is to be searched; what for), or (_LATE, 0)."""
+    raise TypeError("_common is called from compiled code")
+
+
+@overload(_common)
+def _common_of_kind(plan: Any, uniform: Any) -> Any:
+    def over_uniform(plan: Any, uniform: Any) -> Any:
+        return (uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(_LATE)), np.int64(0)
+
+    def over_reference(plan: Any, uniform: Any) -> Any:
+        if uniform >= plan.edges[plan.size]:
+            return np.int64(_LATE), np.int64(0)
+        return np.int64(IN_EDGES), uniform
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+def _bring(plan: Any, outcomes: Any) -> Any:
+    """Begin to bring near what is looked up of held outcomes, where anything is."""
+    raise TypeError("_bring is called from compiled code")
+
+
+@overload(_bring)
+def _bring_of_kind(plan: Any, outcomes: Any) -> Any:
+    def over_uniform(plan: Any, outcomes: Any) -> None:
+        return
+
+    def over_reference(plan: Any, outcomes: Any) -> None:
+        bring(plan, outcomes)
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+def _above(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+    """(the outcome past the shared part, or what is to be searched; what for)."""
+    raise TypeError("_above is called from compiled code")
+
+
+@overload(_above)
+def _above_of_kind(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+    def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+        return np.int64(_outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
+
+    def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+        return landing(plan, outcomes, masses, own, low, high, uniform)
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+def _settle(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+    """Search for what is not found yet."""
+    raise TypeError("_settle is called from compiled code")
+
+
+@overload(_settle)
+def _settle_of_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+    def over_uniform(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+        return
+
+    def over_reference(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+        settle(plan, found, wanted, numbers)
+
+    return over_uniform if plan.instance_class is Plan else over_reference
+
+
+@kernel()
+def _as_integer(text: Any, start: int, stop: int) -> Any:
+    """(whether the text is how a 64-bit integer is written, that integer in two's complement): `keyed.as_integer`."""
+    none = False, np.uint64(0)
+    if stop == start or stop - start > _LONGEST_INTEGER:
+        return none
+    negative = text[start] == _MINUS
+    first = start + 1 if negative else start
+    if first == stop or stop - first > _MOST_DIGITS or (text[first] == _ZERO and (negative or stop - first > 1)):
+        return none
+    value = np.uint64(0)
+    for place in range(first, stop):
+        if text[place] < _ZERO or text[place] > _NINE:
+            return none
+        value = value * np.uint64(10) + np.uint64(text[place] - _ZERO)
+    if value > (_LEAST if negative else _LEAST - np.uint64(1)):
+        return none
+    return True, (~value + np.uint64(1) if negative else value)
+
+
+@kernel()
+def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
+    """Write header (of the narrow form) and client to `words`; how many words that took."""
+    if integers.size:
+        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW)
+        words[1] = np.uint64(integers[row])
+        return 2
+    start, stop = text_ends[row], text_ends[row + 1]
+    whole, value = _as_integer(text, start, stop)
+    if whole:
+        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW)
+        words[1] = value
+        return 2
+    words[0] = np.uint64(TEXT_CLIENT + 256 * NARROW + 65536 * (stop - start))
+    number = 1
+    for first in range(start, stop, 8):
+        word = np.uint64(0)
+        for place in range(min(8, stop - first)):
+            word |= np.uint64(text[first + place]) << np.uint64(8 * place)
+        words[number] = word
+        number += 1
+    return number
+
+
+@kernel()
+def _draw_batch(
+    plan: Any, drawn: Any, wanted: Any, ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any, numbers: Any
+) -> None:
+    """Draw for the clients of a batch whose integers lie past the shared part; what they need was brought near meanwhile."""
+    for number in range(numbers_of(_LATE, drawn, numbers)):
+        place = numbers[number]
+        start, stop = (ends[place - 1] if place else 0), ends[place]
+        held = stop - start
+        drawn[place], wanted[place] = _above(
+            plan, keys[start:stop], masses[start:stop], own[:held], low[:held], high[:held], wanted[place]
+        )
+    _settle(plan, drawn, wanted, numbers)
+
+
+@kernel(nogil=True)
+def draw(
+    plan: Any,
+    clients: Any,
+    keyed: Any,
+    first: int,
+    last: int,
+    drawn: Any,
+    order: Any,
+    within: Any,
+    digest: Any,
+    problem: Any,
+) -> int:
+    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty; add to `digest`. The first bad row, or -1.
+
+    `problem` then holds which record of the row is bad, and why. The GIL is not held: give each thread its own rows.
+    """
+    size = plan.size
+    integers, text_ends, text, ends, records, counts, weights = clients
+    longest, longest_name = 0, 1
+    for row in range(first, last):
+        longest = max(longest, ends[row + 1] - ends[row])
+        if longest > LONGEST:
+            problem[0], problem[1] = 0, OVERFLOWING
+            return row
+        if not integers.size:
+            longest_name = max(longest_name, (text_ends[row + 1] - text_ends[row] + 7) // 8)
+    keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
+    own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    masses = np.empty(longest)
+    words = np.empty(1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
+    state = np.empty(8, dtype=np.uint64)
+    seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
+    wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
+    late_keys, late_masses = np.empty(longest + _ROOM, dtype=np.uint32), np.empty(longest + _ROOM)
+    numbers, low, high = np.empty(_BATCH, dtype=np.int64), np.empty(longest), np.empty(longest)
+    begun, filled = first, 0
+    for row in range(first, last):
+        if row - begun == _BATCH or filled + ends[row + 1] - ends[row] > late_keys.size:
+            _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
+            begun, filled = row, 0
+        used = _write_client(integers, text_ends, text, row, words)
+        form = NARROW
+        if counts.size:
+            number, form = write_counts(
+                records, counts, ends[row], ends[row + 1], size,
+                words, used, keys, spare, own, spare_own, problem,
+            )  # fmt: skip
+        elif weights.size:
+            number, form = write_weights(
+                records, weights, ends[row], ends[row + 1], size,
+                words, used, keys, spare, own, spare_own, masses, problem,
+            )  # fmt: skip
+        else:
+            number = write_records(
+                records, ends[row], ends[row + 1], size, words, used, keys, spare, seen, tallies, problem
+            )
+        if number < 0:
+            return row
+        words[0] += np.uint64(256 * form)
+        for place in range(8):
+            state[place] = keyed[place]
+        finish(state, words, used + number * (2 if form == WIDE else 1))
+        uniform = np.int64(state[0] >> _SPARE_BITS)
+        drawn[row], wanted[row - begun] = _common(plan, uniform)
+        if drawn[row] == _LATE:
+            number = read_law(words, used, number, form, late_keys[filled:], late_masses[filled:])
+            _bring(plan, late_keys[filled : filled + number])
+            wanted[row - begun] = uniform
+            filled += number
+        late_ends[row - begun] = filled
+        if order.size:
+            order[row] = state[1]
+        if within.size:
+            within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
+        for place in range(DIGEST_WORDS):
+            digest[place] += state[WORDS - DIGEST_WORDS + place]
+    _draw_batch(plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
+    return -1
+
+
+def state_of(key: RunKey) -> NDArray[np.uint64]:
+    """The keyed state from which every client of a run starts."""
+    state = keyed_state(key.value, DRAW_PERSON, 8 * WORDS)
+    state.setflags(write=False)
+    return state

@@ -1,0 +1,149 @@
+"""4,043 aircraft each release one destination: what they held, what was released, what is guaranteed, what it cost.
+
+The guarantee is read off the integers twice: from the lattice, which bounds every law that could ever be drawn, and
+from the very weights with which these clients' samples were drawn. Both are compared with a rational lower bound of
+e^epsilon in exact arithmetic.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.data import Logbooks
+from discreet.divergences import divergence
+from discreet.errors import DiscreetError
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import MECHANISMS, OptimalSampler
+from discreet.mechanisms._sampler import Sampler
+from discreet.numerics import exp_lower
+from discreet.release import TOTAL
+from discreet.research.experiments._costs import DIVERGENCES, Summary
+
+
+@dataclass(frozen=True)
+class Client:
+    """One aircraft: its law, the law its sample was drawn from, and the sample. Arrays follow the public destinations."""
+
+    name: str
+    records: int
+    held: NDArray[np.float64]
+    drawn_from: NDArray[np.float64]
+    released: str
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The integers a sample is drawn with, out of `total`, and the largest ratios between any two clients' integers."""
+
+    lower: int
+    upper: int
+    total: int
+    possible: Fraction
+    observed: Fraction
+    bound: Fraction
+
+    @property
+    def holds(self) -> bool:
+        """observed <= possible <= bound <= e^epsilon, between exact rationals."""
+        return self.observed <= self.possible <= self.bound
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One mechanism under one divergence: the worst case over all possible clients, and the value for each real one."""
+
+    mechanism: str
+    divergence: str
+    worst_case: float
+    realised: NDArray[np.float64]
+
+    @property
+    def summary(self) -> Summary:
+        """Worst case over all clients there could be; mean, median and worst over those there are."""
+        return Summary.of(self.worst_case, self.realised)
+
+
+@dataclass(frozen=True)
+class FlightRelease:
+    """Everything one run has to tell."""
+
+    epsilon: float
+    destinations: tuple[str, ...]
+    flights: int
+    released: NDArray[Any]
+    own: int  # how many released destinations the aircraft really flew to
+    client: Client
+    guarantee: Guarantee
+    costs: tuple[Cost, ...]
+
+    def cost(self, mechanism: str, measure: str) -> Cost:
+        """The one cost of that mechanism under that divergence."""
+        return next(c for c in self.costs if (c.mechanism, c.divergence) == (mechanism, measure))
+
+    def better_off(self, mechanism: str, measure: str) -> int:
+        """How many clients that mechanism serves strictly better than the optimal one."""
+        rival, ours = self.cost(mechanism, measure).realised, self.cost(OptimalSampler.name, measure).realised
+        return int((rival < ours - 1e-12).sum())  # laws that agree up to rounding count as equal
+
+
+def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None = None) -> FlightRelease:
+    """Release one destination for every aircraft; show `aircraft` in detail (by default the one with most flights)."""
+    family = Simplex(logbooks.outcomes)
+    laws = family.law(counts=logbooks.counts)
+    sampler = OptimalSampler(family, epsilon=epsilon)
+    released = np.asarray(sampler.release(laws))
+    rivals: dict[str, Sampler[FiniteFamily]] = {
+        name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
+    }
+    shown = _place(logbooks, aircraft)
+    records = logbooks.counts[shown].sum()
+    client = Client(
+        logbooks.clients[shown], int(records), laws[shown], sampler.output(laws[shown]), str(released[shown])
+    )
+    flown = logbooks.counts[np.arange(len(laws)), family.numbers(released.tolist())] > 0
+    return FlightRelease(
+        epsilon=sampler.epsilon,
+        destinations=logbooks.outcomes,
+        flights=int(logbooks.counts.sum()),
+        released=released,
+        own=int(flown.sum()),
+        client=client,
+        guarantee=_guarantee(sampler, laws),
+        costs=tuple(_costs(rivals, laws)),
+    )
+
+
+def _place(logbooks: Logbooks, aircraft: str | None) -> int:
+    if aircraft is None:
+        return int(np.argmax(logbooks.counts.sum(axis=1)))
+    if aircraft not in logbooks.clients:
+        few = ", ".join(logbooks.clients[:3])
+        raise DiscreetError(f"aircraft = {aircraft!r} did not leave New York in 2013; take one of {few}, ...")
+    return logbooks.clients.index(aircraft)
+
+
+def _guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64]) -> Guarantee:
+    weights = sampler.weights(laws)
+    pairs = zip(weights.max(axis=0).tolist(), weights.min(axis=0).tolist(), strict=True)
+    lattice = sampler.lattice
+    return Guarantee(
+        lower=int(np.min(lattice.lower)),
+        upper=int(np.max(lattice.upper)),
+        total=TOTAL,
+        possible=lattice.largest_ratio,
+        observed=max(Fraction(high, low) for high, low in pairs),
+        bound=exp_lower(sampler.epsilon),
+    )
+
+
+def _costs(samplers: Mapping[str, Sampler[FiniteFamily]], laws: NDArray[np.float64]) -> list[Cost]:
+    outputs = {name: sampler.output(laws) for name, sampler in samplers.items()}
+    return [
+        Cost(name, measure, float(sampler.risk(measure)), np.asarray(divergence(measure)(laws, outputs[name])))
+        for measure in DIVERGENCES
+        for name, sampler in samplers.items()
+    ]

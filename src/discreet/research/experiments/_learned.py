@@ -1,0 +1,215 @@
+"""Designs that are learned from the clients themselves, each of whom speaks once: how much of what a design could gain is gained.
+
+The clients of a set come in a random order. The first twentieth releases one bit each about its own spread; the next tenth one sample
+each by what is learned from nobody, which is a design for the prior or one of Q* and the mollifier; the others, the *served*, come in
+five batches. Before each batch everything that was released so far is learned from (`discreet.design._learned`), and the batch releases
+by the design, or by the safe sampler if the samples do not say enough. Costs are mean KL over the served, each under the sampler of its
+own batch. The *gap* is from the better of Q* and the mollifier to the certified floor of the served, below which no sampler whatever
+could go.
+
+With `times` above 1 so many times the clients are drawn from the set with replacement. Their samples are then independent draws from
+the average output law of the set, and costs are expectations, without error.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.design import Learned, concentration_law, design, learn
+from discreet.divergences import divergence
+from discreet.families import Simplex
+from discreet.mechanisms import MollifierSampler, OptimalSampler
+from discreet.mechanisms._sampler import Sampler
+from discreet.research.experiments._population import BUDGETS, raw_draws
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BATCHES = 5
+BITS, FIRST = 0.05, 0.10  # shares of the clients
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Clients served together: what was decided before them, and their mean costs."""
+
+    published: bool
+    sampler: str
+    better: float
+    gain: float
+    concentration: float
+    cost: float
+    optimal: float
+    mollifier: float
+    designed: float
+
+
+@dataclass(frozen=True)
+class LearnedRun:
+    """One set at one budget, so many times the clients, in one order: mean KL over the served, and the floor."""
+
+    unit: str
+    set: str
+    title: str
+    epsilon: float
+    times: int
+    split: int
+    clients: int
+    outcomes: int
+    learned: float
+    optimal: float
+    mollifier: float
+    floor: float
+    batches: tuple[Batch, ...]
+
+    @property
+    def safe(self) -> float:
+        """What the better of Q* and the mollifier costs."""
+        return min(self.optimal, self.mollifier)
+
+    @property
+    def closed(self) -> float:
+        """The share of the gap between the better of the two and the floor that was closed."""
+        return (self.safe - self.learned) / (self.safe - self.floor)
+
+    @property
+    def worse(self) -> float:
+        """By which share it costs more than the better of the two; negative where it costs less."""
+        return self.learned / self.safe - 1.0
+
+
+@final
+@dataclass(frozen=True)
+class LearnedComparison:
+    """Designs learned privately, batch after batch. A unit is one set at one epsilon, so many times the clients, in one order."""
+
+    name: str = "learned"
+    epsilons: tuple[float, ...] = BUDGETS
+    times: tuple[int, ...] = (1, 10, 100)
+    splits: int = 3
+    seed: int | None = 7
+    quick: bool = False
+    sets: tuple[ClientSet, ...] = CLIENT_SETS
+    computes: str = "mean KL of clients served by designs that were learned from private samples of earlier clients"
+    record: type[LearnedRun] = LearnedRun
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "epsilons": self.epsilons,
+            "times": self.times,
+            "splits": self.splits,
+            "batches": BATCHES,
+            "shares": [BITS, FIRST],
+            "sets": {one.name: len(one.outcomes) for one in self.sets},
+        }
+
+    @property
+    def units(self) -> Sequence[str]:
+        return [
+            f"{name}/{epsilon:g}/{times}/{split}"
+            for name in names_present(self.sets)
+            for epsilon in self.epsilons
+            for times in self.times
+            for split in range(self.splits if times == 1 else 1)
+        ]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[LearnedRun]]:
+        held: tuple[ClientSet, Floats] | None = None
+        for unit in units:
+            name, epsilon, times, split = unit.split("/")
+            if held is None or held[0].name != name:  # one set in memory at a time
+                declared = next(one for one in self.sets if one.name == name)
+                held = declared, declared.laws
+            yield [self.row(unit, *held, float(epsilon), int(times), int(split))]
+
+    def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times: int, split: int) -> LearnedRun:
+        """Everything recorded of one unit."""
+        rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
+        crowd = _Clients(laws, rng) if times == 1 else _Resampled(laws, rng, times)
+        family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)
+        spread = bit, crowd.samples(crowd.next(BITS), bit, of_spread=True)
+        first = learn(family, epsilon=epsilon).sampler
+        rounds: list[tuple[Sampler[Any], Any]] = [(first, crowd.samples(crowd.next(FIRST), first))]
+        share = (1.0 - BITS - FIRST) / BATCHES
+        batches, held = [], []
+        for _ in range(BATCHES):
+            found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
+            those = crowd.next(share)
+            batches.append(_batch(found, those, family, epsilon))
+            rounds.append((found.sampler, crowd.samples(those, found.sampler)))
+            held.append(those)
+        sizes = np.array([len(those) for those in held], dtype=np.float64)
+        means = {
+            name: float(sizes @ [getattr(one, name) for one in batches] / sizes.sum())
+            for name in ("cost", "optimal", "mollifier")
+        }
+        served = np.vstack(held) if times == 1 else laws
+        return LearnedRun(
+            unit=unit,
+            set=declared.name,
+            title=declared.title,
+            epsilon=epsilon,
+            times=times,
+            split=split,
+            clients=times * len(laws),
+            outcomes=family.size,
+            learned=means["cost"],
+            optimal=means["optimal"],
+            mollifier=means["mollifier"],
+            floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
+            batches=tuple(batches),
+        )
+
+
+def _batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> Batch:
+    safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
+    used = "designed" if found.published else found.sampler.name
+    costs = {name: _cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
+    return Batch(found.published, used, found.better, found.gain, found.concentration, costs[used], **costs)
+
+
+def _cost(laws: Floats, sampler: Sampler[Any]) -> float:
+    return float(np.mean(divergence("kl")(laws, sampler.output(laws))))
+
+
+class _Clients:
+    """The clients of a set in a random order, each of whom comes once."""
+
+    def __init__(self, laws: Floats, rng: np.random.Generator) -> None:
+        self._laws, self._rng, self._share = laws[rng.permutation(len(laws))], rng, 0.0
+
+    def next(self, share: float) -> Floats:
+        """The laws of the next share of the clients."""
+        start, self._share = self._share, self._share + share
+        ends = [round(end * len(self._laws)) for end in (start, self._share)]
+        return self._laws[ends[0] : ends[1]]
+
+    def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+        """How often each outcome is released by these clients, one sample each; with a seed, so not private."""
+        held = concentration_law(laws) if of_spread else laws
+        drawn = raw_draws(np.asarray(sampler.output(held)), self._rng)
+        return np.bincount(drawn, minlength=held.shape[1])
+
+
+class _Resampled:
+    """So many times the clients of a set, drawn from it with replacement: every share of them is told by the set itself."""
+
+    def __init__(self, laws: Floats, rng: np.random.Generator, times: int) -> None:
+        self._laws, self._rng, self._number, self._asked = laws, rng, times * len(laws), 0
+
+    def next(self, share: float) -> Floats:
+        """The set, for as many clients as the share says."""
+        self._asked = round(share * self._number)
+        return self._laws
+
+    def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+        """How often each outcome is released by the clients last asked for."""
+        held = concentration_law(laws) if of_spread else laws
+        average = np.asarray(sampler.output(held)).mean(axis=0)
+        return np.asarray(self._rng.multinomial(self._asked, average / average.sum()))

@@ -1,0 +1,157 @@
+"""Drawing on a GPU: which kernels a call runs, and the one wait for them that tells whether every row was a law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+
+from discreet.errors import DiscreetError
+from discreet.release import TOTAL
+from discreet.torch import _host as host
+from discreet.torch import _kernel as kernel
+from discreet.torch import _picking as picking
+from discreet.torch import _small as small
+from discreet.torch._boxes import Terms
+from discreet.torch._inputs import Rows
+from discreet.torch._plans import ROOMS, Integers, plan_of
+
+_ALIGNMENT = 16  # bytes
+_SMALL = 2048  # outcomes of which a program holds whole rows
+
+# How rows are cut: each thread adds up what it reads in 16 bytes at a time. With a reference it is the same for every batch, so that the
+# reference has the same integers in all of them.
+_CHECK = {"BLOCK": 8192, "num_warps": 8}
+_DEEP = {True: 8192, False: 4096}  # numbers that a program reads at a time
+_SAMPLE = 1024
+_PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
+
+
+def _ready(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself if its rows lie one after the other on an aligned address, else a copy: one layout for the kernels."""
+    tensor = tensor.contiguous()
+    return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
+
+
+class _Launch:
+    """The kernels on some rows: `out` has their outcomes once this exists; a row that is no law is an error."""
+
+    def __init__(self, rows: Rows, terms: Terms, uniform: Integers) -> None:
+        self.p = p = _ready(rows.p)
+        self.m = m = p if rows.reference is None else _ready(rows.reference)
+        self.count, self.size = p.shape
+        self.referenced = rows.reference is not None
+        strides = self.size, self.size if m.shape[0] == self.count else 0
+        self.plan = plan_of(
+            self.size, terms, self.referenced, rows.logits, rows.temperature, strides, (p.dtype, m.dtype), p.device
+        )
+        self.room = room = ROOMS.on(p.device, self.count)
+        with torch.cuda.device_of(p):
+            self.stream: Any = torch.cuda.current_stream() if p.is_cuda else None
+            self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
+            room.flag[0] = 0
+            room.arrays[0][: self.count] = uniform
+            if self.size <= _SMALL:
+                self._draw_small()
+            elif self.referenced:
+                self._solve(self.count, self.stream)
+            else:
+                self._draw_large(uniform)
+            if self.stream is not None:
+                self.stream.synchronize()
+        if room.flag[0]:
+            host.refuse(rows)
+
+    def _draw_small(self) -> None:
+        plan, room = self.plan, self.room
+        block = triton.next_power_of_2(self.size)
+        together = max(1, 512 // block)
+        arguments = (
+            self.p, self.m, room.uniform, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, *plan.layout,
+            *plan.tolerances,
+        )  # fmt: skip
+        constants = {**plan.kind, "ROWS": together, "BLOCK": block, "num_warps": 1 if block <= 1024 else 4}
+        plan.launch(small.draw, triton.cdiv(self.count, together), arguments, constants, self.stream)
+
+    def _draw_large(self, uniform: Integers) -> None:
+        """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked."""
+        plan, room = self.plan, self.room
+        own = np.flatnonzero(uniform >= plan.shared)
+        beside = self.stream is not None and own.size > 0
+        if beside:
+            room.before.record(self.stream)
+            room.before.wait(room.side)
+        arguments = self.p, room.uniform, self.out, room.bad, plan.whole, self.size, self.size, plan.tolerances[0]
+        plan.launch(kernel.check, self.count, arguments, {"LOGITS": plan.kind["LOGITS"], **_CHECK}, self.stream)
+        if own.size:
+            room.arrays[1][: own.size] = own
+            room.arrays[2][: own.size] = uniform[own] - plan.shared
+            self._solve(own.size, room.side)
+        if beside:
+            room.after.record(room.side)
+            room.after.wait(self.stream)
+
+    def _solve(self, rows: int, stream: Any) -> None:
+        """Solve rows and find their outcomes: all of them over a reference, those that are listed over a uniform one."""
+        plan, room, split = self.plan, self.room, self.plan.split(rows)
+        integers = room.uniform if self.referenced else room.rest
+        shared = self.p, self.m, room.listed, integers, room.solved, self.out
+        block = 1024 if self.p.dtype == torch.float32 else 2048
+        constants = {
+            **plan.kind, "DEPTH": _DEEP[self.referenced] // block, "BLOCK": block, "SAMPLE": _SAMPLE, "SPLIT": split,
+            "num_warps": 8, "launch_cooperative_grid": split > 1,
+        }  # fmt: skip
+        step = max(triton.cdiv(self.size, _SAMPLE) // kernel.SAMPLED.value, 1) * _SAMPLE
+        arguments = (
+            *shared, room.bad, plan.reals, plan.whole, room.sums, room.spans, room.counters, *plan.layout, *plan.tolerances, step,
+        )  # fmt: skip
+        plan.launch(kernel.solve, rows * split, arguments, constants, stream)
+        if split == 1:
+            arguments = (*shared, plan.reals, plan.whole, *plan.layout)
+            plan.launch(picking.pick, rows, arguments, {**plan.kind, **_PICK[self.referenced]}, stream)
+
+    def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
+        shape, plan = (self.count, self.size), self.plan
+        lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
+        arguments = self.p, self.m, self.room.solved, lower, upper, excess, plan.reals, *plan.layout
+        with torch.cuda.device_of(self.p):
+            picking.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
+        available = TOTAL - lower.sum(1, keepdim=True)
+        given = _handed_out(excess, available)
+        return lower, given, _handed_out(upper - lower - given, available - given.sum(1, keepdim=True))
+
+
+def drawn(rows: Rows, terms: Terms, uniform: Integers) -> torch.Tensor:
+    """One outcome for each row, from one integer in [0, 2^62) each."""
+    if not len(rows.p):
+        return torch.empty(0, dtype=torch.int64, device=rows.p.device)
+    return _Launch(rows, terms, uniform).out
+
+
+def parts(rows: Rows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """L, E and the fill of each row: what the integers are given out to, read off the kernels' own functions."""
+    nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
+    return _Launch(rows, terms, nobody_shares).parts()
+
+
+def weights(rows: Rows, terms: Terms) -> torch.Tensor:
+    """W = L + E + fill: the integers that `drawn` draws from."""
+    if not len(rows.p):
+        return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
+    lower, excess, fill = parts(rows, terms)
+    found = lower + excess + fill
+    if not bool((found.sum(1) == TOTAL).all()):
+        raise DiscreetError(
+            "weights do not sum to 2^62: these are not the integers that are drawn with; please report this"
+        )
+    return found
+
+
+def _handed_out(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
+    """How much each outcome gets when `available` units are handed out in order: sums that pass 2^63 do so behind the last unit."""
+    ends = torch.cumsum(wanted, 1)
+    past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), 1).values > 0
+    return torch.diff(torch.where(past, available, ends), dim=1, prepend=torch.zeros_like(available))

@@ -1,0 +1,131 @@
+"""The law of `discreet.OptimalSampler` itself, on tensors: what lies on the CPU, and float64 wherever it lies.
+
+Rows are taken to numpy as they are, logits normalised in float64 by `law_of_logits`, and drawn by `discreet.release`. So for the same
+integer the outcome is the one that the numpy path gives, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+from discreet.families import Band, FiniteFamily, Simplex
+from discreet.families._laws import is_law, law_of_logits, refuse_bad_law, renormalised
+from discreet.mechanisms import OptimalSampler
+from discreet.release import TOTAL, outcomes
+from discreet.release import weights as weights_of
+from discreet.torch._boxes import Terms
+from discreet.torch._inputs import Rows
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_VANISHING = 1e-300  # a smaller share of the reference counts as none
+
+
+@lru_cache(maxsize=64)
+def uniform_sampler(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
+    """The sampler around the uniform reference: that of the simplex, or of the band that `upper` says."""
+    family = Simplex(size) if terms.upper is None else Band(np.ones(size), lower=0.0, upper=terms.upper, everybody=True)
+    return OptimalSampler(family, privacy=terms.privacy)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that share a reference: which they are, the outcomes that can occur, their laws on these, and their sampler."""
+
+    rows: slice
+    columns: Integers | slice
+    laws: Floats
+    sampler: OptimalSampler[FiniteFamily] | None  # None where a single outcome can occur
+
+
+def laws(rows: Rows) -> Floats:
+    """The clients' laws in float64, checked."""
+    return _laws(rows.p, rows.name, rows.logits, rows.temperature)
+
+
+def references(rows: Rows) -> Floats | None:
+    """The reference's laws in float64, checked; None if there is none."""
+    return None if rows.reference is None else _laws(rows.reference, "reference", rows.logits, 1.0)
+
+
+def _laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
+    array = tensor.to("cpu", torch.float64).contiguous().numpy()
+    if logits:
+        return law_of_logits(array if temperature == 1.0 else array / temperature, array.shape[1], name)
+    found = renormalised(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
+    good = is_law(found)
+    if not good.all():
+        refuse_bad_law(found, int(np.argmin(good)), name)
+    return found
+
+
+def _parts(rows: Rows, terms: Terms) -> Iterator[_Part]:
+    own, public = laws(rows), references(rows)
+    if public is None:
+        yield _Part(slice(0, len(own)), slice(None), own, uniform_sampler(rows.size, terms))
+        return
+    for row, law in enumerate(public):
+        which = slice(row, row + 1) if len(public) == len(own) else slice(0, len(own))
+        columns = np.flatnonzero(law > _VANISHING)
+        weights = law[columns]
+        if columns.size == 1:
+            yield _Part(which, columns, np.ones((len(own[which]), 1)), None)
+            continue
+        held = own[which] if columns.size == rows.size else _within(own[which][:, columns], weights)
+        family = Band(weights, lower=0.0, upper=terms.bounds.upper, everybody=True)
+        yield _Part(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
+
+
+def _within(held: Floats, weights: Floats) -> Floats:
+    """What clients hold of the outcomes that can occur, normalised; whoever holds nothing of them counts as the reference."""
+    total = held.sum(axis=1, keepdims=True)
+    some = total > _VANISHING
+    return np.where(some, held / np.where(some, total, 1.0), weights / weights.sum())
+
+
+def drawn(rows: Rows, terms: Terms, uniform: Integers) -> Integers:
+    """One outcome for each row, from one uniform integer each."""
+    found = np.empty(len(rows.p), dtype=np.int64)
+    for part in list(_parts(rows, terms)):  # all are checked before the first is drawn
+        if part.sampler is None:
+            number = np.zeros(len(part.laws), dtype=np.int64)
+        else:
+            number = outcomes(part.sampler.lattice, part.laws, None, uniform[part.rows])
+        found[part.rows] = number if isinstance(part.columns, slice) else part.columns[number]
+    return found
+
+
+def weights(rows: Rows, terms: Terms) -> Integers:
+    """The integers (n, k) that `drawn` draws from."""
+    found = np.zeros(tuple(rows.p.shape), dtype=np.int64)
+    for part in _parts(rows, terms):
+        found[part.rows, part.columns] = (
+            TOTAL if part.sampler is None else weights_of(part.sampler.lattice, part.laws, None)
+        )
+    return found
+
+
+def output(rows: Rows, terms: Terms) -> Floats:
+    """The laws (n, k) in floating point."""
+    found = np.zeros(tuple(rows.p.shape))
+    for part in _parts(rows, terms):
+        found[part.rows, part.columns] = 1.0 if part.sampler is None else part.sampler.box.project(part.laws)
+    return found
+
+
+def refuse(rows: Rows) -> None:
+    """Raise the error that says what is wrong with rows that a GPU found to be no laws."""
+    laws(rows)
+    references(rows)
+    raise DiscreetError(
+        f"{rows.name} or reference holds a row that is no law in float32: logits are numbers or -inf, at least one of them finite; "
+        "probabilities sum to 1"
+    )

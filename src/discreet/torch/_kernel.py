@@ -1,0 +1,285 @@
+"""Rows of a large vocabulary (Triton): `check` them, and `solve` those whose integers do not fall on what all clients share.
+
+A row whose integer falls on the part that all clients share is only checked. Otherwise `solve` finds the slope, first on a sample of
+the row that stays in registers, then from four slopes around it on the whole row: one or two passes over memory as a rule.
+"""
+
+import triton
+import triton.language as tl
+
+from discreet.torch._picking import found_together
+from discreet.torch._tiles import (
+    BASE,
+    COLUMNS,
+    COUNTERS,
+    LARGEST,
+    LIFT,
+    M_SHIFT,
+    P_SHIFT,
+    SLOPE,
+    TURNS,
+    UNKNOWN,
+    acceptable,
+    all_here,
+    clipped,
+    finite,
+    loaded,
+    mass,
+    narrowed,
+    proposed,
+    scale_to_total,
+    settled,
+    span,
+)
+
+_FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the one that was taken for the largest
+_NEARBY = tl.constexpr(1.08)  # factors around a slope that a sample of the row suggests
+_AROUND = tl.constexpr(1.5)
+SAMPLED = tl.constexpr(8)  # blocks of a row that are its sample
+
+
+@triton.jit
+def check(p, uniform, out, bad, whole, size, stride, tolerance, LOGITS: tl.constexpr, BLOCK: tl.constexpr):
+    """Set `bad` if a row is no law; fill in the outcome if its integer is shared (over a uniform reference)."""
+    row = tl.program_id(0).to(tl.int64)
+    start = p + row * stride
+    drawn = tl.load(uniform + row)
+    if drawn < tl.load(whole + 1):
+        tl.store(out + row, drawn // tl.load(whole + 0))
+    seen = float("-inf") if LOGITS else 0.0
+    for first in range(0, size, BLOCK):
+        columns = first + tl.arange(0, BLOCK)
+        numbers = loaded(start + columns, columns < size, LOGITS)
+        if LOGITS:
+            seen = tl.maximum(seen, tl.max(numbers, 0))
+        else:
+            seen += tl.sum(numbers, 0)
+    if acceptable(seen, tolerance, LOGITS) == 0:
+        tl.store(bad, 1)
+
+
+@triton.jit
+def _passed(
+    p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One pass over a row from `start` on: F and G at four slopes, Z, and what `acceptable` asks of both tensors."""
+    f_one = tl.zeros((BLOCK,), tl.float32)
+    g_one = tl.zeros((BLOCK,), tl.float32)
+    f_two = tl.zeros((BLOCK,), tl.float32)
+    g_two = tl.zeros((BLOCK,), tl.float32)
+    f_three = tl.zeros((BLOCK,), tl.float32)
+    g_three = tl.zeros((BLOCK,), tl.float32)
+    f_four = tl.zeros((BLOCK,), tl.float32)
+    g_four = tl.zeros((BLOCK,), tl.float32)
+    z = tl.zeros((BLOCK,), tl.float32)
+    p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
+    m_seen = tl.full((BLOCK,), float("-inf"), tl.float32)
+    for first in range(start, size, DEPTH * BLOCK):
+        columns = first + tl.arange(0, DEPTH)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+        inside = columns < size
+        p_numbers = loaded(p + columns, inside, LOGITS)
+        if REFERENCE:
+            m_numbers = loaded(m + columns, inside, LOGITS)
+            m_mass = mass(m_numbers, m_shift, m_scale, LOGITS)
+            m_seen = tl.maximum(m_seen, tl.max(m_numbers, 0))
+        else:
+            m_mass = tl.where(inside, 1.0, 0.0)
+        if LOGITS:
+            p_seen = tl.maximum(p_seen, tl.max(p_numbers, 0))
+        else:
+            p_seen += tl.sum(p_numbers, 0)
+        p_mass = mass(p_numbers, p_shift, p_scale, LOGITS)
+        low = m_mass * b
+        high = m_mass * B
+        z += tl.sum(m_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, one)
+        f_one += tl.sum(kept, 0)
+        g_one += tl.sum(open_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, two)
+        f_two += tl.sum(kept, 0)
+        g_two += tl.sum(open_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, three)
+        f_three += tl.sum(kept, 0)
+        g_three += tl.sum(open_mass, 0)
+        kept, open_mass = clipped(p_mass, low, high, four)
+        f_four += tl.sum(kept, 0)
+        g_four += tl.sum(open_mass, 0)
+    total = tl.sum(z, 0)
+    p_whole = tl.max(p_seen, 0) if LOGITS else tl.sum(p_seen, 0)
+    m_whole = tl.max(m_seen, 0) if LOGITS else total
+    return (
+        tl.sum(f_one, 0) - total, tl.sum(g_one, 0), tl.sum(f_two, 0) - total, tl.sum(g_two, 0),
+        tl.sum(f_three, 0) - total, tl.sum(g_three, 0), tl.sum(f_four, 0) - total, tl.sum(g_four, 0), total, p_whole, m_whole,
+    )  # fmt: skip
+
+
+@triton.jit
+def _evaluated(p_mass, m_mass, b, B, z, slope):
+    """F and G of a sample."""
+    kept, open_mass = clipped(p_mass, m_mass * b, m_mass * B, slope)
+    return tl.sum(tl.sum(kept, 1), 0) - z, tl.sum(tl.sum(open_mass, 1), 0)
+
+
+@triton.jit
+def _guess(p_mass, m_mass, b, B):
+    """The slope of a sample that is held in registers."""
+    z = tl.sum(tl.sum(m_mass, 1), 0)
+    p_sum = tl.sum(tl.sum(p_mass, 1), 0)
+    start = tl.where((p_sum > 0.0) & (z > 0.0), z / tl.where(p_sum > 0.0, p_sum, 1.0), 1.0)
+    start = tl.minimum(tl.maximum(start, 1e-18), 1e18)
+    low, f_low, g_low = start * 0.0, start * 0.0 - UNKNOWN, start * 0.0
+    high, f_high, g_high = start * 0.0 + LARGEST, start * 0.0 + UNKNOWN, start * 0.0
+    one, two, three, four, best = start * 0.25, start * 0.7, start * 1.4, start * 4.0, start
+    going = z > 0.0
+    turn = 0
+    while (turn < 8) & going:
+        f, g = _evaluated(p_mass, m_mass, b, B, z, one)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, one, f, g, going)
+        f, g = _evaluated(p_mass, m_mass, b, B, z, two)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, two, f, g, going)
+        f, g = _evaluated(p_mass, m_mass, b, B, z, three)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, three, f, g, going)
+        f, g = _evaluated(p_mass, m_mass, b, B, z, four)
+        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, four, f, g, going)
+        one, two, three, four, best, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
+        going = (right == 0) & (low < LARGEST)
+        turn += 1
+    return best
+
+
+@triton.jit
+def solve(
+    p, m, listed, uniform, solved, out, bad, reals, whole, sums, spans, counters, size, p_stride, m_stride, p_scale, m_scale,
+    p_tolerance, m_tolerance, sample_step,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLE: tl.constexpr,
+    SPLIT: tl.constexpr,
+):  # fmt: skip
+    """Slope, lift and scales of each row; over a reference every row is checked, and those that are surely shared go unsolved.
+
+    SPLIT programs share a row where few are to be solved: each adds up its span, and all add up all spans alike. They also find the
+    outcome, which else `discreet.torch._picking` does, and leave their counters at 0."""
+    b = tl.load(reals + 0).to(tl.float32)
+    B = tl.load(reals + 1).to(tl.float32)
+    share = tl.load(reals + 3).to(tl.float32)  # 2^62 b
+    index = tl.program_id(0) // SPLIT
+    part = tl.program_id(0) % SPLIT
+    if REFERENCE:
+        row = tl.program_id(0).to(tl.int64)
+        solving = tl.load(uniform + row) >= tl.load(whole + 2)
+    else:
+        row = tl.load(listed + index)
+        solving = row >= 0
+    first_column, last_column = span(part, size, DEPTH * BLOCK, SPLIT)
+    p_row = p + row * p_stride
+    m_row = m + row * m_stride
+    columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, SAMPLE)[None, :]
+    inside = columns < size
+    numbers = loaded(p_row + columns, inside, LOGITS)
+    zero = b * 0.0
+    p_shift = finite(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
+    m_shift = zero
+    guess = zero + 1.0
+    if REFERENCE:
+        others = loaded(m_row + columns, inside, LOGITS)
+        m_shift = finite(tl.max(tl.max(others, 1), 0)) if LOGITS else zero
+        others = mass(others, m_shift, m_scale, LOGITS)
+    else:
+        others = tl.where(inside, 1.0, 0.0)
+    if solving:
+        guess = _guess(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
+
+    one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
+    low, f_low, g_low = zero, zero - UNKNOWN, zero
+    high, f_high, g_high = zero + LARGEST, zero + UNKNOWN, zero
+    slope, z = guess, zero + 1.0
+    good = row >= 0
+    going = row >= 0
+    again = row >= 0  # whether the shifts, and so what is known of F, may still change
+    turn = 0
+    while (turn < TURNS) & going:
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _passed(
+            p_row, m_row, first_column, last_column, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
+            REFERENCE, LOGITS, DEPTH, BLOCK,
+        )  # fmt: skip
+        if SPLIT > 1:
+            mine = sums + ((index * TURNS + turn) * SPLIT + part) * 16
+            tl.store(mine + 0, f_one)
+            tl.store(mine + 1, g_one)
+            tl.store(mine + 2, f_two)
+            tl.store(mine + 3, g_two)
+            tl.store(mine + 4, f_three)
+            tl.store(mine + 5, g_three)
+            tl.store(mine + 6, f_four)
+            tl.store(mine + 7, g_four)
+            tl.store(mine + 8, z_now)
+            tl.store(mine + 9, p_seen)
+            all_here(counters + index * COUNTERS + turn, SPLIT)
+            every = sums + ((index * TURNS + turn) * SPLIT + tl.arange(0, SPLIT)) * 16
+            f_one = tl.sum(tl.load(every + 0, cache_modifier=".cg"), 0)
+            g_one = tl.sum(tl.load(every + 1, cache_modifier=".cg"), 0)
+            f_two = tl.sum(tl.load(every + 2, cache_modifier=".cg"), 0)
+            g_two = tl.sum(tl.load(every + 3, cache_modifier=".cg"), 0)
+            f_three = tl.sum(tl.load(every + 4, cache_modifier=".cg"), 0)
+            g_three = tl.sum(tl.load(every + 5, cache_modifier=".cg"), 0)
+            f_four = tl.sum(tl.load(every + 6, cache_modifier=".cg"), 0)
+            g_four = tl.sum(tl.load(every + 7, cache_modifier=".cg"), 0)
+            z_now = tl.sum(tl.load(every + 8, cache_modifier=".cg"), 0)
+            seen = tl.load(every + 9, cache_modifier=".cg")
+            p_seen = tl.max(seen, 0) if LOGITS else tl.sum(seen, 0)
+        z = tl.where(again, z_now, z)  # of the first pass with these shifts: whatever the client, the same
+        good = acceptable(p_seen, p_tolerance, LOGITS)
+        if REFERENCE:
+            good = good & acceptable(m_seen, m_tolerance, LOGITS)
+        p_far = again & good & (turn == 0)
+        m_far = p_far
+        if LOGITS:
+            p_far = p_far & ((p_seen - p_shift) * p_scale > _FAR)
+            m_far = m_far & ((m_seen - m_shift) * m_scale > _FAR)
+        else:
+            p_far = p_far & (turn > 0)
+            m_far = m_far & (turn > 0)
+        again = p_far | m_far
+        usable = again == 0
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, usable
+        )
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, two, f_two, g_two, usable
+        )
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, three, f_three, g_three, usable
+        )
+        low, f_low, g_low, high, f_high, g_high = narrowed(
+            low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, usable
+        )
+        one, two, three, four, slope, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
+        if again:  # something is far larger than all that was sampled: start anew from there
+            p_shift = tl.where(p_far, p_seen, p_shift)
+            m_shift = tl.where(m_far, m_seen, m_shift)
+            one, two, three, four = zero + 0.1, zero + 1.0, zero + 10.0, zero + 100.0
+        going = good & (again | (solving & (right == 0) & (low < LARGEST)))
+        turn += 1
+    if good == 0:
+        tl.store(bad, 1)
+    slope, lift = settled(solving, slope, low, f_low, z, b, B)  # SPLIT programs store the same
+    tl.store(solved + row * COLUMNS + SLOPE, scale_to_total(slope, z, REFERENCE).to(tl.float64))
+    tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64))
+    tl.store(solved + row * COLUMNS + BASE, (share / z).to(tl.float64))
+    tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
+    tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
+    if SPLIT > 1:
+        rest = tl.load(uniform + index + tl.arange(0, 1))
+        steep = scale_to_total(slope, z, REFERENCE)
+        left = found_together(
+            1, p_row, m_row, row, index, part, size, rest, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
+            tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
+        )  # fmt: skip
+        if tl.max(left, 0) >= 0:
+            found_together(
+                2, p_row, m_row, row, index, part, size, left, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
+                tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
+            )  # fmt: skip
+        tl.debug_barrier()
+        if tl.atomic_add(counters + index * COUNTERS + COUNTERS - 1, 1) == SPLIT - 1:
+            tl.store(counters + index * COUNTERS + tl.arange(0, COUNTERS), tl.zeros((COUNTERS,), tl.int32))

@@ -1,0 +1,135 @@
+"""What a call needs that does not depend on the numbers in its tensors, kept from one call to the next; and launching by it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discreet.families._laws import sum_rounding
+from discreet.release import TOTAL
+from discreet.torch import _host as host
+from discreet.torch import _tiles as tiles
+from discreet.torch._boxes import DeviceBox, Terms
+
+Integers = NDArray[np.int64]
+
+SPLITS = (8, 4)  # programs that share a row, if all of them fit on the device at once
+_MOST_SPLIT = 32  # rows that are shared
+_UNBOUNDED = 1e30  # a ceiling that the floors of the other outcomes imply
+_FLOAT32_SLACK = 1e-5  # what summing in float32 may add to what a sum misses
+_BITS_OF_E = math.log2(math.e)
+_OPTIONS = {"num_warps", "launch_cooperative_grid"}  # of a launch, and no constants of a kernel
+
+
+class Plan:
+    """Terms, shape and dtypes of a call as its kernels take them, and the kernels compiled for them.
+
+    Attributes:
+        shared: from which integer on none is shared.
+        reals: b, B, rho, 2^62 b, L, U for the kernels.
+        whole: L, from where nothing is shared, and up to where all is, for the kernels.
+        layout: number of outcomes, strides, and what logits are multiplied by.
+        tolerances: how far from one the sums of probabilities may be.
+        kind: whether there is a reference, and whether these are logits.
+    """
+
+    def __init__(
+        self, size: int, terms: Terms, referenced: bool, logits: bool, temperature: float, strides: tuple[int, int],
+        dtypes: tuple[torch.dtype, torch.dtype], device: torch.device,
+    ) -> None:  # fmt: skip
+        if referenced:
+            box = DeviceBox.around(size, terms)
+            reals = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0)
+            self.shared, whole = box.unshared, (1, box.unshared, box.surely_shared)
+        else:
+            sampler = host.uniform_sampler(size, terms)
+            lattice, ceiling = sampler.lattice, float(sampler.box.ceiling)
+            lower, upper = int(lattice.lower), int(lattice.upper)  # one number each: it is uniform
+            top = ceiling * size if ceiling < math.inf else _UNBOUNDED
+            reals = (float(sampler.box.lower) * size, top, 1.0, 0.0, float(lower), float(upper))
+            self.shared, whole = lattice.shared, (lower, lattice.shared, lattice.shared)
+        self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
+        self.whole = torch.tensor(whole, dtype=torch.int64, device=device)
+        self.layout = (size, *strides, _BITS_OF_E / temperature, _BITS_OF_E)
+        self.tolerances = tuple(sum_rounding(size, torch.finfo(dtype).eps) + _FLOAT32_SLACK for dtype in dtypes)
+        self.kind = {"REFERENCE": referenced, "LOGITS": logits}
+        self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
+        self._compiled: dict[Any, Any] = {}
+
+    def split(self, rows: int) -> int:
+        """How many programs share a row: several where few are solved, so that all of them run at once."""
+        if self.kind["REFERENCE"] or rows > _MOST_SPLIT:
+            return 1
+        return next((split for split in SPLITS if rows * split <= self.processors), 1)
+
+    def launch(
+        self, function: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], stream: Any
+    ) -> None:
+        """Run a kernel on a stream; its constants are in the order in which it takes them.
+
+        What Triton compiled is called again as it is, which takes a fraction of the time of looking it up. A plan holds all that a kernel
+        is specialised on, dtypes and numbers, but for the constants, and addresses, which are all aligned alike."""
+        key = function.__name__, constants.get("SPLIT")
+        found = self._compiled.get(key)
+        if found is None:
+            with torch.cuda.stream(stream):
+                self._compiled[key] = function[(programs,)](*arguments, **constants)
+        else:
+            values = [value for name, value in constants.items() if name not in _OPTIONS]
+            found[(programs, 1, 1)](*arguments, *values, stream=stream.cuda_stream)
+
+
+plan_of = lru_cache(maxsize=256)(Plan)
+
+
+class Room:
+    """Memory that the kernels of one thread on one device use from call to call: every call waits for its kernels before the next.
+
+    Attributes:
+        solved: what is known of solved rows.
+        sums: what programs that share a row add up.
+        spans: the same as integers.
+        counters: how many of them have come to a point; 0 between calls.
+        bad: set if some row is no law; memory of the host, as `uniform` is.
+        uniform: the integers of a call.
+    """
+
+    def __init__(self, device: torch.device, rows: int) -> None:
+        on_gpu = device.type == "cuda"
+        split, turns = SPLITS[0], tiles.TURNS.value
+        self.solved = torch.empty((rows, tiles.COLUMNS.value), dtype=torch.float64, device=device)
+        self.sums = torch.zeros(_MOST_SPLIT * 16 * split * turns, dtype=torch.float32, device=device)
+        self.spans = torch.zeros(_MOST_SPLIT * 2 * split, dtype=torch.int64, device=device)
+        self.counters = torch.zeros(_MOST_SPLIT * tiles.COUNTERS.value, dtype=torch.int32, device=device)
+        self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=on_gpu)
+        self.flag = self.bad.numpy()
+        step = rows + rows % 2  # so that each part is aligned
+        everything = torch.zeros(3 * step, dtype=torch.int64, pin_memory=on_gpu)
+        self.uniform, self.listed, self.rest = everything[:step], everything[step : 2 * step], everything[2 * step :]
+        self.arrays = self.uniform.numpy(), self.listed.numpy(), self.rest.numpy()
+        if on_gpu:
+            self.side: Any = torch.cuda.Stream(device)  # on which rows are solved while all are checked
+            self.before, self.after = torch.cuda.Event(), torch.cuda.Event()
+        else:  # interpreted: nothing runs beside anything
+            self.side = None
+
+
+class _Rooms(threading.local):
+    def __init__(self) -> None:
+        self._of: dict[torch.device, Room] = {}
+
+    def on(self, device: torch.device, rows: int) -> Room:
+        """The room of this thread on a device, for so many rows."""
+        room = self._of.get(device)
+        if room is None or room.solved.shape[0] < rows:
+            room = self._of[device] = Room(device, max(1024, rows))
+        return room
+
+
+ROOMS = _Rooms()

@@ -1,0 +1,150 @@
+"""`release`, `weights` and `output` for tensors: the law of `OptimalSampler`, drawn where the tensors lie.
+
+Whatever a client's row says, the integers W it is drawn with satisfy L <= W <= U, with L and U from the reference alone and
+U <= e^epsilon L (`discreet.release._lattice`, `discreet.torch._boxes`): every outcome is at most e^epsilon times as likely for one row as
+for any other over the same reference. So all that is done to the client's own row beforehand is as private as nothing: temperature,
+top-k, top-p, a mask. What is done to the reference must not depend on the client: a mask there (-inf) says which outcomes can occur
+at all, and has to be public.
+
+CUDA tensors of float32, bfloat16 and float16 are drawn by kernels (`discreet.torch._gpu`) where Triton is installed; float64 and
+all else by `discreet.torch._host`, in the arithmetic of the numpy path.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import ParamSpec
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discreet.privacy import Privacy
+from discreet.release import TOTAL, SystemEntropy
+from discreet.torch import _host as host
+from discreet.torch._boxes import Terms, terms_of
+from discreet.torch._inputs import Rows, rows_of
+from discreet.tradeoff import warn_of_little
+
+P = ParamSpec("P")
+_TRITON = find_spec("triton") is not None
+
+
+def _asked(
+    *,
+    epsilon: float | None = None,
+    privacy: Privacy | None = None,
+    logits: torch.Tensor | None = None,
+    probabilities: torch.Tensor | None = None,
+    reference: torch.Tensor | None = None,
+    upper: float | None = None,
+    temperature: float = 1.0,
+) -> tuple[Rows, Terms]:
+    """What every function here takes.
+
+    Args:
+        epsilon: the privacy budget of one outcome, in (0, inf); short for `privacy=Pure(epsilon)`.
+        privacy: a notion of privacy in place of epsilon: `Approximate(...)`, `Gaussian(...)`; then a reference needs `upper`.
+        logits: what clients hold, (..., k): logarithms of probabilities up to a constant; -inf is a probability of 0. Or:
+        probabilities: the same as probabilities that sum to one.
+        reference: what everybody knows, of the same kind: one row (k,) for all or one for each, (..., k). An outcome with -inf (or 0)
+            here is never drawn. Left out: uniform.
+        upper: how many times likelier than in the reference an outcome may be for the clients that the box is made for, above 1. Small: q
+            stays near p where p is near the reference. Left out: k without a reference (then this is the sampler of `Simplex(k)`), with
+            one e^(epsilon/2) + 1, which is Husain's mollifier. `fitted_upper` chooses it on public rows.
+        temperature: what the clients' logits are divided by.
+    """
+    terms = terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
+    warn_of_little(terms.privacy)
+    return rows_of(logits, probabilities, reference, temperature), terms
+
+
+def _taking(
+    asked: Callable[P, tuple[Rows, Terms]],
+) -> Callable[[Callable[[Rows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
+    """A function of rows and terms as one of the keywords that these are made of, documented with them: the list stands once."""
+    shown = inspect.signature(asked)
+    arguments = (asked.__doc__ or "").partition("\n\n")[2].rstrip()
+
+    def taking(work: Callable[[Rows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
+        def called(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
+            return work(*asked(*arguments, **keywords))
+
+        called.__name__, called.__qualname__, called.__module__ = work.__name__, work.__qualname__, work.__module__
+        called.__doc__ = (work.__doc__ or "").replace("    Returns:", f"{arguments}\n\n    Returns:", 1)
+        called.__dict__["__signature__"] = shown.replace(return_annotation="torch.Tensor")
+        return called
+
+    return taking
+
+
+@_taking(_asked)
+def release(rows: Rows, terms: Terms) -> torch.Tensor:
+    """One private outcome for each row, from integer weights and the operating system's entropy.
+
+    Each call spends its budget anew for every row. Over a reference the box is b mu <= q <= e^epsilon b mu with
+    b = upper/(e^epsilon + upper - 1).
+
+    Returns:
+        Outcome numbers (...) in int64, on the device of what was given.
+
+    Raises:
+        DiscreetError: for what is no law, a reference that does not fit, or terms out of range. No outcome has left then.
+
+    Example:
+        >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
+    """
+    found = drawn(rows, terms, SystemEntropy().integers(len(rows.p)))
+    return found.reshape(rows.shape)
+
+
+@_taking(_asked)
+def weights(rows: Rows, terms: Terms) -> torch.Tensor:
+    """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
+
+    Returns:
+        Whole numbers (..., k) in int64, on the device of what was given.
+
+    Raises:
+        DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
+    """
+    return _weights(rows, terms).reshape(*rows.shape, rows.size)
+
+
+@_taking(_asked)
+def output(rows: Rows, terms: Terms) -> torch.Tensor:
+    """The law Q(.|P) that an outcome is drawn from, for each row.
+
+    Returns:
+        Probabilities (..., k) in the dtype and on the device of what was given.
+
+    Raises:
+        DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
+    """
+    on_gpu = _on_gpu(rows)
+    laws = _weights(rows, terms).to(torch.float64) / TOTAL if on_gpu else torch.from_numpy(host.output(rows, terms))
+    return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
+
+
+def _on_gpu(rows: Rows) -> bool:
+    """Whether the kernels draw these rows: decided by dtype and device, never by a number in them."""
+    return _TRITON and rows.p.is_cuda and torch.float64 not in rows.dtypes
+
+
+def drawn(rows: Rows, terms: Terms, uniform: NDArray[np.int64]) -> torch.Tensor:
+    """One outcome for each row, from one integer in [0, 2^62) each: all that `release` does but draw the integers."""
+    if _on_gpu(rows):
+        from discreet.torch import _gpu as gpu
+
+        return gpu.drawn(rows, terms, uniform)
+    return torch.from_numpy(host.drawn(rows, terms, uniform)).to(rows.p.device)
+
+
+def _weights(rows: Rows, terms: Terms) -> torch.Tensor:
+    if _on_gpu(rows):
+        from discreet.torch import _gpu as gpu
+
+        return gpu.weights(rows, terms)
+    return torch.from_numpy(host.weights(rows, terms)).to(rows.p.device)

@@ -1,0 +1,56 @@
+"""One token for each row, from both models' logits: all that is done to the public law before it is the reference of the box."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from discreet.errors import DiscreetError
+from discreet.torch import release
+from discreet.transformers._terms import TokenTerms
+
+
+def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
+    """The public logits as the reference: divided by the temperature, and -inf for tokens that cannot occur.
+
+    Which ones can is decided by public things alone: the tokenizer's size, and top_k and top_p of the public law.
+
+    Args:
+        public: the public model's logits, (rows, vocabulary).
+        terms: the terms of the text.
+        known: how many tokens the tokenizer has; logits beyond are padding of the model's.
+
+    Returns:
+        Logits of the same shape.
+    """
+    found = public / terms.temperature if terms.temperature != 1.0 else public
+    if known < found.shape[-1]:
+        found = found.index_fill(-1, torch.arange(known, found.shape[-1], device=found.device), -math.inf)
+    if terms.top_k is not None and terms.top_k < known:
+        kept = torch.full_like(found, -math.inf)
+        places = found.topk(terms.top_k, dim=-1).indices
+        found = kept.scatter(-1, places, found.gather(-1, places))
+    if terms.top_p is not None:
+        ordered, places = found.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
+        before = ordered.cumsum(-1) - ordered
+        dropped = torch.zeros_like(found, dtype=torch.bool).scatter(-1, places, before >= terms.top_p)
+        found = found.masked_fill(dropped, -math.inf)
+    return found
+
+
+def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int) -> list[int]:
+    """One private token for each row; whatever is no law is an error before anything has left."""
+    if private.shape != public.shape:
+        raise DiscreetError(
+            f"the private logits have shape {tuple(private.shape)} and the public ones {tuple(public.shape)}; both models need one "
+            "vocabulary"
+        )
+    found = release(
+        logits=private,
+        reference=reference_of(public, terms, known).to(private.device),
+        epsilon=terms.epsilon,
+        upper=terms.upper,
+        temperature=terms.temperature,
+    )
+    return [int(token) for token in found.tolist()]

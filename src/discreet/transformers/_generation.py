@@ -1,0 +1,166 @@
+"""The loop that writes texts: two forward passes and one private draw for each token, a charge before it leaves.
+
+Rows of a batch are clients of their own: each has its private prompt and, where there are ledgers, its own ledger. What is released of a
+row is a function of its tokens, each drawn from the box around a public law that depends on the row's earlier tokens alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from discreet.domain._canonical import digest
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.ledger import Budget, Ledger
+from discreet.tradeoff import warn_of_large
+from discreet.transformers._contexts import Context, check_length, check_model, ends_of, read_prompt
+from discreet.transformers._drawing import tokens_drawn
+from discreet.transformers._rows import Row
+from discreet.transformers._statement import Statement
+from discreet.transformers._terms import TokenTerms
+
+
+@dataclass(frozen=True)
+class PrivateText:
+    """A text and what is promised of it.
+
+    Attributes:
+        text: the tokens, decoded.
+        tokens: their numbers.
+        statement: the guarantee.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    statement: Statement
+
+
+def generate(
+    model: Any,
+    tokenizer: Any,
+    *,
+    public: str | Sequence[str],
+    private: str | Sequence[str],
+    epsilon: float,
+    tokens: int,
+    upper: float | None = None,
+    delta: float = 1e-6,
+    budget: Budget | None = None,
+    ledger: Ledger | Sequence[Ledger] | None = None,
+    number: int = 1,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    public_model: Any = None,
+    model_name: str = "",
+    purpose: str = "",
+) -> PrivateText | list[PrivateText]:
+    """A text that continues the private prompt, every token drawn from the box around what the public prompt would lead to.
+
+    Args:
+        model: a causal model of transformers; it reads the private prompts.
+        tokenizer: its tokenizer.
+        public: what everybody may know, one text for all or one for each private prompt. It must not depend on a private prompt.
+        private: the private prompt, or several: each is a client of its own, whose text is private on its own account.
+        epsilon: the budget of one token.
+        tokens: how many there are at most.
+        upper: as in `TokenTerms`; choose it on public texts.
+        delta: the chance with which a text may lose more than its statement says.
+        budget: what all tokens of a text together may cost; then there are only as many as that allows, and delta is the budget's.
+        ledger: the client's ledger, or one for each private prompt, charged for every token before it leaves. Asked again under the same
+            terms it gives the same text at no cost, whatever the private prompt is by then.
+        number: which text under these terms; another number is another text, and costs anew.
+        temperature: what the logits of both models are divided by.
+        top_k: only so many tokens that are the likeliest in the public law can occur.
+        top_p: only the likeliest tokens of the public law that together have so much mass can occur.
+        public_model: the model that reads the public prompts, where it is another one: say the model before it was tuned on private texts.
+        model_name: the name of the model that the parties know it by; it goes into the agreement.
+        purpose: what for, in words.
+
+    Returns:
+        A `PrivateText`, or a list of them if `private` is a list.
+
+    Raises:
+        DiscreetError: for prompts, models or terms that do not fit, before anything is drawn.
+        BudgetError: if not even the first token is allowed.
+
+    Example:
+        >>> found = generate(model, tokenizer, public="A letter:", private=notes + "A letter:", epsilon=1.0, tokens=100)
+    """
+    prompts = [private] if isinstance(private, str) else list(private)
+    openings = [public] * len(prompts) if isinstance(public, str) else list(public)
+    if not prompts or len(openings) != len(prompts):
+        raise DiscreetError(
+            f"public holds {len(openings)} prompts and private {len(prompts)}; pass one public prompt for all, or one for each"
+        )
+    vocabulary = check_model("model", model, None)
+    if public_model is not None:
+        check_model("public_model", public_model, vocabulary)
+    known = len(tokenizer)
+    if known > vocabulary:
+        raise DiscreetError(f"tokenizer has {known:,} tokens and model knows {vocabulary:,}; pass the model's own")
+    if budget is not None:
+        check_kind("budget", budget, Budget, "pass Budget(epsilon=..., delta=...)")
+    number = check_count("number", number, fix="it is which text under these terms")
+    ledgers = _ledgers(ledger, len(prompts))
+    made = []
+    for opening in openings:
+        terms = TokenTerms(
+            epsilon=epsilon, tokens=tokens, vocabulary=vocabulary, upper=upper, delta=delta, temperature=temperature, top_k=top_k,
+            top_p=top_p, model=model_name, public=digest(opening.encode()), purpose=purpose,
+        )  # fmt: skip
+        made.append(terms if budget is None else terms.within(budget))
+    warn_of_large(made[0].epsilon)
+    rows = [Row(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
+    padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    contexts = []
+    for what, reader, texts in (("private", model, prompts), ("public", public_model or model, openings)):
+        read = [read_prompt(tokenizer, what, text) for text in texts]
+        check_length(reader, read, made[0].tokens, what)
+        contexts.append(Context(reader, read, padding))
+    _write(rows, contexts[0], contexts[1], made[0], known, ends_of(model, tokenizer), padding)
+    found = [
+        PrivateText(
+            tokenizer.decode(row.tokens, skip_special_tokens=True),
+            tuple(row.tokens),
+            Statement.of(terms, len(row.tokens), row.stopped),
+        )
+        for row, terms in zip(rows, made, strict=True)
+    ]
+    return found[0] if isinstance(private, str) else found
+
+
+def _write(
+    rows: list[Row], private: Context, public: Context, terms: TokenTerms, known: int, ends: set[int], padding: int
+) -> None:
+    """Token by token until every row has ended. The rows' terms differ in their public prompts alone."""
+    while True:
+        active = [place for place, row in enumerate(rows) if not row.stopped]
+        if not active:
+            return
+        own, common = private.logits(), public.logits()
+        if len(active) < len(rows):
+            own, common = own[active], common[active]
+        for place, token in zip(active, tokens_drawn(own, common, terms, known), strict=True):
+            rows[place].take(token, ends)
+        latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
+        private.append(latest)
+        public.append(latest)
+
+
+def _ledgers(given: Any, rows: int) -> list[Ledger | None]:
+    """One ledger for each row, all different, or none at all."""
+    if given is None:
+        return [None] * rows
+    found = [given] if isinstance(given, Ledger) else list(given)
+    for each in found:
+        check_kind("ledger", each, Ledger, "pass Ledger(path)")
+    if len(found) != rows or len({each.path.resolve() for each in found}) != rows:
+        raise DiscreetError(
+            f"ledger holds {len(found)} ledgers for {rows} private prompts; each is a client of its own: pass one ledger for each, all "
+            "different"
+        )
+    return found

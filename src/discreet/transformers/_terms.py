@@ -1,0 +1,153 @@
+"""What is agreed before a text is written: how many tokens at most, the epsilon of each, and the box that each is drawn from.
+
+The box is b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon + upper - 1) around whatever law mu the public model has at that place,
+so every token has the profile of alpha = 1/upper (`discreet.accounting._profile`), though mu depends on the text so far. The integers
+that are drawn with share s 2^62 of theirs with |s - b| <= 2^-12 b on every path (`discreet.torch._boxes`, `discreet.release._lattice`);
+`TokenTerms.profile` has the alpha of the worst s in between, so what is composed is true of what is drawn.
+
+How many tokens is fixed beforehand because a bound at delta > 0 holds for a number that is: where a text ends by itself is then a
+function of the whole sequence, and costs nothing. Answers of a ledger depend on the id of these terms and the token's number alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from discreet.accounting import BoxProfile, PrivacyLoss, compose
+from discreet.accounting._composition import MOST_SAMPLES
+from discreet.domain._canonical import VERSION, canonical
+from discreet.errors import POSITIVE, BudgetError, DiscreetError, Range, check_count
+from discreet.families._band import Bounds
+from discreet.ledger import Budget
+from discreet.release._randomness import BITS
+from discreet.torch._boxes import terms_of
+from discreet.tradeoff import optimal_constants
+
+_MARGIN = Fraction(1, 1 << 12)
+_DELTA = Range(0.0, 1.0, high_open=True)
+_TOP_P = Range(0.0, 1.0, low_open=True)
+
+
+def box_profile(epsilon: float, upper: float | None) -> BoxProfile:
+    """The profile of one token from the box of these terms, for every sum of L that rounding leaves open."""
+    bounds = terms_of(epsilon=epsilon, upper=upper).bounds
+    b = Fraction(optimal_constants(bounds, epsilon).b)
+    most, least = (_alpha(b * (1 + sign * _MARGIN), epsilon) for sign in (-1, 1))  # alpha falls with b
+    return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
+
+
+def _alpha(b: Fraction, epsilon: float) -> float:
+    """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
+    found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
+    return min(1.0, max(found, 1e-300))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenTerms:
+    """The terms of a text; their `id` is what its statement, and a ledger, names.
+
+    Args:
+        epsilon: the budget of one token, in (0, inf).
+        tokens: how many there are at most, up to 50,000.
+        vocabulary: how many tokens the model knows.
+        upper: how many times likelier than in the public law a token may be for the prompts that the box is made for, above 1; choose it on
+            public texts (`discreet.torch.fitted_upper`). Left out: e^(epsilon/2) + 1.
+        delta: the chance with which all tokens together may lose more than the statement says.
+        temperature: what the logits of both models are divided by.
+        top_k: only so many tokens that are the likeliest in the PUBLIC law can occur; left out: all.
+        top_p: only the likeliest tokens of the PUBLIC law that together have so much mass can occur; left out: all.
+        model: the name of the model that the parties know it by, such as a digest of its weights.
+        public: the public prompt, or its digest.
+        purpose: what for, in words; a text for another purpose is another one for a ledger.
+
+    Raises:
+        DiscreetError: for terms out of range.
+    """
+
+    epsilon: float
+    tokens: int
+    vocabulary: int
+    upper: float | None = None
+    delta: float = 1e-6
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    model: str = ""
+    public: str = ""
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        privacy: Any = terms_of(epsilon=self.epsilon, upper=self.upper).privacy
+        object.__setattr__(self, "epsilon", privacy.epsilon)
+        check_count("tokens", self.tokens, most=MOST_SAMPLES, fix="it is how many tokens a text has at most")
+        check_count("vocabulary", self.vocabulary, least=2, fix="it is how many tokens the model knows")
+        _DELTA.check("delta", self.delta, "the chance with which the statement may fail; 0 for the pure guarantee")
+        POSITIVE.check("temperature", self.temperature, "1 leaves the logits as they are")
+        if self.top_k is not None:
+            check_count("top_k", self.top_k, fix="it is how many tokens of the public law can occur")
+        if self.top_p is not None:
+            _TOP_P.check("top_p", self.top_p, "it is how much mass of the public law can occur")
+        for name in ("model", "public", "purpose"):
+            if not isinstance(getattr(self, name), str):
+                raise DiscreetError(f"{name} = {getattr(self, name)!r} is not a text")
+        canonical(self.document)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The terms as JSON values: those that are not at their defaults."""
+        found: dict[str, Any] = {"epsilon": self.epsilon, "tokens": self.tokens, "vocabulary": self.vocabulary}
+        for name, default in (("upper", None), ("delta", 1e-6), ("temperature", 1.0), ("top_k", None), ("top_p", None)):
+            if getattr(self, name) != default:
+                found[name] = getattr(self, name)
+        found |= {name: getattr(self, name) for name in ("model", "public", "purpose") if getattr(self, name)}
+        return {"discreet": VERSION, "bits": BITS, "text": found}
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of the canonical form, as for every agreement."""
+        return hashlib.sha256(canonical(self.document).encode()).hexdigest()
+
+    @cached_property
+    def profile(self) -> BoxProfile:
+        """What one token can tell."""
+        return box_profile(self.epsilon, self.upper)
+
+    @cached_property
+    def loss(self) -> PrivacyLoss:
+        """What all tokens together can tell."""
+        return compose([(self.profile, self.tokens)])
+
+    @property
+    def bounds(self) -> Bounds:
+        """The band around the public law that the box is made for."""
+        return terms_of(epsilon=self.epsilon, upper=self.upper).bounds
+
+    def within(self, budget: Budget) -> TokenTerms:
+        """The same terms with as many tokens as a budget allows, at its delta; one that allows none is an error.
+
+        Args:
+            budget: what all tokens together may cost.
+
+        Returns:
+            Terms with at most as many tokens as these.
+
+        Raises:
+            BudgetError: if not even one token is allowed.
+        """
+
+        def fits(tokens: int) -> bool:
+            loss = compose([(self.profile, tokens)])
+            return min(loss.largest, loss.epsilon(budget.delta)) <= budget.epsilon
+
+        low, high = 0, self.tokens + 1  # low fits, high does not, or is more than was asked for
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        if not low:
+            raise BudgetError(f"the budget is {budget}: not enough for one token at epsilon = {self.epsilon:g}")
+        return replace(self, tokens=low, delta=budget.delta)
