@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null; } \
 	|| echo "not installed: $(1)"
 
-.PHONY: demo test quick lint types bench soak fuzz client clean
+.PHONY: demo test quick lint types bench soak fuzz client docs clean
 
 demo: $(COMMAND)
 	$(BIN)/discreet demo
@@ -49,6 +49,10 @@ fuzz: $(READY) $(COMPILED)
 	$(BIN)/python -m pip install --quiet atheris
 	mkdir -p out/fuzz
 	PYTHONPATH=. $(BIN)/python tools/fuzz/entry_points.py -max_total_time=600 -rss_limit_mb=4096 -artifact_prefix=$(CURDIR)/out/fuzz/
+
+# The site, in out/site: the pages of docs/, the API from docstrings, the explorer. A broken link fails it.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 # The client for browsers as one file, which is kept in the repository.
 client: $(TOOLS)

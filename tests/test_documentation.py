@@ -2,8 +2,12 @@
 
 import importlib
 import importlib.util
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,8 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet.cli._app import COMMANDS, app
+from tests.javascript.browser import SITE, chromium, served, watched
+from tests.needed import needed_module
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -47,6 +53,53 @@ def commands(block: str) -> Iterator[tuple[str, list[str]]]:
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, *lines = part.splitlines()
         yield command.replace("make demo", "discreet demo"), [line for line in lines if line.strip()]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that no picture is shown where there is no screen
+@pytest.mark.parametrize(
+    "notebook", [pytest.param(path, id=path.name) for path in sorted((ROOT / "docs").rglob("*.ipynb"))]
+)
+def test_a_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    namespace: dict[str, Any] = {}
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        assert not cell.get("outputs"), "keep notebooks without outputs, which would not be checked"
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), namespace)
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) -> None:
+    """Strictly: every link leads somewhere. Nothing is loaded from elsewhere, every public name has its entry, and search finds."""
+    needed_module("mkdocs", "pip install --group dev")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    entries = (tmp_path / "api" / "discreet.html").read_text(encoding="utf-8")
+    assert [
+        name for name in discreet.__all__ if not name.startswith("_") and f'id="discreet.{name}"' not in entries
+    ] == []
+    with chromium() as browser:
+        page = browser.new_page()
+        complaints, asked = watched(page), []
+        page.on("request", lambda request: asked.append(request.url))
+        served(page, {"/": tmp_path})
+        page.goto(f"{SITE}/index.html")
+        page.locator(".md-search__input").fill("mollifier")
+        page.wait_for_selector(".md-search-result__link")
+        page.goto(f"{SITE}/explorer.html")
+        assert page.frame_locator("iframe").locator("#optimal-worst").text_content() == "0.648"
+        assert [url for url in asked if not url.startswith((SITE, "data:", "blob:"))] == []
+        assert complaints() == []
 
 
 @pytest.mark.slow

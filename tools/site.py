@@ -1,0 +1,108 @@
+"""What the site holds beside the pages of docs/, as hooks of MkDocs: the README and its like, notebooks, the explorer, and the API.
+
+Pages lead to files of the repository that are no pages (sources, tests): there the words stay and the link goes. Everything else is a
+link that MkDocs checks, and in its strict mode a broken one fails the build.
+"""
+
+import importlib
+import json
+import re
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+import discreet
+from discreet._explorer import page as explorer_page
+from discreet.errors import MissingExtraError
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)*(?:src|tests|tools|benchmarks|clients|LICENSE)[^)]*\)")
+KINDS = (("tutorials", "Tutorials"), ("how-to", "How-to"), ("explanation", "Explanation"), ("reference", "Reference"))
+_EXPLORER = """---
+hide: [navigation, toc]
+---
+<h1 hidden>What privacy costs</h1>
+<iframe src="explore.html" title="The explorer" style="width:100%;height:85vh;border:0"></iframe>
+"""
+
+
+def on_config(config: Any) -> Any:
+    """The navigation: one tab for each kind of page, in the order in which the index lists them."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    tabs: list[Any] = [{"Start": ["README.md", "start.md", "changes.md", "contributing.md"]}]
+    for kind, title in KINDS:
+        listed = [f"{kind}/{name}" for name in re.findall(rf"^\| \[[^\]]+\]\({kind}/([^)]+)\)", index, re.MULTILINE)]
+        tabs.append(
+            {
+                title: [_of_notebook(name) for name in listed]
+                + ([{"API from docstrings": _api()}] if kind == "reference" else [])
+            }
+        )
+    config.nav = [*tabs, {"Explorer": "explorer.md"}]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """The pages that are made."""
+    made = {
+        "start.md": _page_of("README.md"),
+        "changes.md": _page_of("CHANGELOG.md"),
+        "contributing.md": _page_of("CONTRIBUTING.md"),
+        "explorer.md": _EXPLORER,
+        "explore.html": explorer_page(),
+        **{f"api/{name}.md": _names_of(name) for name in _packages()},
+    }
+    for path in sorted((ROOT / "docs").rglob("*.ipynb")):
+        place = path.relative_to(ROOT / "docs").as_posix()
+        if found := files.get_file_from_path(place):
+            files.remove(found)
+        made[_of_notebook(place)] = _markdown_of(path)
+    for name, content in made.items():
+        files.append(File.generated(config, name, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """A page of docs/ with links that stay on the site."""
+    return OUTSIDE.sub(r"\1", markdown).replace("](../README.md)", "](start.md)").replace(".ipynb)", ".md)")
+
+
+def _of_notebook(name: str) -> str:
+    return re.sub(r"\.ipynb$", ".md", name)
+
+
+def _page_of(name: str) -> str:
+    text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](").replace("](CHANGELOG.md", "](changes.md")
+    return text.replace("](CONTRIBUTING.md", "](contributing.md")
+
+
+def _markdown_of(notebook: Path) -> str:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    texts = ("".join(cell["source"]) for cell in cells)
+    return "\n\n".join(
+        text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
+        for cell, text in zip(cells, texts, strict=True)
+    )
+
+
+def _packages() -> dict[str, list[str]]:
+    """The public names of the package, and of each of its parts that says what they are."""
+    found = {"discreet": [name for name in discreet.__all__ if not name.startswith("_")]}
+    for name in sorted(part.name for part in iter_modules(discreet.__path__) if not part.name.startswith("_")):
+        try:
+            module = importlib.import_module(f"discreet.{name}")
+        except MissingExtraError:  # transformers is not needed to build the site
+            continue
+        if names := getattr(module, "__all__", None):
+            found[f"discreet.{name}"] = list(names)
+    return found
+
+
+def _api() -> list[dict[str, str]]:
+    return [{name: f"api/{name}.md"} for name in _packages()]
+
+
+def _names_of(package: str) -> str:
+    return f"# {package}\n\n" + "\n\n".join(f"::: {package}.{name}" for name in _packages()[package])
