@@ -30,6 +30,7 @@ from discreet.research.experiments._smoothing import (
     MARGIN,
     MODEL,
     PARTS,
+    PAYING,
     SEEN,
     STRAY,
     SURELY,
@@ -103,7 +104,7 @@ class DesignComparison:
             "keep": self.keep,
             "clients": self.clients,
             "parts": PARTS,
-            "model": [MODEL, STRAY, ANYBODY, MARGIN, HALF, SURELY, SEEN],
+            "model": [MODEL, STRAY, ANYBODY, MARGIN, HALF, SURELY, SEEN, PAYING],
             "sets": {one.name: len(one.outcomes) for one in self.sets},
         }
 

@@ -14,7 +14,7 @@ evenly; every point mass weighs a sixteenth of what would give its outcome the l
 whether the model is right, an outcome's floor is halfway between the model's and four times what the largest share seen would need, up
 to the largest there is, where that is more: the mean is convex in the floor, so half the way has at least half of the gain, or at most
 half of the loss. A design by parts takes its place where examples that were held back say so after all: by two standard errors of
-mean KL, TV and squared Hellinger alike, ten of them or more being served worse, since a mean to which nobody rare has contributed
+mean KL, TV and squared Hellinger alike, ten of them or more paying 0.1 in KL for it, since a mean to which nobody rare has contributed
 has too small a standard error.
 """
 
@@ -53,7 +53,7 @@ MARGIN = 4.0  # times the largest share of an outcome that an example has
 HALF = 0.5
 SURELY = 2.0  # standard errors
 SURE = 1.0 - 1e-9
-SEEN = 10  # examples that are served worse, past which a standard error is to be believed
+SEEN, PAYING = 10, 0.1  # examples that pay so much more, past which a standard error is to be believed
 
 
 def redrawn(examples: Floats, rng: np.random.Generator) -> Floats:
@@ -147,7 +147,7 @@ def _cautious(examples: Floats, epsilon: float, keep: float) -> tuple[tuple[floa
         found = _held_back(examples, partial(_sampler, epsilon=epsilon, keep=keep, parts=parts))
         gains = [stands[f] - found[f] for f in DIVERGENCES]
         better = all(gain.mean() > SURELY * gain.std() / math.sqrt(len(examples)) for gain in gains)
-        if better and np.count_nonzero(gains[0] < 0.0) >= SEEN:
+        if better and np.count_nonzero(gains[0] < -PAYING) >= SEEN:
             trusted[parts] = float(found["kl"].mean())
     if trusted:
         best = min(trusted, key=lambda parts: trusted[parts])
