@@ -106,7 +106,7 @@ def test_a_file_name_hides_nothing(run: Run, tmp_path: Path, command: str, text:
 def test_there_is_no_other_way_to_a_terminal() -> None:
     """Commands print through `discreet.cli._printing`: none makes a console, prints or unescapes markup for itself."""
     for path in Path(discreet.cli.__file__).parent.glob("*.py"):
-        if path.name == "printing.py":
+        if path.name == "_printing.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module in ("rich", "rich.markup", "rich.console"):
