@@ -70,7 +70,8 @@ def minimax_risk(
         privacy: a notion of privacy, in place of epsilon.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
         bracket: look for both sides where the formula is not exact: for a `Band` (1e-4 apart up to 12 outcomes, and around the uniform
-            law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (total variation 1e-3 apart). Takes
+            law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (total variation 1e-3 apart
+            at an epsilon around 1, far apart at a large one; `.bracket` shows which). Takes
             up to seconds.
 
     Returns:
