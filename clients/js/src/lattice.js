@@ -202,14 +202,14 @@ class ReferencedLattice {
   solved({ outcomes, masses }) {
     const { box } = this;
     if (box.slope !== undefined) return [box.slope, box.lift];
-    let unheld = this.shared, room = TOTAL - this.shared;
+    const unheld = new Running(this.shared), room = new Running(TOTAL - this.shared);
     for (const outcome of outcomes) {
-      unheld -= this.lower[outcome];
-      room -= this.upper[outcome] - this.lower[outcome];
+      unheld.passes(this.lows[outcome], 0);
+      room.passes(this.highs[outcome], this.lows[outcome]);
     }
-    if (room >= 0n) return [Infinity, 0];
+    if (room.left >= 0n) return [Infinity, 0];
     const at = (bound) => (place) => bound[outcomes[place]];
-    return solveHeld(masses, Number(unheld) / FLOAT_TOTAL, at(box.lower), at(box.upper));
+    return solveHeld(masses, Number(unheld.left) / FLOAT_TOTAL, at(box.lower), at(box.upper));
   }
 
   /** A function of the mass of an outcome and its number: at least L, as a float; and whether unheld outcomes get portions. */
