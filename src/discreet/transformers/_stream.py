@@ -71,7 +71,7 @@ class TokenStream:
         for name, given in (("logits", logits), ("reference", reference)):
             if tuple(given.shape) != (self._vocabulary,):
                 raise DiscreetError(f"{name} has shape {tuple(given.shape)}, not ({self._vocabulary},)")
-        profile = box_profile(epsilon, upper)
+        profile = box_profile(epsilon, upper, self._vocabulary)
         after = self.odometer.after(profile)
         if not self._budget.allows(self._budget.spent(after.releases)):
             raise BudgetError(

@@ -2,8 +2,9 @@
 
 The box is b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon + upper - 1) around whatever law mu the public model has at that place,
 so every token has the profile of alpha = 1/upper (`discreet.accounting._profile`), though mu depends on the text so far. The integers
-that are drawn with share s 2^62 of theirs with |s - b| <= 2^-12 b on every path (`discreet.torch._boxes`, `discreet.release._lattice`);
-`TokenTerms.profile` has the alpha of the worst s in between, so what is composed is true of what is drawn.
+that are drawn with share s 2^62 of theirs with |s - b| <= 2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._boxes`,
+`discreet.release._lattice`): every token has one integer at least, which of a tiny b is much. `TokenTerms.profile` has the alpha of the worst
+s in between, so what is composed is true of what is drawn.
 
 How many tokens is fixed beforehand because a bound at delta > 0 holds for a number that is: where a text ends by itself is then a
 function of the whole sequence, and costs nothing. Answers of a ledger depend on the id of these terms and the token's number alone.
@@ -24,6 +25,7 @@ from discreet.domain._canonical import VERSION, canonical
 from discreet.errors import POSITIVE, BudgetError, DiscreetError, Range, check_count
 from discreet.families._band import Bounds
 from discreet.ledger import Budget
+from discreet.release import TOTAL
 from discreet.release._randomness import BITS
 from discreet.torch._boxes import terms_of
 from discreet.tradeoff import optimal_constants
@@ -33,11 +35,14 @@ _DELTA = Range(0.0, 1.0, high_open=True)
 _TOP_P = Range(0.0, 1.0, low_open=True)
 
 
-def box_profile(epsilon: float, upper: float | None) -> BoxProfile:
-    """The profile of one token from the box of these terms, for every sum of L that rounding leaves open."""
+def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProfile:
+    """The profile of one token from the box of these terms over so many, for every sum of L that rounding leaves open."""
     bounds = terms_of(epsilon=epsilon, upper=upper).bounds
     b = Fraction(optimal_constants(bounds, epsilon).b)
-    most, least = (_alpha(b * (1 + sign * _MARGIN), epsilon) for sign in (-1, 1))  # alpha falls with b
+    off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice what it can be: floats follow
+    most, least = (
+        _alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
+    )  # alpha falls with b
     return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
 
 
@@ -115,7 +120,7 @@ class TokenTerms:
     @cached_property
     def profile(self) -> BoxProfile:
         """What one token can tell."""
-        return box_profile(self.epsilon, self.upper)
+        return box_profile(self.epsilon, self.upper, self.vocabulary)
 
     @cached_property
     def loss(self) -> PrivacyLoss:
