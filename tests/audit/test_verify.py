@@ -65,6 +65,7 @@ FORGERIES: dict[str, list[Callable[[Any], Any]]] = {
         lambda r: r["privacy"].update(delta=r["privacy"]["delta"] * 0.999999),
         lambda r: r["privacy"].update(delta=0.0),
         lambda r: r["privacy"].update(kind="gaussian"),
+        lambda r: r["privacy"].update(kind=["approximate"]),
         lambda r: r["corners"].reverse(),
         lambda r: r.pop("corners"),
         lambda r: r.pop("box"),

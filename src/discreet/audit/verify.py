@@ -116,7 +116,8 @@ def check_form(record: dict[str, Any]) -> None:
 def check_promise(record: dict[str, Any]) -> None:
     """The promise beside epsilon is one of three kinds, with numbers in their ranges."""
     promise, corners = record["privacy"], record["corners"]
-    require(isinstance(promise, dict) and promise.get("kind") in NOTIONS, "the promise is of no known kind")
+    require(isinstance(promise, dict) and type(promise.get("kind")) is str, "the promise is of no known kind")
+    require(promise["kind"] in NOTIONS, "the promise is of no known kind")
     require(promise.keys() == NOTIONS[promise["kind"]], "the promise does not have the fields of its kind")
     for name, most in (("epsilon", math.inf), ("delta", 1.0), ("nu", math.inf)):
         if name in promise:
