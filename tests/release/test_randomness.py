@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from discreet.release import TOTAL, SystemEntropy
-from discreet.release._randomness import _LONG
+from discreet.release._randomness import _TOGETHER
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, _LONG // 8 - 1, _LONG // 2 + 3])
+@pytest.mark.parametrize("count", [0, 1, 1000, _TOGETHER - 1, _TOGETHER + 1, 4 * _TOGETHER + 3])
 def test_every_integer_asked_for_is_there_and_fresh(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads each read a part, and the parts make up the whole: no byte is used twice, none is left out."""
     asked: list[bytes] = []
@@ -25,7 +25,7 @@ def test_every_integer_asked_for_is_there_and_fresh(count: int, monkeypatch: pyt
     assert found.shape == (count,)
     assert ((found >= 0) & (found < TOTAL)).all()
     assert sum(map(len, asked)) == 8 * count
-    assert len(asked) == (1 if 8 * count < 2 * _LONG else 2 if 8 * count < 3 * _LONG else 3)
+    assert len(asked) == -(-count // _TOGETHER)
     assert np.unique(found).size == count
 
 

@@ -25,13 +25,11 @@ from discreet.projection._breakpoints import (
     ROUNDING,
     SETTLED,
 )
-from discreet.projection._lanes import clipped_and_middle, mass_above
+from discreet.projection._lanes import clipped_and_middle, looked, mass_above
 from discreet.projection._threads import first_bad_row
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
-
-_COUNTS = {"reassoc", "nsz", "contract"}  # for sums that are whole numbers, or that decide nothing in their last bits
 
 
 def at(bound: Any, place: Any) -> Any:
@@ -50,17 +48,38 @@ def _at(bound: Any, place: Any) -> Any:
     return entry if isinstance(bound, types.Array) else constant
 
 
-@kernel(error_model="numpy", fastmath=_COUNTS)
-def look(p: Any) -> int:
-    """How many outcomes a law gives mass to; 0 if it is no law. A law has no negative entry and sums to one: NaN does not."""
-    total = 0.0
-    negative = 0.0
-    held = 0.0
-    for place in range(p.size):
-        total += p[place]
-        negative += 1.0 * (p[place] < 0.0)
-        held += 1.0 * (p[place] > NEGLIGIBLE)
-    return int(held) if negative == 0.0 and abs(total - 1.0) <= SUM_TOLERANCE else 0
+def _one_bound(bound: Any) -> Any:
+    """The bound where it is one number; infinity where there is one for each outcome."""
+    raise TypeError("_one_bound is called from compiled code")
+
+
+@overload(_one_bound, inline="always")
+def _one_bound_of(bound: Any) -> Any:
+    def none(bound: Any) -> Any:
+        return np.inf
+
+    def constant(bound: Any) -> Any:
+        return bound
+
+    return none if isinstance(bound, types.Array) else constant
+
+
+@kernel(error_model="numpy")
+def look(p: Any, lower: Any) -> tuple[int, float, float]:
+    """(how many outcomes a law gives mass to, 0 if it is no law; how many exceed a uniform bound, and their mass: where `solve` begins).
+
+    A law has no negative entry and sums to one: NaN does not."""
+    least = _one_bound(lower)
+    total, negative, held, above, number = looked(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
+    for start in range(BLOCK, p.size, BLOCK):
+        more = looked(p, start, min(start + BLOCK, p.size), NEGLIGIBLE, least)
+        total += more[0]
+        negative += more[1]
+        held += more[2]
+        above += more[3]
+        number += more[4]
+    good = negative == 0.0 and abs(total - 1.0) <= SUM_TOLERANCE
+    return (int(held) if good else 0), number, above
 
 
 @kernel(error_model="numpy")
@@ -136,21 +155,15 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
     return slope, 0.0
 
 
-@kernel(error_model="numpy", fastmath=_COUNTS)
-def _number_above(mass: Any, slope: float, lower: float) -> float:
-    above = 0.0
-    for place in range(mass.size):
-        above += 1.0 * (slope * mass[place] > lower)
-    return above
-
-
 @kernel(error_model="numpy")
 def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
     """How many masses are not clipped from below, and their sum: by blocks, so that long sums stay accurate."""
-    total = 0.0
-    for start in range(0, mass.size, BLOCK):
-        total += mass_above(mass, start, min(start + BLOCK, mass.size), slope, lower)
-    return _number_above(mass, slope, lower), total
+    total, number = mass_above(mass, 0, min(mass.size, BLOCK), slope, lower)
+    for start in range(BLOCK, mass.size, BLOCK):
+        more = mass_above(mass, start, min(start + BLOCK, mass.size), slope, lower)
+        total += more[0]
+        number += more[1]  # a whole number: in whatever order
+    return number, total
 
 
 @kernel(error_model="numpy")
@@ -166,12 +179,14 @@ def _remaining(mass: Any, slope: float, lower: float, at_most: float) -> Any:
 
 
 @kernel(error_model="numpy")
-def _solve_convex(mass: Any, unheld: int, lower: float) -> float:
-    """The slope where nothing can be clipped from above. Newton then only ever goes down, so that what is once clipped from
-    below stays so and need not be looked at again: the whole costs little more than two passes, however many the steps."""
+def _solve_convex(mass: Any, unheld: int, lower: float, above: float, total: float) -> float:
+    """The slope where nothing can be clipped from above, from how many masses exceed `lower` and their sum. Newton then only ever
+    goes down, so that what is once clipped from below stays so and need not be looked at again: the whole costs little more than two
+    passes, however many the steps."""
     slope = 1.0
-    for _ in range(NEWTON_STEPS):
-        above, total = _above(mass, slope, lower)
+    for turn in range(NEWTON_STEPS):
+        if turn:
+            above, total = _above(mass, slope, lower)
         if not total > NEGLIGIBLE:
             break
         step = (1.0 - (unheld + mass.size - above) * lower) / total
@@ -192,18 +207,22 @@ def solve_uniform(mass: Any, unheld: int, lower: float, upper: float) -> tuple[f
     So a client given as k numbers and as its few distinct values has one slope, bit for bit.
     """
     if upper == np.inf:
-        return _solve_convex(mass, unheld, lower), 0.0
+        above, total = _above(mass, 1.0, lower)
+        return _solve_convex(mass, unheld, lower, above, total), 0.0
     return solve_held(mass, unheld * lower, lower, upper)
 
 
-def solve(p: Any, held: int, lower: Any, upper: Any) -> Any:
-    """(slope, lift) of one row of which `look` says how much is held: one of the two functions below, by the kind of bounds."""
+def solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
+    """(slope, lift) of one row at which `look` has looked: one of the two functions below, by the kind of bounds."""
     raise TypeError("solve is called from compiled code; from Python use Box.project or Box.scale")
 
 
 @overload(solve)
-def _solve(p: Any, held: int, lower: Any, upper: Any) -> Any:
-    def uniform(p: Any, held: int, lower: Any, upper: Any) -> tuple[float, float]:
+def _solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
+    def uniform(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
+        held, above, total = seen
+        if held == p.size and upper == np.inf:
+            return _solve_convex(p, 0, lower, above, total), 0.0
         if held == p.size:
             return solve_uniform(p, 0, lower, upper)
         mass = np.empty(held)
@@ -214,7 +233,7 @@ def _solve(p: Any, held: int, lower: Any, upper: Any) -> Any:
                 filled += 1
         return solve_uniform(mass, p.size - held, lower, upper)
 
-    def general(p: Any, held: int, lower: Any, upper: Any) -> tuple[float, float]:
+    def general(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
         return solve_held(p, 0.0, lower, upper)
 
     return general if isinstance(lower, types.Array) else uniform
@@ -236,11 +255,11 @@ def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -
 @kernel(error_model="numpy", nogil=True)
 def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
     for row in range(len(laws)):
-        held = look(laws[row])
-        if held == 0:
+        seen = look(laws[row], lower)
+        if seen[0] == 0:
             return row
         if projecting:
-            slope[row], lift[row] = solve(laws[row], held, lower, ceiling)
+            slope[row], lift[row] = solve(laws[row], seen, lower, ceiling)
         if row < len(out):
             _fill(laws[row], slope[row], lift[row], lower, upper, out[row])
     return -1

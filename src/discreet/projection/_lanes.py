@@ -19,8 +19,13 @@ cgutils: Any = numba.core.cgutils  # without types of their own
 types: Any = numba.core.types
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
+_NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
+_ONE = ir.Constant(_VECTOR, [1.0] * LANES)
+_PLACE = ir.IntType(32)
+_MASK = ir.VectorType(ir.IntType(1), LANES)
+_PLACES = ir.Constant(ir.VectorType(_PLACE, LANES), list(range(LANES)))
 
-Terms = Callable[[Any, list[Any]], list[Any]]  # (builder, numbers or vectors of them) -> what each sum takes
+Terms = Callable[[Any, list[Any]], list[Any]]  # (builder, vectors of numbers) -> what each sum takes
 
 
 def _is_line(kind: Any) -> bool:
@@ -39,35 +44,44 @@ def _sums(
     }
     vectors = [cgutils.alloca_once(builder, _VECTOR) for _ in range(sums)]
     for vector in vectors:
-        builder.store(ir.Constant(_VECTOR, [0.0] * LANES), vector)
+        builder.store(_NOTHING, vector)
 
-    def operands(place: Any, wide: bool) -> list[Any]:
+    def operands(place: Any) -> list[Any]:
         found = []
         for number, value in enumerate(values):
             if number in lines:
-                where = builder.gep(lines[number], [place])
-                if wide:
-                    where = builder.bitcast(where, _VECTOR.as_pointer())
+                where = builder.bitcast(builder.gep(lines[number], [place]), _VECTOR.as_pointer())
                 found.append(builder.load(where, align=8))
             else:
-                found.append(_spread(builder, value) if wide else value)
+                found.append(_spread(builder, value))
         return found
 
     rest = builder.srem(builder.sub(stop, start), ir.Constant(stop.type, LANES))
     whole = builder.sub(stop, rest)
     with cgutils.for_range_slice(builder, start, whole, ir.Constant(start.type, LANES)) as (place, _):
-        for vector, more in zip(vectors, terms(builder, operands(place, True)), strict=True):
+        for vector, more in zip(vectors, terms(builder, operands(place)), strict=True):
             builder.store(builder.fadd(builder.load(vector), more), vector)
-    with cgutils.for_range(builder, rest) as loop:
-        place = builder.add(whole, loop.index)
-        for vector, more in zip(vectors, terms(builder, operands(place, False)), strict=True):
-            lane = builder.gep(builder.bitcast(vector, _DOUBLE.as_pointer()), [loop.index])
-            builder.store(builder.fadd(builder.load(lane), more), lane)
+    with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(rest.type, 0))):
+        there = builder.icmp_signed("<", _PLACES, _spread(builder, builder.trunc(rest, _PLACE), _PLACE))
+        last = [
+            _some(builder, lines[number], whole, there) if number in lines else _spread(builder, value)
+            for number, value in enumerate(values)
+        ]
+        for vector, more in zip(vectors, terms(builder, last), strict=True):
+            builder.store(builder.fadd(builder.load(vector), builder.select(there, more, _NOTHING)), vector)
     return [_together(builder, builder.load(vector)) for vector in vectors]
 
 
-def _spread(builder: Any, number: Any) -> Any:
-    vector = ir.Constant(_VECTOR, ir.Undefined)
+def _some(builder: Any, line: Any, first: Any, there: Any) -> Any:
+    """The numbers of a line from `first` on that are `there`, zeros for the others, whose memory is not looked at."""
+    where = builder.bitcast(builder.gep(line, [first]), _VECTOR.as_pointer())
+    kinds = [where.type, _PLACE, _MASK, _VECTOR]
+    load = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, kinds), "llvm.masked.load.v8f64.p0")
+    return builder.call(load, [where, ir.Constant(_PLACE, 8), there, _NOTHING])
+
+
+def _spread(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
+    vector = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
     for lane in range(LANES):
         vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
     return vector
@@ -90,12 +104,11 @@ def _clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: An
 
     def terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, slopes, low, high = operands
-        nothing = ir.Constant(masses.type, [0.0] * LANES if masses.type == _VECTOR else 0.0)
         value = builder.fmul(slopes, masses)
         inside = builder.select(builder.fcmp_ordered("<", value, low), low, value)
         inside = builder.select(builder.fcmp_ordered(">", inside, high), high, inside)
         unclipped = builder.fcmp_ordered("==", inside, value)
-        return [builder.select(unclipped, nothing, inside), builder.select(unclipped, masses, nothing)]
+        return [builder.select(unclipped, _NOTHING, inside), builder.select(unclipped, masses, _NOTHING)]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
@@ -107,24 +120,49 @@ def _clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: An
 
 
 def _mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any) -> Any:
-    """The sum of those of mass[start:stop] that times the slope exceed `lower`."""
+    """(the sum of those of mass[start:stop] that times the slope exceed `lower`; how many they are)."""
     if not _is_line(mass):
         return None
     kinds = (mass, types.float64, types.float64)
-    signature = types.float64(mass, types.intp, types.intp, types.float64, types.float64)
+    signature = types.UniTuple(types.float64, 2)(mass, types.intp, types.intp, types.float64, types.float64)
 
     def terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, slopes, low = operands
-        nothing = ir.Constant(masses.type, [0.0] * LANES if masses.type == _VECTOR else 0.0)
         exceeds = builder.fcmp_ordered(">", builder.fmul(slopes, masses), low)
-        return [builder.select(exceeds, masses, nothing)]
+        return [builder.select(exceeds, masses, _NOTHING), builder.select(exceeds, _ONE, _NOTHING)]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
-        return _sums(context, builder, kinds, values, first, end, 1, terms)[0]
+        return context.make_tuple(
+            builder, signature.return_type, _sums(context, builder, kinds, values, first, end, 2, terms)
+        )
+
+    return signature, generate
+
+
+def _looked(typing: Any, mass: Any, start: Any, stop: Any, negligible: Any, lower: Any) -> Any:
+    """Of mass[start:stop]: the sum; how many are negative; how many exceed `negligible`; and as `_mass_above` at slope one."""
+    if not _is_line(mass):
+        return None
+    kinds = (mass, types.float64, types.float64)
+    signature = types.UniTuple(types.float64, 5)(mass, types.intp, types.intp, types.float64, types.float64)
+
+    def terms(builder: Any, operands: list[Any]) -> list[Any]:
+        masses, least, low = operands
+        negative = builder.fcmp_ordered("<", masses, _NOTHING)
+        held, exceeds = (builder.fcmp_ordered(">", masses, bound) for bound in (least, low))
+        chosen = ((negative, _ONE), (held, _ONE), (exceeds, masses), (exceeds, _ONE))
+        return [masses, *(builder.select(which, what, _NOTHING) for which, what in chosen)]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
+        return context.make_tuple(
+            builder, signature.return_type, _sums(context, builder, kinds, values, first, end, 5, terms)
+        )
 
     return signature, generate
 
 
 clipped_and_middle: Any = intrinsic(_clipped_and_middle)
 mass_above: Any = intrinsic(_mass_above)
+looked: Any = intrinsic(_looked)

@@ -23,7 +23,8 @@ Floats = NDArray[np.float64]
 
 _WHOLE = 1 << BITS
 _TOTAL = float(_WHOLE)
-_BLOCK = 16
+_BLOCK_BITS = 8
+_BLOCK = 1 << _BLOCK_BITS
 
 
 @kernel(error_model="numpy")
@@ -68,14 +69,14 @@ def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: A
 def _block_excess(
     p: Any, start: int, stop: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
 ) -> tuple[int, bool]:
-    """The excess of a block of at most 16 outcomes, and whether it is small enough to be that sum (63 bits suffice)."""
+    """The excess of a block of at most `_BLOCK` outcomes, and whether it is small enough to be that sum (63 bits suffice)."""
     whole = 0
-    sixteenths = 0
+    parts = 0
     for place in range(start, stop):
         excess = _excess(p, place, steep, lift, floors, lower, upper)
         whole += excess
-        sixteenths += excess >> 4
-    return whole, sixteenths < 1 << (BITS - 4)
+        parts += excess >> _BLOCK_BITS
+    return whole, parts < 1 << (BITS - _BLOCK_BITS)
 
 
 @kernel(error_model="numpy")
@@ -84,18 +85,19 @@ def _within_excess(
 ) -> tuple[int, int]:
     """(the outcome on which `rest` falls, 0) if that is in the excess; else (-1, what is left of it).
 
-    Blocks that lie before it are added up without looking inside: a loop that cannot end early needs no guessing.
+    Blocks that lie before it are added up without looking inside, in vectors; the last one is gone through outcome by outcome.
     """
-    for start in range(0, p.size, _BLOCK):
-        stop = min(start + _BLOCK, p.size)
-        whole, fits = _block_excess(p, start, stop, steep, lift, floors, lower, upper)
-        if fits and whole <= rest:
-            rest -= whole
-            continue
-        for place in range(start, stop):
-            rest -= _excess(p, place, steep, lift, floors, lower, upper)
-            if rest < 0:
-                return place, 0
+    start = 0
+    while p.size - start > _BLOCK:
+        whole, fits = _block_excess(p, start, start + _BLOCK, steep, lift, floors, lower, upper)
+        if not fits or whole > rest:
+            break
+        rest -= whole
+        start += _BLOCK
+    for place in range(start, p.size):
+        rest -= _excess(p, place, steep, lift, floors, lower, upper)
+        if rest < 0:
+            return place, 0
     return -1, rest
 
 
@@ -161,17 +163,26 @@ def _above_shared_over(
     return general if isinstance(lower, types.Array) else uniform
 
 
-def _solved(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
-    """(slope, lift) of one row of which `look` says how much is held."""
+def _solved(
+    p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+) -> Any:
+    """(slope, lift) of one row at which `look` has looked."""
     raise TypeError("_solved is called from compiled code")
 
 
 @overload(_solved)
-def _solved_over(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
-    def uniform(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
-        return solve(p, held, floors, ceilings)
+def _solved_over(
+    p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+) -> Any:
+    def uniform(
+        p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+    ) -> Any:
+        return solve(p, seen, floors, ceilings)
 
-    def general(p: Any, held: int, floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any) -> Any:
+    def general(
+        p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+    ) -> Any:
+        held = seen[0]
         mass, low, high = np.empty(held), np.empty(held), np.empty(held)
         filled, unheld, room = 0, np.int64(shared), np.int64(_WHOLE - shared)
         for place in range(p.size):
@@ -206,15 +217,17 @@ def _draw(
 ) -> int:
     for row in range(len(laws)):
         p = laws[row]
-        held = look(p)
-        if held == 0:
+        seen = look(p, floors)
+        if seen[0] == 0:
             return row
         if uniform[row] >= shared:
             if projecting:
-                slope[row], lift[row] = _solved(p, held, floors, ceilings, lower, upper, shared)
-            out[row] = _above_shared(
-                p, slope[row], lift[row], floors, lower, upper, shared, sizes, uniform[row] - shared
-            )
+                steep, raised = _solved(p, seen, floors, ceilings, lower, upper, shared)
+                if row < len(slope):
+                    slope[row], lift[row] = steep, raised
+            else:
+                steep, raised = slope[row], lift[row]
+            out[row] = _above_shared(p, steep, raised, floors, lower, upper, shared, sizes, uniform[row] - shared)
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")
         else:
@@ -225,7 +238,7 @@ def _draw(
 def draw(
     lattice: Lattice, laws: Floats, projecting: bool, slope: Floats, lift: Floats, uniform: Integers, out: Integers
 ) -> int:
-    """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved.
+    """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved, where they are not empty.
 
     `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a law, or -1.
     """

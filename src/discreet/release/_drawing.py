@@ -17,22 +17,24 @@ from discreet.release._portions import all_fit
 
 def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers) -> Integers:
     """One outcome for each row of laws (n, k), from one uniform integer each. `mixing` None: project onto the box."""
-    return _drawn(lattice, laws, mixing, uniform)[0]
+    return _drawn(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
 
 
 def weights(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None) -> Integers:
     """The integers (n, k), each row summing to 2^62, that `outcomes` draws from."""
     past_shared = np.full(len(laws), min(lattice.shared, TOTAL - 1), dtype=np.int64)  # so that every row is solved
-    _, slope, lift = _drawn(lattice, laws, mixing, past_shared)
+    _, slope, lift = _drawn(lattice, laws, mixing, past_shared, keeping=True)
     return lattice.weights(laws, slope, lift)
 
 
 def _drawn(
-    lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers
+    lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers, *, keeping: bool
 ) -> tuple[Integers, NDArray[np.float64], NDArray[np.float64]]:
-    """Outcomes, slopes and lifts. Slopes of rows that fell on the shared part, and so were not solved, are infinite."""
-    slope = np.full(len(laws), np.inf if mixing is None else mixing.slope)
-    lift = np.full(len(laws), 0.0 if mixing is None else mixing.lift)
+    """Outcomes, slopes and lifts (empty unless they are to be kept). Slopes of rows that fell on the shared part, and so were not
+    solved, are infinite."""
+    kept = len(laws) if keeping else 0
+    slope = np.full(kept, np.inf if mixing is None else mixing.slope)
+    lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
     compiled = compiled_for(numpy_seconds(laws.size))
     draw = import_module("discreet.release._compiled").draw if compiled else _numpy_draw
@@ -58,9 +60,10 @@ def _numpy_draw(
         bad = projection.first_bad(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
-        if projecting:
-            slope[rows], lift[rows] = _solved(lattice, laws[rows])
-        out[rows] = lattice.pick(laws[rows], slope[rows], lift[rows], uniform[rows])
+        steep, raised = _solved(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
+        if slope.size:
+            slope[rows], lift[rows] = steep, raised
+        out[rows] = lattice.pick(laws[rows], steep, raised, uniform[rows])
     return -1
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError, NotPrivateWarning, warn_caller
 
 BITS = 62
-_LONG = 1 << 18  # bytes that are worth a thread
+_TOGETHER = 1 << 15  # integers that are asked for at once: worth a thread, and what is read for them stays in cache
 _MOST_THREADS = 16
 
 
@@ -20,22 +20,25 @@ class Randomness(Protocol):
     def integers(self, count: int) -> NDArray[np.int64]: ...
 
 
-def _bytes(count: int) -> bytes:
-    """So many bytes of the operating system's generator: read by several threads where one alone would keep the others waiting."""
-    if count < 2 * _LONG:
-        return os.urandom(count)
-    threads = min(_MOST_THREADS, os.cpu_count() or 1, count // _LONG)
-    shares = [count * (thread + 1) // threads - count * thread // threads for thread in range(threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        return b"".join(pool.map(os.urandom, shares))
-
-
 class SystemEntropy:
     """The operating system's generator: what a private release draws from."""
 
     def integers(self, count: int) -> NDArray[np.int64]:
-        words = np.frombuffer(_bytes(8 * count), dtype=np.uint64)
-        return (words >> np.uint64(64 - BITS)).view(np.int64)
+        found = np.empty(count, dtype=np.uint64)
+
+        def fill(start: int) -> None:
+            part = found[start : start + _TOGETHER]
+            np.right_shift(np.frombuffer(os.urandom(part.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=part)
+
+        parts = range(0, count, _TOGETHER)
+        threads = min(_MOST_THREADS, os.cpu_count() or 1, len(parts))
+        if threads > 1:  # several read where one alone would keep the others waiting
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(fill, parts))
+        else:
+            for start in parts:
+                fill(start)
+        return found.view(np.int64)
 
 
 class _Seeded:

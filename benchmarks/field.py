@@ -1,0 +1,109 @@
+"""What other libraries for private text claim, held against what they do: `python -m benchmarks.field`, where they are installed.
+
+In an environment of its own, Python 3.12 or later (which invink's syntax needs):
+
+    pip install torch transformers accelerate pandas scipy tqdm requests
+    pip install --no-deps dp-fusion-lib==0.1.0 invink==0.1.0
+    PYTHONPATH=src python -m benchmarks.field
+
+No weights are downloaded: invink runs on a small model with random weights, made here. Nothing of theirs is changed but that the model is
+loaded once, not anew for each text.
+"""
+
+import contextlib
+import importlib
+import importlib.metadata
+import io
+import math
+import tempfile
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from discreet.audit import black_box_audit
+
+DRAWS = 200
+TOKENS = 8
+
+
+def run() -> None:
+    """Both, one after the other."""
+    dp_fusion()
+    invisible_ink()
+
+
+def dp_fusion() -> None:
+    """`find_lambda` promises D_2 <= beta between what is drawn from and the public law; D_2 of the same pair in rational numbers."""
+    import torch
+    from dp_fusion_lib import find_lambda
+
+    print(f"dp-fusion-lib {importlib.metadata.version('dp-fusion-lib')}")
+    held, known = 7.92e-6, 9.55e-19  # what the private and the public model give to one token
+    private = torch.tensor([1.0 - held, held], dtype=torch.float64)
+    public = torch.tensor([1.0 - known, known], dtype=torch.float64)
+    weight, reported = find_lambda(private, public, 2.0, 0.5)
+    mixture = weight * private + (1.0 - weight) * public
+    true = math.log(sum(Fraction(float(p)) ** 2 / Fraction(float(q)) for p, q in zip(mixture, public, strict=True)))
+    print(
+        f"  find_lambda, order 2, bound 0.5: lambda = {weight:g}, divergence reported {reported:.3f}, true {true:.1f}"
+    )
+
+
+@cache
+def _model(folder: str) -> None:
+    """A small chat model with random weights, in a folder."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    made = Tokenizer(models.BPE(unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.BpeTrainer(vocab_size=120, special_tokens=["<unk>", "<end>"], show_progress=False)
+    made.train_from_iterator(["patients came with a cold and went home healthy ; others stayed"], trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", eos_token="<end>")
+    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }} {% endfor %}"
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(1)
+    config = GPT2Config(
+        vocab_size=len(tokenizer), n_positions=2048, n_embd=32, n_layer=1, n_head=2, bos_token_id=1, eos_token_id=1
+    )
+    GPT2LMHeadModel(config).save_pretrained(folder)
+
+
+def invisible_ink() -> None:
+    """`generate` as it comes, except for a small model: is what it writes random, and what besides the text depends on private texts?"""
+    print(f"invink {importlib.metadata.version('invink')}")
+    module: Any = importlib.import_module("invink.generate")
+    module.load_hf_model, module.load_hf_tokenizer = cache(module.load_hf_model), cache(module.load_hf_tokenizer)
+    private = ["patients came with a cold"], ["others stayed"]
+    with tempfile.TemporaryDirectory() as folder:
+        _model(folder)
+
+        def written(texts: list[str], **given: Any) -> tuple[str, str]:
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+                found = module.generate(
+                    texts, folder, "notes", epsilon=1.0, batch_size=2, num=1, dtype="float32", device_map=-1, topk=20, **given
+                )  # fmt: skip
+            return found.texts[0], said.getvalue()
+
+        def texts_of(which: int, count: int) -> list[str]:
+            return [written(private[which], max_toks=TOKENS)[0] for _ in range(count)]
+
+        for which in (0, 1):
+            found = texts_of(which, 5)
+            print(
+                f"  the same private text five times, {TOKENS} tokens: {len(set(found))} different texts: {found[0]!r}"
+            )
+        audit = black_box_audit(texts_of, [0, 1], epsilon=1.0, delta=1e-5, draws=DRAWS)
+        bound = audit.empirical_epsilon_lower_bound
+        print(
+            f"  claimed (1, 1e-5)-DP; by {DRAWS} draws of each at 99 %: at least {bound:.2f}, refuted: {audit.refuted}"
+        )
+        for each in private:
+            (line,) = [line for line in written(each)[1].splitlines() if "max_toks =" in line]
+            print(f"  private text of {len(each[0])} characters, max_toks='auto': {line.split(', ')[-1]}")
+
+
+if __name__ == "__main__":
+    run()
