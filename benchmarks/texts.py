@@ -7,12 +7,13 @@ to lies in b mu <= q <= e^range b mu. `upper` of ours is chosen on topics of the
 
 Ours and the mollifier keep one box for all prompts, which makes them range-LDP. Clipping (InvisibleInk) and mixing by the step
 (PMixED) have a box of that range for each prompt, at a place that depends on it, so two prompts may be told apart by up to twice the
-range: they are given that advantage.
+range: they are given that advantage; lines "as private" have half the range, and keep what ours keeps.
 """
 
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pydoc_data.topics import topics
 from typing import Any
 
@@ -28,11 +29,13 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LARGE = DEVICE == "cuda"
 WORDS = 4096 if LARGE else 512
 PROMPT, CONTINUED = (96, 128) if LARGE else (32, 16)
-TRAINING_STEPS = 3000 if LARGE else 10
+TRAINING_STEPS = 1000 if LARGE else 10
 STEPS = 100_000 if LARGE else 64
 RANGES = (1.0, 2.0, 4.0) if LARGE else (2.0,)
 ROWS = 2048 if LARGE else 32  # that are looked at at once
-WRITTEN = 64 if LARGE else 2  # texts, and tokens of each
+TEXTS, WRITTEN = (256, 64) if LARGE else (2, 2)  # texts, and tokens of each
+MEASURES = ("kl", "tv", "reverse_kl")
+EXAMPLES = 1024 if LARGE else 32
 
 Law = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -49,8 +52,9 @@ def run() -> None:
         kind: windows_of([tokenizer(topics[name])["input_ids"] for name in which])
         for kind, which in (("private", held_out), ("public", public))
     }
-    utility(model, windows)
-    written(model, tokenizer, windows)
+    uppers = chosen(model, windows["public"])
+    utility(laws(model, windows["private"], STEPS), uppers)
+    written(model, windows["private"], uppers)
     speed()
 
 
@@ -68,7 +72,7 @@ def trained(texts: list[list[int]]) -> Any:
     """A small GPT-2 that has read these texts."""
     torch.manual_seed(1)
     config = GPT2Config(
-        vocab_size=WORDS, n_positions=256, n_embd=256, n_layer=4, n_head=4, bos_token_id=0, eos_token_id=0,
+        vocab_size=WORDS, n_positions=256, n_embd=256 if LARGE else 32, n_layer=4 if LARGE else 1, n_head=4, bos_token_id=0, eos_token_id=0,
         resid_pdrop=0.2, embd_pdrop=0.2, attn_pdrop=0.2,
     )  # fmt: skip
     model = GPT2LMHeadModel(config).to(DEVICE)
@@ -90,9 +94,9 @@ def trained(texts: list[list[int]]) -> Any:
 
 
 def windows_of(texts: list[list[int]]) -> torch.Tensor:
-    """(prompt, continuation) as rows, every 32 tokens one, in an order of their own."""
+    """(prompt, continuation) as rows, every 16 tokens one, in an order of their own."""
     size = PROMPT + CONTINUED
-    rows = [text[start : start + size] for text in texts for start in range(0, len(text) - size, 32)]
+    rows = [text[start : start + size] for text in texts for start in range(0, len(text) - size, 16)]
     found = torch.tensor(rows, device=DEVICE)
     return found[torch.randperm(len(found), generator=torch.Generator().manual_seed(2)).to(DEVICE)]
 
@@ -112,17 +116,27 @@ def laws(model: Any, windows: torch.Tensor, steps: int) -> list[tuple[torch.Tens
     return found
 
 
-def mechanisms(reach: float, upper: float) -> dict[str, Law]:
+def mechanisms(reach: float, uppers: dict[str, float]) -> dict[str, Law]:
     """What is compared, at one range: logits of client and public to a law."""
-    return {
-        "ours": lambda p, m: output(logits=p, reference=m, epsilon=reach, upper=upper).double(),
-        "mollifier": lambda p, m: output(logits=p, reference=m, epsilon=reach).double(),
-        "clip (InvisibleInk)": lambda p, m: torch.softmax(
-            m.double() + (p - m).double().clamp(-reach / 2, reach / 2), -1
-        ),
-        "mix by the step (PMixED)": lambda p, m: mixed(p, m, reach),
-        "linear": lambda p, m: linear(p, m, reach),
-    }
+    found: dict[str, Law] = {"p itself": lambda p, m: torch.softmax(p.double(), -1)}
+    for measure, upper in uppers.items():
+        found[f"ours, b by {measure}"] = partial(projected, reach=reach, upper=upper)
+    found["mollifier"] = partial(projected, reach=reach, upper=None)
+    for label, width in (("", reach), (", as private", reach / 2)):
+        found[f"clip (InvisibleInk){label}"] = partial(clipped, reach=width)
+        found[f"mix by the step (PMixED){label}"] = partial(mixed, reach=width)
+    found["linear"] = partial(linear, reach=reach)
+    return found
+
+
+def projected(p: torch.Tensor, m: torch.Tensor, reach: float, upper: float | None) -> torch.Tensor:
+    """The projection onto one box, as it is drawn from."""
+    return output(logits=p, reference=m, epsilon=reach, upper=upper).double()
+
+
+def clipped(p: torch.Tensor, m: torch.Tensor, reach: float) -> torch.Tensor:
+    """Logits moved from the public ones by at most half the range either way."""
+    return torch.softmax(m.double() + (p - m).double().clamp(-reach / 2, reach / 2), -1)
 
 
 def mixed(p: torch.Tensor, m: torch.Tensor, reach: float) -> torch.Tensor:
@@ -143,39 +157,49 @@ def linear(p: torch.Tensor, m: torch.Tensor, reach: float) -> torch.Tensor:
     return weight * own + (1.0 - weight) * public
 
 
-def utility(model: Any, windows: dict[str, torch.Tensor]) -> None:
-    """Mean KL and TV from p to q over all steps, and the perplexity under p of what q writes."""
-    rows = laws(model, windows["private"], STEPS)
-    examples = laws(model, windows["public"], ROWS)
-    logits, reference = (torch.cat(part)[:ROWS] for part in zip(*examples, strict=True))
+def chosen(model: Any, windows: torch.Tensor) -> dict[float, dict[str, float]]:
+    """`upper` for each range, by each measure, on public steps."""
+    logits, reference = (torch.cat(part)[:EXAMPLES] for part in zip(*laws(model, windows, EXAMPLES), strict=True))
+    print(f"upper is chosen on {len(logits):,} public steps")
+    return {
+        reach: {
+            measure: fitted_upper(epsilon=reach, logits=logits, reference=reference, measure=measure)
+            for measure in MEASURES
+        }
+        for reach in RANGES
+    }
+
+
+def utility(rows: list[tuple[torch.Tensor, torch.Tensor]], uppers: dict[float, dict[str, float]]) -> None:
+    """Mean KL and TV from p to q over all steps, and the perplexity under p of what q draws there."""
     count = sum(len(p) for p, _ in rows)
-    print(f"{count:,} steps on topics that the model has not read; {len(logits):,} public steps to choose upper on")
-    print(f"{'range':>6}{'':>28}{'mean KL':>10}{'mean TV':>10}{'perplexity under p':>20}")
+    print(f"{count:,} steps on topics that the model has not read")
+    print(f"{'range':>6}{'':>38}{'mean KL':>10}{'mean TV':>10}{'perplexity under p':>20}")
     for reach in RANGES:
-        upper = fitted_upper(epsilon=reach, logits=logits, reference=reference)
-        print(f"{reach:>6g}  upper = {upper:.4g}, chosen on public text")
-        for name, law in {"p itself": lambda p, m: torch.softmax(p.double(), -1), **mechanisms(reach, upper)}.items():
-            sums = [0.0, 0.0, 0.0]
-            for whole, beside in rows:
-                for p, m in zip(whole.split(ROWS), beside.split(ROWS), strict=True):
-                    own, log_own, q = torch.softmax(p.double(), -1), torch.log_softmax(p.double(), -1), law(p, m)
-                    sums[0] += float((own * (log_own - q.clamp_min(1e-300).log())).sum())
-                    sums[1] += float(0.5 * (own - q).abs().sum())
-                    sums[2] += float(-(q * log_own.clamp_min(-700.0)).sum())
-            kl, tv, entropy = (each / count for each in sums)
-            print(f"{'':>6}{name:>28}{kl:>10.4f}{tv:>10.4f}{math.exp(entropy):>20.2f}", flush=True)
+        print(f"{reach:>6g}  upper: {', '.join(f'{upper:.4g} by {name}' for name, upper in uppers[reach].items())}")
+        ways = mechanisms(reach, uppers[reach])
+        sums = {name: torch.zeros(3, dtype=torch.float64, device=DEVICE) for name in ways}
+        for whole, beside in rows:
+            for p, m in zip(whole.split(ROWS), beside.split(ROWS), strict=True):
+                log_own = torch.log_softmax(p.double(), -1).clamp_min(-700.0)
+                own = log_own.exp()
+                for name, law in ways.items():
+                    q = law(p, m)
+                    sums[name][0] += (own * (log_own - q.clamp_min(1e-300).log())).sum()
+                    sums[name][1] += 0.5 * (own - q).abs().sum()
+                    sums[name][2] -= (q * log_own).sum()
+        for name, found in sums.items():
+            kl, tv, entropy = (found / count).tolist()
+            print(f"{'':>6}{name:>38}{kl:>10.4f}{tv:>10.4f}{math.exp(entropy):>20.2f}", flush=True)
 
 
 @torch.inference_mode()
-def written(model: Any, tokenizer: Any, windows: dict[str, torch.Tensor]) -> None:
+def written(model: Any, windows: torch.Tensor, uppers: dict[float, dict[str, float]]) -> None:
     """Texts that each way writes, after private prompts: their perplexity under the model that has read the prompt."""
-    prompts = [row[:PROMPT].tolist() for row in windows["private"][:WRITTEN]]
-    examples = laws(model, windows["public"], ROWS)
-    logits, reference = (torch.cat(part)[:ROWS] for part in zip(*examples, strict=True))
+    prompts = [row[:PROMPT].tolist() for row in windows[:TEXTS]]
     print(f"texts of {WRITTEN} tokens after {len(prompts)} private prompts: perplexity under the private model")
     for reach in RANGES:
-        upper = fitted_upper(epsilon=reach, logits=logits, reference=reference)
-        for name, law in mechanisms(reach, upper).items():
+        for name, law in mechanisms(reach, uppers[reach]).items():
             private, public = Context(model, prompts, 0), Context(model, [[0]] * len(prompts), 0)
             total = 0.0
             for _ in range(WRITTEN):
@@ -184,7 +208,7 @@ def written(model: Any, tokenizer: Any, windows: dict[str, torch.Tensor]) -> Non
                 total -= float(torch.log_softmax(p.double(), -1).gather(1, token[:, None]).sum())
                 private.append(token)
                 public.append(token)
-            print(f"{reach:>6g}{name:>28}{math.exp(total / len(prompts) / WRITTEN):>10.2f}", flush=True)
+            print(f"{reach:>6g}{name:>38}{math.exp(total / len(prompts) / WRITTEN):>10.2f}", flush=True)
 
 
 def speed() -> None:

@@ -31,13 +31,11 @@ class SystemEntropy:
             np.right_shift(np.frombuffer(os.urandom(part.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=part)
 
         parts = range(0, count, _TOGETHER)
-        threads = min(_MOST_THREADS, os.cpu_count() or 1, len(parts))
-        if threads > 1:  # several read where one alone would keep the others waiting
-            with ThreadPoolExecutor(threads) as pool:
+        if len(parts) > 1:  # several threads read where one alone would keep the others waiting
+            with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1, len(parts))) as pool:
                 list(pool.map(fill, parts))
-        else:
-            for start in parts:
-                fill(start)
+        elif count:
+            fill(0)
         return found.view(np.int64)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,12 @@ def _ready(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
+def _on_device(tensor: torch.Tensor) -> Any:
+    """What makes the tensor's device the current one, where it is not already."""
+    here = not tensor.is_cuda or tensor.device.index == torch.cuda.current_device()
+    return nullcontext() if here else torch.cuda.device_of(tensor)
+
+
 class _Launch:
     """The kernels on some rows: `out` has their outcomes once this exists; a row that is no law is an error."""
 
@@ -48,8 +55,8 @@ class _Launch:
             self.size, terms, self.referenced, rows.logits, rows.temperature, strides, (p.dtype, m.dtype), p.device
         )
         self.room = room = ROOMS.on(p.device, self.count)
-        with torch.cuda.device_of(p):
-            self.stream: Any = torch.cuda.current_stream() if p.is_cuda else None
+        with _on_device(p):
+            self.stream: Any = torch.cuda.current_stream(p.device) if p.is_cuda else None
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             room.flag[0] = 0
             room.arrays[0][: self.count] = uniform

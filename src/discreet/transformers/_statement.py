@@ -40,7 +40,7 @@ class Statement:
             epsilon_per_token=terms.epsilon,
             tokens=terms.tokens,
             released=released,
-            epsilon=min(terms.loss.largest, terms.loss.epsilon(terms.delta)),
+            epsilon=terms.total,
             delta=terms.delta,
             pure=terms.loss.largest,
             stopped=stopped,

@@ -16,7 +16,7 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from discreet.accounting import BoxProfile, PrivacyLoss, compose
@@ -50,6 +50,18 @@ def _alpha(b: Fraction, epsilon: float) -> float:
     """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
     found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
     return min(1.0, max(found, 1e-300))
+
+
+@lru_cache(maxsize=64)
+def _composed(profile: BoxProfile, tokens: int) -> PrivacyLoss:
+    """Kept: the texts of a batch differ in their prompts, and have one loss."""
+    return compose([(profile, tokens)])
+
+
+@lru_cache(maxsize=64)
+def _total(profile: BoxProfile, tokens: int, delta: float) -> float:
+    loss = _composed(profile, tokens)
+    return min(loss.largest, loss.epsilon(delta))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +134,15 @@ class TokenTerms:
         """What one token can tell."""
         return box_profile(self.epsilon, self.upper, self.vocabulary)
 
-    @cached_property
+    @property
     def loss(self) -> PrivacyLoss:
         """What all tokens together can tell."""
-        return compose([(self.profile, self.tokens)])
+        return _composed(self.profile, self.tokens)
+
+    @property
+    def total(self) -> float:
+        """The epsilon of all tokens together at delta."""
+        return _total(self.profile, self.tokens, self.delta)
 
     @property
     def bounds(self) -> Bounds:
@@ -146,8 +163,7 @@ class TokenTerms:
         """
 
         def fits(tokens: int) -> bool:
-            loss = compose([(self.profile, tokens)])
-            return min(loss.largest, loss.epsilon(budget.delta)) <= budget.epsilon
+            return _total(self.profile, tokens, budget.delta) <= budget.epsilon
 
         low, high = 0, self.tokens + 1  # low fits, high does not, or is more than was asked for
         while high - low > 1:
