@@ -224,12 +224,10 @@ def speed() -> None:
     count = 64 if LARGE else 4
     for rows in (1, 16):
         public, private = " ".join(["1"] * 16), [" ".join(["2"] * 200)] * rows
-        ours = seconds(
-            lambda private=private, public=public: generate(
-                model, tokenizer, public=public, private=private, epsilon=2.0, tokens=count
-            )
+        ours, plain = seconds(
+            partial(generate, model, tokenizer, public=public, private=private, epsilon=2.0, tokens=count),
+            partial(both_contexts, model, public, private, count),
         )
-        plain = seconds(lambda private=private, public=public: both_contexts(model, public, private, count))
         print(
             f"{rows:>3} texts of {count} tokens, {words:,} words: {rows * count / ours:.0f} tokens a second, {ours / plain:.3f} times "
             "a loop over both contexts that is not private"
@@ -266,12 +264,13 @@ def both_contexts(model: Any, public: str, private: list[str], count: int) -> No
         common.append(latest)
 
 
-def seconds(call: Callable[[], Any], times: int = 5) -> float:
-    """The median of a few runs, after one that warms up."""
-    call()
-    found = []
-    for _ in range(times):
-        begun = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - begun)
-    return sorted(found)[len(found) // 2]
+def seconds(*calls: Callable[[], Any], times: int = 9) -> list[float]:
+    """The median of a few runs of each, which take turns, after one that warms up."""
+    found: list[list[float]] = [[] for _ in calls]
+    for turn in range(times + 1):
+        for call, took in zip(calls, found, strict=True):
+            begun = time.perf_counter()
+            call()
+            if turn:
+                took.append(time.perf_counter() - begun)
+    return [sorted(took)[len(took) // 2] for took in found]
