@@ -23,7 +23,7 @@ from typing import Any
 from discreet.audit import black_box_audit
 
 DRAWS = 200
-TOKENS = 8
+TOKENS = 4
 
 
 def run() -> None:
@@ -35,13 +35,13 @@ def run() -> None:
 def dp_fusion() -> None:
     """`find_lambda` promises D_2 <= beta between what is drawn from and the public law; D_2 of the same pair in rational numbers."""
     import torch
-    from dp_fusion_lib import find_lambda
 
+    library: Any = importlib.import_module("dp_fusion_lib")
     print(f"dp-fusion-lib {importlib.metadata.version('dp-fusion-lib')}")
     held, known = 7.92e-6, 9.55e-19  # what the private and the public model give to one token
     private = torch.tensor([1.0 - held, held], dtype=torch.float64)
     public = torch.tensor([1.0 - known, known], dtype=torch.float64)
-    weight, reported = find_lambda(private, public, 2.0, 0.5)
+    weight, reported = library.find_lambda(private, public, 2.0, 0.5)
     mixture = weight * private + (1.0 - weight) * public
     true = math.log(sum(Fraction(float(p)) ** 2 / Fraction(float(q)) for p, q in zip(mixture, public, strict=True)))
     print(

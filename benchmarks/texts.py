@@ -101,14 +101,14 @@ def windows_of(texts: list[list[int]]) -> torch.Tensor:
     return found[torch.randperm(len(found), generator=torch.Generator().manual_seed(2)).to(DEVICE)]
 
 
-@torch.inference_mode()
 def laws(model: Any, windows: torch.Tensor, steps: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Logits after the prompt and the continuation so far, and after the continuation so far alone, (rows, words) each, by batches."""
     found, seen = [], 0
     for first in range(0, len(windows), 16 if LARGE else 2):
         batch = windows[first : first + (16 if LARGE else 2)]
-        with_prompt = model(batch).logits[:, PROMPT:-1]
-        without = model(batch[:, PROMPT:]).logits[:, :-1]
+        with torch.inference_mode():
+            with_prompt = model(batch).logits[:, PROMPT:-1]
+            without = model(batch[:, PROMPT:]).logits[:, :-1]
         found.append((with_prompt.reshape(-1, WORDS).float(), without.reshape(-1, WORDS).float()))
         seen += len(found[-1][0])
         if seen >= steps:
@@ -193,7 +193,6 @@ def utility(rows: list[tuple[torch.Tensor, torch.Tensor]], uppers: dict[float, d
             print(f"{'':>6}{name:>38}{kl:>10.4f}{tv:>10.4f}{math.exp(entropy):>20.2f}", flush=True)
 
 
-@torch.inference_mode()
 def written(model: Any, windows: torch.Tensor, uppers: dict[float, dict[str, float]]) -> None:
     """Texts that each way writes, after private prompts: their perplexity under the model that has read the prompt."""
     prompts = [row[:PROMPT].tolist() for row in windows[:TEXTS]]

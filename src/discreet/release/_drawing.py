@@ -23,12 +23,12 @@ def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None,
 def weights(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None) -> Integers:
     """The integers (n, k), each row summing to 2^62, that `outcomes` draws from."""
     past_shared = np.full(len(laws), min(lattice.shared, TOTAL - 1), dtype=np.int64)  # so that every row is solved
-    _, slope, lift = _drawn(lattice, laws, mixing, past_shared, keeping=True)
+    _, slope, lift = _drawn(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 
 
 def _drawn(
-    lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers, *, keeping: bool
+    lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers, *, keeping: bool = True
 ) -> tuple[Integers, NDArray[np.float64], NDArray[np.float64]]:
     """Outcomes, slopes and lifts (empty unless they are to be kept). Slopes of rows that fell on the shared part, and so were not
     solved, are infinite."""
