@@ -4,7 +4,7 @@ In an environment of its own, Python 3.12 or later (which invink's syntax needs)
 
     pip install torch transformers accelerate pandas scipy tqdm requests
     pip install --no-deps dp-fusion-lib==0.1.0 invink==0.1.0
-    PYTHONPATH=src python -m benchmarks.field
+    python -m benchmarks.field
 
 No weights are downloaded: invink runs on a small model with random weights, made here. Nothing of theirs is changed but that the model is
 loaded once, not anew for each text.
@@ -20,9 +20,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from discreet.audit import black_box_audit
-
-DRAWS = 200
 TOKENS = 4
 
 
@@ -95,11 +92,6 @@ def invisible_ink() -> None:
             print(
                 f"  the same private text five times, {TOKENS} tokens: {len(set(found))} different texts: {found[0]!r}"
             )
-        audit = black_box_audit(texts_of, [0, 1], epsilon=1.0, delta=1e-5, draws=DRAWS)
-        bound = audit.empirical_epsilon_lower_bound
-        print(
-            f"  claimed (1, 1e-5)-DP; by {DRAWS} draws of each at 99 %: at least {bound:.2f}, refuted: {audit.refuted}"
-        )
         for each in private:
             (line,) = [line for line in written(each)[1].splitlines() if "max_toks =" in line]
             print(f"  private text of {len(each[0])} characters, max_toks='auto': {line.split(', ')[-1]}")
