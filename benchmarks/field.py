@@ -23,7 +23,7 @@ from typing import Any
 TOKENS = 4
 
 
-def run() -> None:
+def main() -> None:
     """Both, one after the other."""
     dp_fusion()
     invisible_ink()
@@ -98,4 +98,4 @@ def invisible_ink() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    main()

@@ -141,3 +141,15 @@ def test_other_refusals() -> None:
     with pytest.raises(DiscreetError, match="one label for each record"):
         LinearSampler(Simplex(["a"]), epsilon=1.0).randomised_response([["a"]])
     assert OptimalSampler(Simplex(["a", "a\0"]), epsilon=40.0).release([[0.0, 1.0]]).tolist() == ["a\0"]
+
+
+@pytest.mark.usefixtures("either_code")
+@pytest.mark.parametrize("family", [Simplex(7), Band(np.arange(1.0, 8.0), lower=0, upper=3, everybody=True)], ids=repr)
+def test_laws_may_lie_in_memory_as_they_like(family: Simplex | Band) -> None:
+    laws = np.random.default_rng(1).dirichlet(np.full(7, 0.5), size=20)
+    sampler = OptimalSampler(family, epsilon=1.0)
+    weights, outputs = sampler.weights(laws), sampler.output(laws)
+    for other in (np.asfortranarray(laws), np.repeat(laws, 2, axis=0)[::2], np.repeat(laws, 2, axis=1)[:, ::2]):
+        assert np.array_equal(sampler.weights(other), weights)
+        assert np.array_equal(sampler.output(other), outputs)
+        assert sampler.release(other).shape == (20,)

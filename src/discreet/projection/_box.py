@@ -121,6 +121,7 @@ class Box:
     def _affine(
         self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = np.ascontiguousarray(rows)  # as compiled code takes them
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
         bad = implementation(rows.size).affine(

@@ -32,6 +32,7 @@ def _drawn(
 ) -> tuple[Integers, NDArray[np.float64], NDArray[np.float64]]:
     """Outcomes, slopes and lifts (empty unless they are to be kept). Slopes of rows that fell on the shared part, and so were not
     solved, are infinite."""
+    laws = np.ascontiguousarray(laws)  # as compiled code takes rows
     kept = len(laws) if keeping else 0
     slope = np.full(kept, np.inf if mixing is None else mixing.slope)
     lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
