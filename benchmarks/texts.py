@@ -23,7 +23,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from discreet.torch import fitted_upper, output
 from discreet.transformers import generate
-from discreet.transformers.contexts import Context
+from discreet.transformers._contexts import Context
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LARGE = DEVICE == "cuda"
