@@ -14,7 +14,6 @@ import discreet as dc
 from discreet.accounting import compose
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget
-from discreet.numerics import exp_lower
 from discreet.privacy import extreme_masses
 from discreet.release import TOTAL
 from discreet.torch._boxes import DeviceBox, terms_of
