@@ -1,15 +1,17 @@
 """Compile all kernels once and for all: `python -m discreet.engines.warm_up`.
 
-Those of `discreet.mechanisms.warm_up` and those of the engines. On a cluster, run it where the workers' image is built.
+Those of `discreet.mechanisms.warm_up`, of designs and of the engines. On a cluster, run it where the workers' image is built.
 """
 
+import numpy as np
 import pyarrow as pa
 
 from discreet._kernels import Code, only
 from discreet.agreement import Agreement
+from discreet.design import design
 from discreet.engines._kernel import clients_of, refuse_twice
 from discreet.engines._local import sample
-from discreet.families import Band
+from discreet.families import Band, Simplex
 from discreet.mechanisms import OptimalSampler
 from discreet.mechanisms import warm_up as mechanisms
 
@@ -23,6 +25,7 @@ def warm_up() -> None:
     with only(Code.COMPILED):
         for names in ([1, 2], ["a", "b"]):
             _release(names)
+        _design()
 
 
 def _release(names: list[int] | list[str]) -> None:
@@ -36,6 +39,12 @@ def _release(names: list[int] | list[str]) -> None:
         sample(table, client="client", value="value", agreement=designed, count=count, weight=weight)
     backwards = pa.array(names[::-1])
     refuse_twice(clients_of(backwards, pa.array([[0], [1]]), None))
+
+
+def _design() -> None:
+    """Clients who hold one outcome of twenty each, and clients who hold all: what is added up entry by entry, and what in rows."""
+    for clients in (np.eye(20), np.full((20, 20), 0.05)):
+        design(Simplex(20), epsilon=1.0, clients=clients)
 
 
 if __name__ == "__main__":
