@@ -32,11 +32,11 @@ class Terminal(Console):
         return super().render_str(visible(text, keep="\n"), **how)
 
 
-def plain(text: Any, *, most: int | None = None) -> str:
-    """Somebody else's text, to stand in what `say` prints; past `most` characters it is cut, and says so."""
+def plain(text: Any, *, most: int | None = None, keep: str = "") -> str:
+    """Somebody else's text, to stand in what `say` prints; past `most` characters it is cut, and says so. `keep`: as of `visible`."""
     whole = str(text)
     cut = whole if most is None or len(whole) <= most else f"{whole[:most]}... ({len(whole):,} characters)"
-    return escape(visible(cut))
+    return escape(visible(cut, keep=keep))
 
 
 def say(*blocks: Any) -> None:

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from discreet import transformers
 from discreet._files import reason
 from discreet.cli._options import AllowLarge, refuse_large
-from discreet.cli._printing import say, write_json
-from discreet.errors import DiscreetError, visible
+from discreet.cli._printing import plain, say, write_json
+from discreet.errors import DiscreetError
 from discreet.ledger import Budget, Ledger
 from discreet.transformers import PrivateText
 
@@ -80,7 +79,7 @@ def tokens(
             {"text": text.text, "tokens": list(text.tokens), "upper": upper, "statement": text.statement.document}
         )
         return
-    say(escape(visible(text.text, keep="\n")), str(text.statement))
+    say(plain(text.text, keep="\n"), plain(text.statement, keep="\n"))
 
 
 def _text(path: Path) -> str:
