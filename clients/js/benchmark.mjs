@@ -1,6 +1,6 @@
 /**
  * node benchmark.mjs [AGREEMENT with its weights beside it ...]: how long one draw takes, in milliseconds (median and slowest of many), after
- * the first, which makes the lattice. Only integers that look at the client are drawn: the others take no time.
+ * the first, which nothing is compiled for yet. Only integers that look at the client are drawn: the others take no time.
  */
 import { gzipSync } from "node:zlib";
 import { readFileSync } from "node:fs";

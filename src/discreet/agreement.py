@@ -26,7 +26,7 @@ from discreet._files import check_target, reason, written
 from discreet._reference_terms import ReferenceTerms
 from discreet._showing import shown_shortly
 from discreet.domain import Domain
-from discreet.domain._canonical import VERSION, canonical, check_version, whole
+from discreet.domain._canonical import VERSION, canonical, check_version, number
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import MECHANISMS, MollifierSampler, check_mechanism, sampler_named
@@ -282,7 +282,7 @@ class Agreement:
         try:
             document = json.loads(text, object_pairs_hook=_once)
             if isinstance(document, dict) and document.get("discreet") != 1:
-                document = json.loads(text, parse_int=whole)
+                document = json.loads(text, parse_int=number, parse_float=number)
         except DiscreetError:
             raise
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits

@@ -13,7 +13,7 @@ import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
 from tests.javascript.browser import CLIENT, SITE, chromium, node, node_modules, served, watched
-from tests.javascript.vectors import VECTORS, WRITTEN_OUT, read, refusals, written
+from tests.javascript.vectors import VECTORS, WRITTEN_OUT, read, refusals, spellings, written
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>conformance</title><script type="module">
 import * as client from "/js/discreet.min.js";
@@ -77,6 +77,13 @@ def test_python_reads_the_same_file(vectors: Path) -> None:
     for document in refused:
         with pytest.raises(dc.DiscreetError):
             Agreement.from_json(document).sampler()
+
+
+def test_how_a_number_is_spelled_does_not_change_an_agreement() -> None:
+    for text in spellings():
+        found = Agreement.from_json(text)
+        assert Agreement.from_json(found.text) == found
+        assert Agreement.from_json(found.text).id == found.id
 
 
 @pytest.mark.slow

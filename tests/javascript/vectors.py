@@ -80,6 +80,10 @@ def written(path: Path, vectors: int = VECTORS, seed: int = 1) -> None:
             if line is not None:
                 left -= sum(len(case["integers"]) for case in line["cases"])
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for text in spellings():
+            found = Agreement.from_json(text)
+            line = {"agreement": text, "id": found.id, "canonical": found.canonical, "cases": []}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
         for refused in refusals():
             file.write(json.dumps({"refused": refused}, ensure_ascii=False) + "\n")
 
@@ -248,6 +252,22 @@ def _integers(shared: int, edges: list[int], rng: np.random.Generator) -> list[i
     return [good[place] for place in rng.permutation(len(good))[:INTEGERS]]
 
 
+def spellings() -> list[str]:
+    """Documents whose numbers are not in their canonical form: each is the float that its digits stand for, a whole number too."""
+    form = '{{"discreet":{},"bits":{},"mechanism":"optimal","epsilon":{},"rounds":{},"family":{{"kind":"simplex","size":{}{}}}}}'
+    usual = ["2", "62", "1", "2", "3", ""]
+    others = [
+        ["2.0", "2e0", "0.2E1"], ["62.0", "6.2e1"], ["1.0", "1e0", "100e-2", "9007199254740993"],
+        ["1.0", "2.0", "1e18", "9007199254740993", "9007199254740993.0"], ["3.0", "30e-1"],
+        [',"labels":[1.0,2e0,"1"]', ',"labels":[-0.0,1e21,1e20]', ',"interval":[-0.0,6e1]'],
+    ]  # fmt: skip
+    return [
+        form.format(*usual[:place], spelled, *usual[place + 1 :])
+        for place, each in enumerate(others)
+        for spelled in each
+    ]
+
+
 def refusals() -> list[str]:
     """Documents that are no agreement, or one that nobody here knows how to draw for."""
     simplex = json.loads(Agreement.of(dc.OptimalSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)).text)
@@ -257,12 +277,12 @@ def refusals() -> list[str]:
     cells = json.loads(Agreement.of(dc.OptimalSampler(dc.Simplex(dc.Interval(0, 1, cells=4)), epsilon=1.0)).text)
     narrow = json.loads(Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.2, upper=1.5), epsilon=1.0)).text)
     top: dict[str, list[Any]] = {
-        "discreet": [0, 3, True, "2", None, 2.5], "bits": [53, "62", None], "mechanism": ["best", None, 1, "Optimal"],
-        "epsilon": [0, -1, "1", None, True, []], "rounds": [0, -1, 1.5, "1", None, True], "purpose": [1, None, []],
+        "discreet": [0, 3, 3.0, True, "2", None, 2.5], "bits": [53, "62", None], "mechanism": ["best", None, 1, "Optimal"],
+        "epsilon": [0, -1, "1", None, True, []], "rounds": [0, -1, 1.5, 1e19, "1", None, True], "purpose": [1, None, []],
         "family": [None, [], "simplex", {}, 3], "more": [1], "privacy": [{"kind": "renyi"}, None],
     }  # fmt: skip
     within: dict[str, list[Any]] = {
-        "size": [0, -1, 1.5, "3", None, True, 2**41], "kind": ["renyi", None, [], "Simplex"], "labels": [[], ["a", "b"], ["a", "b", "b"],
+        "size": [0, -1, 1.5, 4.0, "3", None, True, 2**41], "kind": ["renyi", None, [], "Simplex"], "labels": [[], ["a", "b"], ["a", "b", "b"],
         ["a", "b", None], ["a", "b", []], "sha256:0", {}], "interval": [[0, 1]], "lower": [0.5], "reference": [[1, 1, 1]], "more": [1],
     }  # fmt: skip
     of_band: dict[str, list[Any]] = {

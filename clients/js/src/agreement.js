@@ -9,7 +9,7 @@ import { quoted, refuse } from "./errors.js";
 import { familyFields, familyOf, known } from "./family.js";
 import { canonical, parsed } from "./json.js";
 import { BITS, dense, latticeOf, TOTAL } from "./lattice.js";
-import { lawOf } from "./law.js";
+import { checkedLaw, lawOf } from "./law.js";
 import { solveHeld, solveUniform } from "./projection.js";
 import { sha256 } from "./sha256.js";
 
@@ -28,8 +28,6 @@ export function randomInteger() {
 }
 
 export class Agreement {
-  #lattice;
-
   /** The agreement in a document (a text, or its bytes in UTF-8). `id`: refuse any other; `labels`, `weights`: what a digest stands for. */
   static read(document, { id, labels, weights } = {}) {
     const found = new Agreement(parsed(textOf(document)), labels, weights);
@@ -69,6 +67,7 @@ export class Agreement {
     this.canonical = canonical(this.document);
     this.id = sha256(new TextEncoder().encode(this.canonical));
     this.box = boxOf(this.family, this.domain.size, mechanism, epsilon);
+    this.lattice = latticeOf(this.box, epsilon); // here, so that no draw has to wait for it, and what cannot be drawn for is not agreed to
   }
 
   /** How many outcomes there are. */
@@ -76,16 +75,18 @@ export class Agreement {
     return this.domain.size;
   }
 
-  /** The box in whole numbers; made when first needed. */
-  get lattice() {
-    return (this.#lattice ??= latticeOf(this.box, this.epsilon));
-  }
-
   /** The distribution of a person's records (values) or counts; what is none is refused. */
   law(given) {
     const law = lawOf(this.domain, given);
-    if (this.mechanism === "linear") this.#checkMember(law);
+    this.checked(law);
     return law;
+  }
+
+  /** A law, if it is one that this agreement serves. */
+  checked(law) {
+    const found = checkedLaw(this.domain, law);
+    if (this.mechanism === "linear") this.#checkMember(found);
+    return found;
   }
 
   /** Who mixes serves members of its band alone: the law of others would not be linear in theirs. */
@@ -103,8 +104,9 @@ export class Agreement {
   }
 
   /** The distribution that a sample is drawn from, one share for each outcome. */
-  output(law) {
+  output(given) {
     const { box } = this;
+    const law = this.checked(given);
     const p = dense(law, this.size);
     const at = (bound) => (typeof bound === "number" ? () => bound : (place) => bound[place]);
     const [low, high] = [at(box.lower), at(box.upper)];
@@ -121,7 +123,7 @@ export class Agreement {
 
   /** The integers with sum 2^62 that a sample is really drawn with. */
   weights(law) {
-    return this.lattice.weights(law);
+    return this.lattice.weights(this.checked(law));
   }
 
   /** The outcome number on which a 62-bit integer falls: the same in every implementation. */
@@ -129,7 +131,7 @@ export class Agreement {
     if (typeof integer !== "bigint" || integer < 0n || integer >= TOTAL) {
       refuse(`integer = ${quoted(integer)} is not a bigint from 0 to 2^62 - 1`);
     }
-    return this.lattice.outcome(law, integer);
+    return this.lattice.outcome(this.checked(law), integer);
   }
 
   /** One private sample. Each call spends epsilon anew: a `Budget` sees to it that nobody is asked twice. */

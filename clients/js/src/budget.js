@@ -34,6 +34,7 @@ export class Budget {
   /** One private sample of a round that was agreed on; the one drawn before, if there is one, whatever is held by now. */
   async release(agreement, law, { round = 1 } = {}) {
     if (!(agreement instanceof Agreement)) refuse("agreement is not one that Agreement.read gave");
+    agreement.checked(law);
     if (count("round", round, Number.MAX_SAFE_INTEGER) > agreement.rounds) {
       refuse(`round = ${round} is more than the ${agreement.rounds} agreed on`);
     }
@@ -96,12 +97,26 @@ export class Budget {
 function bookOf(text) {
   try {
     const book = JSON.parse(text);
-    const answers = Object.values(book.answers);
-    if (book.discreet === VERSION && book.limit > 0 && answers.every(({ epsilon }) => epsilon > 0)) return book;
+    const whole = isRecord(book, ["answers", "discreet", "limit"]) && book.discreet === VERSION && isBudget(book.limit);
+    if (whole && isRecord(book.answers) && Object.entries(book.answers).every(isAnswer)) return book;
   } catch {
     // said below
   }
   return refuse("what is stored is no budget of this version; nothing is drawn before the person clears it");
+}
+
+const QUESTION = /^[0-9a-f]{64} [1-9][0-9]*$/; // an agreement and a round of it
+const isBudget = (value) => Number.isFinite(value) && value > 0;
+
+/** Whether a value is an object and no list, with these fields and no others if any are named. */
+function isRecord(value, fields) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return false;
+  return fields === undefined || Object.keys(value).sort().join() === fields.join();
+}
+
+function isAnswer([question, answer]) {
+  if (!QUESTION.test(question) || !isRecord(answer, ["epsilon", "sample"])) return false;
+  return isBudget(answer.epsilon) && ["string", "number", "boolean"].includes(typeof answer.sample);
 }
 
 function spent(book, more = 0) {

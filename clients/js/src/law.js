@@ -1,7 +1,10 @@
 /** A person's records or counts as a distribution: outcomes in order and their shares, count/total, of those that were seen at all. */
 import { quoted, refuse } from "./errors.js";
+import { canonical } from "./json.js";
 
 const MOST = Number.MAX_SAFE_INTEGER; // whole numbers up to it are added up exactly
+const ROUNDING = 1e-9; // by which shares that were rounded may miss 1
+const origins = new WeakMap(); // the domain that a law was made for: outcome 2 of another may be another thing
 
 /** {outcomes, masses} of what was seen: either `records` (values) or `counts` (a list for each outcome, or an object or Map by name). */
 export function lawOf(domain, given) {
@@ -18,8 +21,36 @@ export function lawOf(domain, given) {
   if (total > MOST) refuse(`counts add up to more than ${MOST}; divide them`);
   if (!total) refuse("there are no records: nobody can be drawn for; leave this client out");
   const outcomes = Float64Array.from(found.keys()).sort();
-  return { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / total) };
+  const law = { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / total) };
+  origins.set(law, domain);
+  return law;
 }
+
+/** A law as it is handed in, if it is one on these outcomes: arrays can be written to, and objects made by hand. */
+export function checkedLaw(domain, law) {
+  const { outcomes, masses } = law ?? {};
+  if (!isFloats(outcomes) || !isFloats(masses)) refuse("law is none that agreement.law gave; make it of records or counts");
+  const origin = origins.get(law);
+  if (origin && origin !== domain && canonical(origin.terms) !== canonical(domain.terms)) {
+    refuse("law was made for other outcomes than those of this agreement; make it by this agreement's law");
+  }
+  if (outcomes.length !== masses.length) refuse(`law has ${outcomes.length} outcomes and ${masses.length} masses; it needs as many`);
+  let last = -1, sum = 0;
+  for (let place = 0; place < outcomes.length; place++) {
+    const outcome = outcomes[place], mass = masses[place];
+    if (!Number.isInteger(outcome) || outcome <= last || outcome >= domain.size) {
+      refuse(`law holds ${outcome}, which is no outcome from 0 to ${domain.size - 1} in increasing order; make it by this agreement's law`);
+    }
+    if (!(mass >= 0 && mass <= 1)) refuse(`law gives outcome ${outcome} the mass ${mass}, which is not in [0, 1]`);
+    last = outcome;
+    sum += mass;
+  }
+  if (!(Math.abs(sum - 1) <= ROUNDING)) refuse(`law has masses that sum to ${sum}, not to 1`);
+  return { outcomes, masses };
+}
+
+/** Also those of another frame, which have another constructor. */
+const isFloats = (value) => ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === "[object Float64Array]";
 
 function* counted(domain, counts) {
   if (counts === null || typeof counts !== "object") refuse("counts is neither a list nor an object");

@@ -67,6 +67,41 @@ test("weights keep to e^epsilon between any two clients, as whole numbers, and s
   }
 });
 
+test("a law of other outcomes, or none at all, is drawn from by nobody", async () => {
+  const [three, ten] = [3, 10].map((size) => read({ family: { kind: "simplex", size } }));
+  const law = (outcomes, masses) => ({ outcomes: Float64Array.from(outcomes), masses: Float64Array.from(masses) });
+  const other = read({ family: { kind: "simplex", size: 3, labels: LABELS.toReversed() } });
+  const changed = three.law({ counts: [1, 1, 2] });
+  changed.outcomes[2] = 7;
+  const moving = { get outcomes() { return Float64Array.of((this.asked = (this.asked ?? -1) + 1) ? 9 : 0); }, masses: Float64Array.of(1) };
+  const throwing = [
+    [ten.law({ counts: [0, 0, 0, 0, 0, 0, 0, 0, 0, 5] }), /made for other outcomes/], [named.law({ records: ["蓝"] }), /made for other outcomes/],
+    [changed, /law holds 7/], [law([9], [1]), /law holds 9, which is no outcome from 0 to 2/], [law([1, 0], [0.5, 0.5]), /law holds 0/],
+    [law([1, 1], [0.5, 0.5]), /law holds 1/], [law([-1], [1]), /law holds -1/], [law([0.5], [1]), /law holds 0.5/], [law([NaN], [1]), /law holds NaN/],
+    [law([0, 1], [1]), /2 outcomes and 1 masses/], [law([0, 1], [1.5, -0.5]), /mass 1.5/], [law([0, 1], [-0.5, 1.5]), /mass -0.5/],
+    [law([0], [NaN]), /mass NaN/], [law([0], [Infinity]), /mass Infinity/], [law([0, 1], [0.5, 0.4]), /sum to 0.9/], [law([], []), /sum to 0/],
+    ...[undefined, null, 3, "law", [], {}, { outcomes: [0], masses: [1] }, { outcomes: null, masses: null }, () => 0, Symbol("law"), 1n,
+      { outcomes: "012", masses: { length: 3 } }, { outcomes: new BigInt64Array(1), masses: Float64Array.of(1) }, { counts: [1, 2, 3] }]
+      .map((each) => [each, /none that agreement.law gave/]),
+  ];
+  const budget = new Budget({ limit: 9, storage: new Memory(), locks });
+  for (const [given, words] of throwing) {
+    for (const call of [() => three.release(given), () => three.output(given), () => three.weights(given), () => three.outcome(given, 0n)]) {
+      refused(call, words);
+    }
+    await assert.rejects(budget.release(three, given), (error) => error instanceof DiscreetError && words.test(error.message));
+  }
+  assert.equal(budget.spent, 0);
+  refused(() => other.release(named.law({ records: ["蓝"] })), /made for other outcomes/);
+  assert.equal(three.outcome(moving, 1n << 61n), three.outcome(law([0], [1]), 1n << 61n));
+  assert.equal(three.outcome(law([0, 2], [0.5, 0.5]), 0n), 0);
+  assert.equal(read({ epsilon: 2 }).outcome(three.law({ records: [1] }), 0n), 0);
+  const weights = "sha256:606e5166986dd9f186277d16e3d18bae3887a944a829487b59fd8672bbb20251";
+  const band = read({ mechanism: "linear", family: { kind: "band", size: 2, lower: 0.5, upper: 1.5, weights } });
+  const outside = read({ family: { kind: "simplex", size: 2 } }).law({ records: [0] });
+  refused(() => band.release(outside), /outside the band that the linear mechanism serves/);
+});
+
 test("draws need the system's generator", (context) => {
   assert.ok(randomInteger() < 1n << 62n);
   const law = named.law({ records: ["蓝"] });
@@ -129,8 +164,21 @@ test("a budget is not taken for an empty one, raised, or cleared by a page", asy
   refused(() => budget.clear(), /only the person/);
   refused(() => budget.clear(new Event("click")), /only the person/);
   assert.equal(budget.spent, 1);
-  for (const text of ["{}", "nonsense", '{"discreet":9,"limit":1,"answers":{}}', '{"discreet":1,"limit":1,"answers":{"a":{}}}']) {
+  const question = `${named.id} 1`;
+  const answered = (answer, asked = question) => JSON.stringify({ discreet: 1, limit: 1, answers: { [asked]: answer } });
+  const wrong = [
+    "{}", "nonsense", "null", "[]", "1", '"book"', '{"discreet":9,"limit":1,"answers":{}}', '{"discreet":1,"limit":1,"answers":{"a":{}}}',
+    '{"discreet":1,"limit":1,"answers":[]}', '{"discreet":1,"limit":1,"answers":null}', '{"discreet":1,"limit":1,"answers":"x"}',
+    '{"discreet":1,"limit":"1","answers":{}}', '{"discreet":1,"limit":1e999,"answers":{}}', '{"discreet":1,"limit":1,"answers":{},"more":1}',
+    '[{"discreet":1,"limit":1,"answers":{}}]', answered(null), answered([]), answered(1), answered({ epsilon: 1 }), answered({ sample: 0 }),
+    answered({ epsilon: 0, sample: 0 }), answered({ epsilon: -1, sample: 0 }), answered({ epsilon: "1", sample: 0 }),
+    answered({ epsilon: 1, sample: null }), answered({ epsilon: 1, sample: {} }), answered({ epsilon: 1, sample: 0, more: 1 }),
+    answered({ epsilon: 1, sample: 0 }, "a"), answered({ epsilon: 1, sample: 0 }, named.id), answered({ epsilon: 1, sample: 0 }, `${named.id} 0`),
+    '{"discreet":1,"limit":1,"answers":{"__proto__":{"epsilon":1,"sample":0}}}',
+  ];
+  for (const text of wrong) {
     storage.setItem("discreet budget", text);
     refused(() => budget.spent, /no budget of this version/);
+    refused(() => new Budget({ limit: 1, storage, locks }), /no budget of this version/);
   }
 });

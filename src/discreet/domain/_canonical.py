@@ -44,12 +44,15 @@ def check_version(version: Any) -> int:
     return version
 
 
-def whole(digits: str) -> int:
-    """A whole number as a document of version 2 has it: the 64-bit float that every reader makes of its digits."""
+def number(digits: str) -> float:
+    """A number of a document of version 2: the 64-bit float that every reader makes of its digits.
+
+    It is read as its canonical form would be, however it was spelled: 3.0 and 3e0 have the form 3, and are the whole number.
+    """
     held = float(digits)
     if math.isinf(held):
-        raise DiscreetError("the agreement holds a whole number that no 64-bit float does")
-    return int(held)
+        raise DiscreetError("the agreement holds a number that no 64-bit float does")
+    return int(held) if held.is_integer() and abs(held) < 10**_PLAIN_TO else held
 
 
 def digest(content: bytes) -> str:
