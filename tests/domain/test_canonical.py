@@ -55,7 +55,9 @@ def test_a_text_reads_back_as_what_was_written(value: Any) -> None:
     assert canonical(json.loads(text, parse_int=number, parse_float=number)) == text
 
 
-@pytest.mark.parametrize("digits", ["3", "3.0", "3e0", "0.3E1", "300e-2", "1e20", "100000000000000000000.0", "-0.0", "-0"])
+@pytest.mark.parametrize(
+    "digits", ["3", "3.0", "3e0", "0.3E1", "300e-2", "1e20", "100000000000000000000.0", "-0.0", "-0"]
+)
 def test_a_number_is_read_as_its_canonical_form_is_however_it_is_spelled(digits: str) -> None:
     assert isinstance(number(digits), int)
     assert canonical(number(digits)) == canonical(float(digits))
