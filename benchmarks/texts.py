@@ -224,7 +224,9 @@ def speed() -> None:
     for rows in (1, 16):
         public, private = " ".join(["1"] * 16), [" ".join(["2"] * 200)] * rows
         ours, plain = seconds(
-            partial(generate, model, tokenizer, public=public, private=private, epsilon=2.0, tokens=count),
+            partial(
+                generate, model, tokenizer, public=public, private=private, epsilon=2.0, tokens=count, together=True
+            ),
             partial(both_contexts, model, public, private, count),
         )
         print(

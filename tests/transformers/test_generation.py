@@ -20,7 +20,7 @@ from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import PrivateText, TokenTerms, generate  # noqa: E402
-from discreet.transformers._contexts import Context  # noqa: E402
+from discreet.transformers._contexts import Apart, Context  # noqa: E402
 from discreet.transformers._drawing import reference_of  # noqa: E402
 from tests.transformers.models import SIZE, loaded, model, saved, tokenizer  # noqa: E402
 
@@ -43,19 +43,26 @@ def fixed(tokens: list[int]) -> Callable[..., list[int]]:
     return lambda private, public, terms, known: [next(left)] * len(private)
 
 
-def references(monkeypatch: pytest.MonkeyPatch, privates: list[str], tokens: list[int]) -> list[torch.Tensor]:
-    """The public logits of each step, for a text that is given."""
-    seen: list[torch.Tensor] = []
+def noted(
+    monkeypatch: pytest.MonkeyPatch, privates: list[str], tokens: list[int], **given: Any
+) -> list[list[torch.Tensor]]:
+    """The private and the public logits of each step, for a text that is given."""
+    seen: list[list[torch.Tensor]] = []
     draw = fixed(tokens)
 
-    def noted(private: Any, public: Any, terms: Any, known: int) -> list[int]:
-        seen.append(public.clone())
+    def watched(private: Any, public: Any, terms: Any, known: int) -> list[int]:
+        seen.append([private.clone(), public.clone()])
         return draw(private, public, terms, known)
 
     with monkeypatch.context() as patch:
-        patch.setattr(generation, "tokens_drawn", noted)
-        generate(model(), tokenizer(), public=PUBLIC, private=privates, epsilon=1.0, tokens=len(tokens))
+        patch.setattr(generation, "tokens_drawn", watched)
+        generate(model(), tokenizer(), public=PUBLIC, private=privates, epsilon=1.0, tokens=len(tokens), **given)
     return seen
+
+
+def references(monkeypatch: pytest.MonkeyPatch, privates: list[str], tokens: list[int]) -> list[torch.Tensor]:
+    """The public logits of each step, for a text that is given."""
+    return [public for _, public in noted(monkeypatch, privates, tokens)]
 
 
 def test_the_public_law_is_the_same_bit_for_bit_whatever_the_private_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +73,35 @@ def test_the_public_law_is_the_same_bit_for_bit_whatever_the_private_prompts(mon
     assert len(first) == len(second) == len(text)
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
     assert not torch.equal(first[0], first[1])
+
+
+def test_what_a_row_is_drawn_from_is_the_same_bit_for_bit_whatever_other_clients_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In one batch it is not: that the padding shows there is why it is not the default."""
+    text = [17, 40, 99, 5, 63, 120]
+
+    def rows(other: str, **given: Any) -> list[torch.Tensor]:
+        return [private[0] for private, _ in noted(monkeypatch, [PRIVATES[1], other], text, **given)]
+
+    alike = [torch.equal(*pair) for pair in zip(rows(PRIVATES[0]), rows("a " * 40), strict=True)]
+    assert all(alike)
+    batched = [
+        torch.equal(*pair)
+        for pair in zip(rows(PRIVATES[0], together=True), rows("a " * 40, together=True), strict=True)
+    ]
+    assert not all(batched)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_rows_apart_have_the_logits_of_rows_alone(kind: str) -> None:
+    rows = [[5, 6, 7], [8, 9, 10, 11, 12, 13]]
+    apart, alone = Apart(model(kind), rows, 0), [Context(model(kind), [row], 0) for row in rows]
+    for step in range(3):
+        assert torch.equal(apart.logits(), torch.cat([context.logits() for context in alone]))
+        apart.append(torch.tensor([20 + step, 30 + step]))
+        for context, token in zip(alone, (20 + step, 30 + step), strict=True):
+            context.append(torch.tensor([token]))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])

@@ -1,7 +1,8 @@
 """A model and what it has read, row by row: the logits of the next token, with a key-value cache, one forward pass for each token.
 
 The public and the private prompts are never in one batch: what a batch is padded to, and how its sums are cut, would depend on the
-private prompts, and with it the last bits of the public law, which the box is made from.
+private prompts, and with it the last bits of the public law, which the box is made from. For the same reason private prompts of several
+clients are read one by one (`Apart`) unless the caller says otherwise.
 """
 
 from __future__ import annotations
@@ -53,6 +54,22 @@ class Context:
         """Add one token to each row."""
         self._next = tokens.to(self._mask.device)[:, None]
         self._mask = torch.cat([self._mask, torch.ones_like(self._next)], dim=1)
+
+
+class Apart:
+    """Rows that are read one by one: nothing of one, not even how long it is, enters the logits of another. Arguments as of `Context`."""
+
+    def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
+        self._each = [Context(model, [row], padding) for row in rows]
+
+    def logits(self) -> torch.Tensor:
+        """The logits (rows, vocabulary) of the next token, on the model's device."""
+        return torch.cat([context.logits() for context in self._each])
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Add one token to each row."""
+        for place, context in enumerate(self._each):
+            context.append(tokens[place : place + 1])
 
 
 def check_model(name: str, model: Any, vocabulary: int | None) -> int:

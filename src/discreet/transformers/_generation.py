@@ -1,7 +1,11 @@
 """The loop that writes texts: two forward passes and one private draw for each token, a charge before it leaves.
 
 Rows of a batch are clients of their own: each has its private prompt and, where there are ledgers, its own ledger. What is released of a
-row is a function of its tokens, each drawn from the box around a public law that depends on the row's earlier tokens alone.
+row is a function of its tokens, each drawn from the box around a public law that depends on tokens released before and on public prompts.
+
+A text by itself keeps its promise to every private prompt there is, since each of its tokens comes from that box. Whoever sees the texts of
+several clients must learn about one prompt from its own text alone: so the logits of a row may not depend on other rows' prompts, not even
+in their last bits, and private prompts are read one by one. With `together=True` they are one batch, and that is left to the model.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from discreet.domain._canonical import digest
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.ledger import Budget, Ledger
 from discreet.tradeoff import warn_of_large
-from discreet.transformers._contexts import Context, check_length, check_model, ends_of, read_prompt
+from discreet.transformers._contexts import Apart, Context, check_length, check_model, ends_of, read_prompt
 from discreet.transformers._drawing import tokens_drawn
 from discreet.transformers._rows import Row
 from discreet.transformers._statement import Statement
@@ -55,6 +59,7 @@ def generate(
     top_k: int | None = None,
     top_p: float | None = None,
     public_model: Any = None,
+    together: bool = False,
     model_name: str = "",
     purpose: str = "",
 ) -> PrivateText | list[PrivateText]:
@@ -77,6 +82,8 @@ def generate(
         top_k: only so many tokens that are the likeliest in the public law can occur.
         top_p: only the likeliest tokens of the public law that together have so much mass can occur.
         public_model: the model that reads the public prompts, where it is another one: say the model before it was tuned on private texts.
+        together: read all private prompts in one batch, which is faster. For prompts of one client, or where nobody sees two texts: how a
+            batch is padded and summed shows in the last bits of each row's logits, so each text could tell about the other prompts.
         model_name: the name of the model that the parties know it by; it goes into the agreement.
         purpose: what for, in words.
 
@@ -116,12 +123,15 @@ def generate(
     warn_of_large(made[0].epsilon)
     rows = [Row(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    contexts = []
-    for what, reader, texts in (("private", model, prompts), ("public", public_model or model, openings)):
+
+    def context(what: str, reader: Any, texts: list[str], kind: type[Context] | type[Apart]) -> Context | Apart:
         read = [read_prompt(tokenizer, what, text) for text in texts]
         check_length(reader, read, made[0].tokens, what)
-        contexts.append(Context(reader, read, padding))
-    _write(rows, contexts[0], contexts[1], made[0], known, ends_of(model, tokenizer), padding)
+        return kind(reader, read, padding)
+
+    own = context("private", model, prompts, Context if together else Apart)
+    common = context("public", public_model or model, openings, Context)
+    _write(rows, own, common, made[0], known, ends_of(model, tokenizer), padding)
     found = [
         PrivateText(
             tokenizer.decode(row.tokens, skip_special_tokens=True),
@@ -134,7 +144,13 @@ def generate(
 
 
 def _write(
-    rows: list[Row], private: Context, public: Context, terms: TokenTerms, known: int, ends: set[int], padding: int
+    rows: list[Row],
+    private: Context | Apart,
+    public: Context | Apart,
+    terms: TokenTerms,
+    known: int,
+    ends: set[int],
+    padding: int,
 ) -> None:
     """Token by token until every row has ended. The rows' terms differ in their public prompts alone."""
     while True:

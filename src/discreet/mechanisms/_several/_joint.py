@@ -18,7 +18,8 @@ best for given clients is a design on the multisets, which is handed over as `ba
 
 Where a client holds so few outcomes that all multisets of them fit at their ceiling, no divergence says where the rest of the mass goes: the
 client holds nothing there. It goes to multisets with as many outcomes of the client's as can be, so that a single sample looks like it too:
-P is then taken as P + t mu for a tiny t, whose projection has the same values on what the client holds.
+P is then taken as P + t mu for a tiny t, whose projection has the same values on what the client holds (but for
+multisets so rare that t mu, about 1e-18, is more than the client's mass there).
 """
 
 from __future__ import annotations
