@@ -142,7 +142,7 @@ def _random_state(rng: np.random.Generator) -> dict[str, Any]:
         "epsilon": round(float(10.0 ** rng.uniform(-2, 1.3)), 6),
         "spread": round(float(rng.uniform(1, size)), 6),
         "measure": measure,
-        "target": round(float(rng.uniform(0.01, 0.95)), 6),
+        "target": round(float(rng.uniform(0.01, 0.95)) * float(rng.choice([1.0, 1.0, 3.0, 100.0])), 6),
         "clients": int(10.0 ** rng.uniform(0, 9)),
         "shown": str(rng.choice(SAMPLERS)),
     }
@@ -199,6 +199,18 @@ def test_bars_follow_the_pointer_and_the_keys_and_the_address_follows_them(opene
     assert sum(drawn) == 1000
     opened.locator("#reset").click()
     assert opened.locator(".told").all_text_contents() == before
+
+
+@pytest.mark.slow
+def test_an_address_that_makes_no_sense_is_the_usual_state(opened: Any) -> None:
+    usual = _numbers(opened)
+    for address in (
+        "#o=a&o=b&c=0,0", "#o=a&o=b&c=1,", "#o=a&o=b&c=1,-2", "#o=a&o=b&c=1,0.5", "#o=a&o=b&c=1,1e3", "#o=a&o=b&c=1", "#o=a&o=a&c=1,2",
+        "#o=a&c=1", "#c=1,2", "#epsilon=0", "#epsilon=-1", "#epsilon=nan", "#epsilon=1e9", "#spread=x", "#clients=0", "#measure=w1",
+        "#shown=best", "#tab=__proto__", "#%ff%00", "#" + "o=x&" * 5000,
+    ):  # fmt: skip
+        opened.evaluate(SHOW, address)
+        assert _numbers(opened) == usual, address
 
 
 @pytest.mark.slow
@@ -271,6 +283,7 @@ def test_everybody_can_use_it(browser: Any, scheme: str, width: int) -> None:
     for tab in ("explore", "agreement"):
         found.locator(f"#tab-{tab}").click()
         if tab == "agreement":
+            assert found.evaluate(OBJECTIONS) == []
             found.locator("#file").set_input_files(GOLDEN / "listed.json")
             found.wait_for_selector("#agreement-words dd")
         assert found.evaluate(OBJECTIONS) == []

@@ -53,6 +53,51 @@ def test_chromium_draws_what_python_draws(vectors: Path) -> None:
         assert complaints() == []
 
 
+BUDGET = """<!doctype html><meta charset="utf-8"><title>budget</title><button>forget</button><script type="module">
+import { Agreement, Budget } from "/js/discreet.min.js";
+const family = { kind: "simplex", size: 100000 };
+const agreement = Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "optimal", epsilon: 1, family }));
+window.ask = (record) => new Budget({ limit: 1 }).release(agreement, agreement.law({ records: [record] })).then(({ sample }) => sample);
+window.spent = () => new Budget({ limit: 1 }).spent;
+window.said = (call) => Promise.resolve().then(call).catch(({ name, message }) => `${name}: ${message}`);
+const button = document.querySelector("button");
+button.addEventListener("click", (event) => (window.cleared = window.said(() => new Budget({ limit: 1 }).clear(event))));
+window.ready = true;
+</script>"""
+NO_STORAGE = (
+    "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('denied', 'SecurityError'); } })"
+)
+
+
+@pytest.mark.slow
+def test_a_budget_in_the_storage_of_chromium() -> None:
+    """Tabs share it and never draw twice, a script cannot clear it, a click does, and without storage nothing is drawn."""
+    with chromium() as browser:
+        context = browser.new_context()
+        tabs = [context.new_page(), context.new_page()]
+        for tab in tabs:
+            served(tab, {"/": BUDGET, "/js/": CLIENT})
+            tab.goto(SITE + "/")
+            tab.wait_for_function("window.ready")
+        drawn = tabs[0].evaluate("Promise.all([1, 2, 3].map(ask))") + [tabs[1].evaluate("ask(4)")]
+        tabs[1].reload()
+        tabs[1].wait_for_function("window.ready")
+        assert len({*drawn, tabs[1].evaluate("ask(5)")}) == 1
+        assert [tab.evaluate("spent()") for tab in tabs] == [1, 1]
+        tabs[0].evaluate("document.querySelector('button').click()")
+        assert "only the person clears a budget" in tabs[0].evaluate("cleared")
+        assert tabs[0].evaluate("spent()") == 1
+        tabs[0].locator("button").click()
+        assert tabs[0].evaluate("cleared") is None
+        assert tabs[1].evaluate("spent()") == 0
+        denied = context.new_page()
+        denied.add_init_script(NO_STORAGE)
+        served(denied, {"/": BUDGET, "/js/": CLIENT})
+        denied.goto(SITE + "/")
+        denied.wait_for_function("window.ready")
+        assert denied.evaluate("said(() => ask(1))").startswith("DiscreetError: this browser keeps nothing")
+
+
 @pytest.mark.slow
 def test_python_reads_the_same_file(vectors: Path) -> None:
     """Each agreement comes back from its text, and draws these outcomes; and what the others refuse Python refuses too."""

@@ -54,6 +54,7 @@ export function worstOf(name, size, epsilon, spread) {
 
 /** The smallest epsilon at which Q*, and so any sampler, has so small a worst case; 0 where a draw without data does. */
 export function epsilonFor(measure, target, size) {
+  if (target >= MOST[measure]) return 0;
   const a = PAYING[measure](target);
   return Math.max(0, Math.log((size - 1) / a));
 }

@@ -15,10 +15,9 @@ export function stateOf(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const state = structuredClone(USUAL);
   const labels = fields.getAll("o");
-  const counts = (fields.get("c") ?? "").split(",").map(Number);
-  if (labels.length >= 2 && labels.length <= MOST_OUTCOMES && counts.length === labels.length && counts.every(isCount)) {
-    if (new Set(labels).size === labels.length) Object.assign(state, { labels, counts });
-  }
+  const counts = (fields.get("c") ?? "").split(",").map((count) => (/^[0-9]+$/.test(count) ? Number(count) : NaN));
+  const many = labels.length >= 2 && labels.length <= MOST_OUTCOMES && new Set(labels).size === labels.length;
+  if (many && counts.length === labels.length && counts.every(isCount) && counts.some(Boolean)) Object.assign(state, { labels, counts });
   for (const [name, [low, high]] of Object.entries(RANGES)) {
     const value = Number(fields.get(name) ?? NaN);
     if (value >= low && value <= high) state[name] = value;
