@@ -241,6 +241,12 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_holds_two_versions_of_itself(page: Path) -> None:
+    """What a merge left undecided."""
+    assert not re.search(r"^(<{7}|>{7}) ", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_every_page_is_of_one_kind_and_the_index_lists_it() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs").rglob("*.md"):
