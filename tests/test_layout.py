@@ -46,3 +46,12 @@ def test_every_other_file_of_tests_is_named_after_a_module() -> None:
     for path in TESTS.glob("test_*.py"):
         subject = path.stem.removeprefix("test_")
         assert any(subject == module or subject.startswith(f"{module}_") for module in modules), path.name
+
+
+def test_no_text_holds_two_sides_of_a_merge() -> None:
+    files = [path for kind in ("*.md", "*.py", "*.js", "*.toml") for path in TESTS.parent.rglob(kind)]
+    ours = [path for path in files if not {"node_modules", ".venv", "out"} & set(path.relative_to(TESTS.parent).parts)]
+    assert len(ours) > 500
+    sides = ("<" * 7 + " ", ">" * 7 + " ")
+    for path in ours:
+        assert not any(line.startswith(sides) for line in path.read_text().splitlines()), path
