@@ -246,10 +246,10 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
     assert "Colours of 2013" in words
     for said in (
         "12 samples, one each round",
-        "red, grün, 蓝, 4",
+        "\u2068red\u2069, \u2068grün\u2069, \u2068蓝\u2069, \u20684\u2069",
         "a factor of at most 1.11",
         "50 % sure to",
-        "at most 3.32",
+        "at most 3.33",  # e^1.2 = 3.3201
     ):
         assert said in words
     assert dc.Agreement.read(GOLDEN / "listed.json").id in words
@@ -260,6 +260,18 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
             {**json.loads((GOLDEN / "simplex.json").read_text()), "purpose": "<script>document.title = 1</script>"}
         )
     )
+    turned = tmp_path / "turned.json"
+    turned.write_text(dc.Agreement.of(dc.OptimalSampler(dc.Simplex(["a\u202eb", "أحمر"]), epsilon=1.1)).text)
+    opened.locator("#file").set_input_files(turned)
+    _until(opened, "document.getElementById('agreement-words').textContent.includes('3.01 to 1')")  # e^1.1 = 3.0042
+    assert "\u2068a\\u{202e}b\u2069, \u2068أحمر\u2069." in opened.locator("#agreement-words").inner_text()
+    many = dc.Band(np.arange(1, 66_001), lower=0.0, upper=9.0, everybody=True)
+    beside = dc.Agreement.of(dc.OptimalSampler(many, epsilon=1.0))
+    beside.write(tmp_path / "many.json")
+    opened.locator("#file").set_input_files(tmp_path / "many.json")
+    _until(opened, "document.getElementById('agreement-problem').textContent.includes('pass the file of weights')")
+    opened.locator("#file").set_input_files([tmp_path / "many.json", tmp_path / "many.json.weights"])
+    _until(opened, f"document.getElementById('agreement-words').textContent.includes('{beside.id}')")
     opened.locator("#file").set_input_files(tampered)
     _until(opened, "document.getElementById('agreement-problem').textContent.includes('bits = 61 is not 62')")
     assert opened.locator("#agreement-words dd").count() == 0

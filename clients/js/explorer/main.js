@@ -3,7 +3,7 @@ import { Agreement, randomInteger } from "../src/agreement.js";
 import { Bars, curve, element, NAMES } from "./chart.js";
 import { MECHANISMS, MOST, numbers, samplerOf } from "./model.js";
 import { fitted, hashOf, pasted, stateOf, USUAL } from "./state.js";
-import { asked, certainty, percent, short } from "./words.js";
+import { asked, atMost, certainty, percent, percentAtMost, short } from "./words.js";
 
 const by = (id) => document.getElementById(id);
 const MEASURES = { tv: "total variation", kl: "KL divergence", hellinger: "squared Hellinger distance", chi2: "chi-squared" };
@@ -76,8 +76,8 @@ function show() {
   for (const name of MECHANISMS) by(`show-${name}`).checked = name === shown;
   say("epsilon-told", epsilon.toFixed(2));
   say("spread-told", short(spread));
-  tell("factor", found.factor);
-  tell("sure", certainty(found.factor), percent);
+  tell("factor", found.factor, atMost);
+  tell("sure", certainty(found.factor), percentAtMost);
   tell("floor", found.floor, percent);
   tell("ceiling", found.ceiling, percent);
   for (const name of MECHANISMS) {
@@ -122,11 +122,15 @@ function flights() {
   });
 }
 
-async function open(file) {
+/** Show what an agreement says: its file, and beside it that of its weights where it has one. */
+async function open(files) {
   const words = by("agreement-words");
+  const beside = [...files].find(({ name }) => name.endsWith(".weights"));
+  const file = [...files].find((each) => each !== beside) ?? beside;
   try {
-    if (file.size > LARGEST_FILE) throw new Error("The file is larger than 64 MB: that is no agreement.");
-    const agreement = Agreement.read(await file.arrayBuffer());
+    for (const { size } of files) if (size > LARGEST_FILE) throw new Error("The file is larger than 64 MB: that is no agreement.");
+    const weights = beside && (await beside.arrayBuffer());
+    const agreement = Agreement.read(await file.arrayBuffer(), { weights });
     words.replaceChildren(
       ...asked(agreement).flatMap(([heading, sentence]) => [element("dt", {}, heading), element("dd", { dir: "auto" }, sentence)]),
       element("dt", {}, "Its id"),
@@ -168,11 +172,11 @@ by("pasted").addEventListener("paste", (event) => {
   event.preventDefault();
   readPasted(text);
 });
-by("file").addEventListener("change", ({ target }) => target.files[0] && open(target.files[0]));
+by("file").addEventListener("change", ({ target }) => target.files.length && open(target.files));
 by("agreement").addEventListener("dragover", (event) => event.preventDefault());
 by("agreement").addEventListener("drop", (event) => {
   event.preventDefault();
-  if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
+  if (event.dataTransfer.files.length) open(event.dataTransfer.files);
 });
 const tabs = ["explore", "agreement"];
 for (const name of tabs) {

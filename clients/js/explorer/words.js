@@ -1,6 +1,20 @@
 /** Numbers and agreements in words that anybody can read. */
 const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
+/** Three digits of what something is at most, or at least: never rounded to the side on which it would be more than true. */
+const bounding = (roundingMode) => {
+  const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, roundingMode });
+  const long = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, roundingMode, notation: "scientific" });
+  return (value) => (value === Infinity ? "∞" : value >= 1e6 ? long.format(value).replace("E", " × 10^") : plain.format(value));
+};
+export const atMost = bounding("ceil");
+const atLeast = bounding("floor");
+export const percentAtMost = (share) => `${atMost(100 * share)}\u00a0%`;
+
+/** A label inside a sentence: one that is written from right to left, or says so, turns nothing around but itself. */
+const isolated = (label) => `\u2068${label.replace(/[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, spelled)}\u2069`;
+const spelled = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
+
 export const short = (value) => (value === Infinity ? "∞" : value >= 1e6 ? value.toExponential(2).replace("e+", " × 10^") : digits.format(value));
 export const percent = (share) => `${digits.format(100 * share)}\u00a0%`;
 
@@ -13,7 +27,7 @@ export function asked(agreement) {
   const factor = Math.exp(epsilon);
   const all = Math.exp(epsilon * rounds);
   const floor = typeof box.lower === "number" ? box.lower : box.lower.reduce((one, other) => Math.min(one, other));
-  const names = Array.from({ length: Math.min(size, 12) }, (_, place) => domain.name(place)).join(", ");
+  const names = Array.from({ length: Math.min(size, 12) }, (_, place) => isolated(domain.name(place))).join(", ");
   const how = {
     optimal: "The sample looks as much like your own records as privacy allows.",
     linear: "Sometimes your sample is one of your own records, otherwise it is drawn without looking at you; nobody can tell which.",
@@ -21,11 +35,11 @@ export function asked(agreement) {
   }[mechanism];
   return [
     ["What for", purpose || "The agreement does not say what the samples are for. You may want to ask."],
-    ["What leaves your device", `${rounds === 1 ? "One sample" : `${rounds.toLocaleString("en")} samples, one each round`}, and the id of this agreement. Never your records, and never how often something occurs in them.`],
-    ["What it can be", `One of ${size.toLocaleString("en")} outcomes: ${names}${size > 12 ? ", …" : ""}. Whatever you hold, each of them can come up, with a chance of at least ${percent(floor)}: so you can always say that it was chance.`],
+    ["What leaves your device", `${rounds === 1 ? "One sample" : `${rounds.toLocaleString("en")} samples, one each round`}, and the id of this agreement. Nothing else does: not the list of your records, and not how often something occurs in it.`],
+    ["What it can be", `One of ${size.toLocaleString("en")} outcomes: ${names}${size > 12 ? ", …" : ""}. Whatever you hold, each of them can come up, with a chance of at least ${atLeast(100 * floor)}\u00a0%: so you can always say that it was chance.`],
     ["How it is drawn", how],
-    ["What can be learnt about you at most", `Whoever sees a sample, and knows everything else, can change their odds about you by a factor of at most ${short(factor)}. Somebody who thought it even, 1 to 1, that you are one kind of person and not another can end up at ${short(factor)} to 1: from 50 % sure to ${percent(certainty(factor))} sure, and no further.`],
-    ...(rounds === 1 ? [] : [["If you take part in every round", `The factors multiply: all ${rounds.toLocaleString("en")} samples together can change odds by at most ${short(all)}, from 50 % sure to ${percent(certainty(all))} sure.`]]),
+    ["What can be learnt about you at most", `Whoever sees a sample, and knows everything else, can change their odds about you by a factor of at most ${atMost(factor)}. Somebody who thought it even, 1 to 1, that you are one kind of person and not another can end up at ${atMost(factor)} to 1: from 50 % sure to ${percentAtMost(certainty(factor))} sure, and no further.`],
+    ...(rounds === 1 ? [] : [["If you take part in every round", `The factors multiply: all ${rounds.toLocaleString("en")} samples together can change odds by at most ${atMost(all)}, from 50 % sure to ${percentAtMost(certainty(all))} sure.`]]),
     ["How strong that is", strength(epsilon * rounds)],
   ];
 }
