@@ -107,7 +107,7 @@ def test_labels_that_are_numbers_keep_the_digest_of_their_version() -> None:
     with pytest.raises(DiscreetError, match=r"9007199254740993 is no 64-bit float.* write it as a text"):
         _ = Agreement.of(large).id
     beyond = old.text.replace('"discreet":1', '"discreet":2').replace("9007199254740993", "1" + "0" * 400)
-    with pytest.raises(DiscreetError, match="a whole number that no 64-bit float"):
+    with pytest.raises(DiscreetError, match="holds a number that no 64-bit float"):
         Agreement.from_json(beyond)
 
 
