@@ -12,7 +12,14 @@ from tests.needed import cannot_run, needed_module
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
 SITE = "http://localhost"  # a page that browsers trust as they do one over TLS
-_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".html": "text/html", ".json": "application/json"}
+_TYPES = {
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
 
 
 def node(*arguments: str | Path) -> str:
