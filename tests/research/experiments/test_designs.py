@@ -10,13 +10,13 @@ from discreet.research.experiments._designs import DesignComparison, exact_gap
 from discreet.research.experiments._running import run
 from tests.research.experiments.test_population import skewed
 
-SMALL = DesignComparison(epsilons=(0.5, 4.0), splits=2, sets=(skewed(150, 6),))
+SMALL = DesignComparison(epsilons=(0.5, 3.0), splits=2, sets=(skewed(150, 6),))  # 30 examples: more than e^3
 
 
 @pytest.mark.slow
 def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> None:
     records = run(SMALL, tmp_path)
-    assert [row.unit for row in records.rows] == ["skewed6/0.5/0", "skewed6/0.5/1", "skewed6/4/0", "skewed6/4/1"]
+    assert [row.unit for row in records.rows] == ["skewed6/0.5/0", "skewed6/0.5/1", "skewed6/3/0", "skewed6/3/1"]
     for row in records.rows:
         assert row.examples + row.served == 150
         assert row.gap <= 1e-4
@@ -26,6 +26,19 @@ def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> N
         assert all(row.floor <= one["kl"] for one in row.means.values())
         assert row.means["designed"]["kl"] == min(one["kl"] for one in row.means.values())
     assert run(SMALL, tmp_path).rows == records.rows
+
+
+@pytest.mark.slow
+def test_fewer_examples_than_e_to_the_epsilon_are_helped_by_a_model_and_beat_what_needs_no_examples(
+    tmp_path: Path,
+) -> None:
+    """30 examples at epsilon 4: the model may lose to the best uniform floor of the examples, but not to the closed forms."""
+    few = replace(SMALL, epsilons=(4.0,))
+    for row in run(few, tmp_path).rows:
+        designed = row.means["designed"]
+        for rival in ("optimal", "linear", "mollifier"):
+            assert all(designed[name] < row.means[rival][name] for name in designed), (row.unit, rival)
+        assert designed["kl"] < 1.25 * row.means["uniform"]["kl"]
 
 
 def test_the_gap_in_rationals_is_that_in_floats() -> None:
