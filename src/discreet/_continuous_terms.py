@@ -85,7 +85,10 @@ class ContinuousTerms:
     @property
     def described(self) -> str:
         """The family in words."""
-        return f"{self.kind} in dimension {self.dim} by {self.atoms['count']:,} {self.atoms['by']}"
+        at_least = (
+            "at least " if self.atoms["by"] == "cells" else ""
+        )  # a partition may take a few more than are asked for
+        return f"{self.kind} in dimension {self.dim} by {at_least}{self.atoms['count']:,} {self.atoms['by']}"
 
     @property
     def how(self) -> How:

@@ -63,8 +63,8 @@ def test_what_is_written_with_a_band_can_be_released_under(run: Run, tmp_path: P
         (("--epsilon", "1", "--outcomes", "3", "--mechanism", "best"), "'best'"),
         (("--epsilon", "1", "--outcomes", "3", "--rounds", "0"), "rounds = 0"),
         (("--epsilon", "1", "--domain", "nowhere.txt"), "nowhere.txt"),
-        (("--epsilon", "1", "--outcomes", "3", "--lower", "0.5"), "say --for clients"),
-        (("--epsilon", "1", "--outcomes", "3", "--upper", "2", "--mechanism", "linear"), "say --for clients"),
+        (("--epsilon", "1", "--outcomes", "3", "--lower", "0.5"), "agree on optimal"),
+        (("--epsilon", "1", "--outcomes", "3", "--upper", "2", "--mechanism", "linear"), "agree on optimal"),
         (("--check",), "new.json"),
     ],
 )

@@ -410,6 +410,30 @@ def test_lists_of_values_on_narrow_cells_are_told_of_in_one_line(run: Run, tmp_p
     assert done.stderr.count("\n") == 1
 
 
+def test_bins_are_listed_by_value_and_what_sample_refuses_is_not_advised(
+    run: Run, refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    sampler = dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(40))
+    source, agreement = released_on_a_line(tmp_path, sampler)
+    terms = ("estimate", source, "--agreement", str(tmp_path / "line.json"))
+    told = run(*terms, "--bins", "20").stdout
+    places = [
+        told.index(name) for name in population(agreement, samples=pl.read_csv(source)["sample"], bins=20).domain.names
+    ]
+    assert places == sorted(places)
+    assert "at least 40 cells" in told
+    assert "more bins" not in told
+    assert "17 more bins" in run(*terms, "--bins", "20", "--top", "3").stdout
+    assert "equal cells of an interval" in " ".join(told.split())
+    dc.Agreement.of(dc.LinearSampler(LINE, epsilon=4.0, how=dc.Cells(40))).write(tmp_path / "linear.json")
+    raw = ("sample", str(tmp_path / "raw.csv"), "--client", "who", "--value", "x", "-o", str(tmp_path / "out.csv"))
+    refused = refusal(*raw, "--agreement", str(tmp_path / "linear.json"))
+    assert "agree on optimal" in refused
+    assert "--for clients" not in refused
+    pl.DataFrame({"who": ["a", "a"], "x": [0.0, 9.0]}).write_csv(tmp_path / "raw.csv")
+    assert "--other nearest" in refusal(*raw, "--agreement", str(tmp_path / "line.json"))
+
+
 def test_what_is_refused_of_a_continuous_agreement(refusal: Callable[..., str], tmp_path: Path) -> None:
     source, _ = released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(8)))
     labels = tmp_path / "labels.txt"

@@ -74,7 +74,7 @@ def test_every_sample_over_a_reference_is_the_dense_core_s(agreement: dc.Agreeme
 
 def test_the_linear_mechanism_on_a_band_is_refused() -> None:
     band = dc.Agreement.of(dc.LinearSampler(dc.Band(np.ones(40), lower=0.5, upper=2.0), epsilon=3.0))
-    with pytest.raises(DiscreetError, match="say serve='clients'"):
+    with pytest.raises(DiscreetError, match="agree on optimal"):
         job(domain=None, epsilon=None, agreement=band)
 
 

@@ -134,9 +134,16 @@ class Reading:
                 shown = f", such as {few(found)}{self._meant(found)}"
             raise DiscreetError(
                 f"column {column!r} holds values outside the domain ({tally.outside:,} {where}{shown}); the domain is public and "
-                "fixed: correct the records, or say other= (--other) which of its outcomes they become"
+                f"fixed: correct the records, or say {self._becoming}"
                 + ("" if shown else "; show_values=True (--show-values) shows some of them")
             )
+
+    @property
+    def _becoming(self) -> str:
+        """What to say for values outside to be taken."""
+        if self.coding.has_cells:
+            return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
+        return "other= (--other) which of its outcomes they become"
 
     def outside(self, frame: Any) -> Any:
         """The rows of a frame whose value is outside the domain."""

@@ -24,6 +24,7 @@ from discreet.cli._promise import Delta, Nu, promise
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, sampler_named
+from discreet.mechanisms._linear import MEMBERS_ALONE
 from discreet.tradeoff import large_epsilon
 
 
@@ -77,10 +78,7 @@ def agree(
         whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
         family = _banded(whole, lower, upper)
         if name == LinearSampler.name and isinstance(family, Band):
-            raise DiscreetError(
-                "--lower and --upper with the mechanism linear, which is for members of the band alone: no table is released under that, "
-                "since it may hold others; say --for clients, which serves everybody, or leave both out to estimate a population"
-            )
+            raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
         sampler = sampler_named(name, family, privacy=promised)
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose)

@@ -54,7 +54,14 @@ def estimate(
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
-    top: Annotated[int, typer.Option(metavar="N", help="Outcomes to list, those with the largest shares first.")] = 15,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Outcomes to list, those with the largest shares first; bins by value. [default: 15, and 32 bins]",
+            show_default=False,
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
     synthetic: Annotated[
         str | None,
@@ -92,7 +99,8 @@ def estimate(
     Linear mechanism: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can lead
     to the same samples, and an interval holds them all.
     """
-    check_count("top", top)
+    if top is not None:
+        check_count("top", top)
     _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with opened(source) as records:
@@ -119,7 +127,7 @@ def estimate(
     if synthetic is not None:  # whole or not at all, so first
         _write_synthetic(found, coding, source, synthetic, rows, sample)
     if plot is not None:
-        _draw(found, agreed, known, plot, top)
+        _draw(found, agreed, known, plot, estimated.TOP if top is None else top)
     if json:
         write_json(record)
         return
@@ -160,7 +168,7 @@ def _outsiders(found: Population) -> list[str]:
     least = 1 + int(np.searchsorted(np.cumsum(upper * heaviest), 1.0)) if not found.bounds.lower else len(heaviest)
     return [
         f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
-        f"than {least:,} of the {len(heaviest):,} cells, and nothing is promised of it"
+        f"than {least:,} of the {len(heaviest):,} cells that bins are made of, and nothing is promised of it"
     ]
 
 

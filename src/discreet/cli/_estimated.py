@@ -9,9 +9,12 @@ from rich.table import Table
 from discreet.agreement import Agreement
 from discreet.cli._printing import counted, json_number, number, plain, table
 from discreet.estimation import Estimate, Population, Reweighted, outlook
+from discreet.estimation._binning import MOST
 from discreet.estimation._fidelity import Fidelity, fidelity
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
+
+TOP = 15  # outcomes to list where nobody says how many
 
 
 def told(
@@ -20,15 +23,17 @@ def told(
     statistics: list[Estimate],
     known: Any,
     doubts: list[str],
-    top: int,
+    top: int | None,
     *,
     by_client: bool,
 ) -> list[Any]:
     """What people read."""
     notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
-    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, top)]
-    if len(found.counts) > top:
-        blocks.append(f"{len(found.counts) - top:,} more outcomes: --top, --json.")
+    shown = _shown(found, known, top)
+    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, shown)]
+    if len(found.counts) > len(shown):
+        what = "outcomes" if found.finest is None else "bins"
+        blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
     if statistics:
         blocks.append(_statistics(statistics, found))
     blocks.append(_reading(found))
@@ -52,7 +57,14 @@ def _percent(found: Population) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def _shares(found: Population, known: Any, top: int) -> Table:
+def _shown(found: Population, known: Any, top: int | None) -> list[int]:
+    """Which outcomes are listed: those with the largest shares, the largest first; bins in the order of their values."""
+    most = (TOP if found.finest is None else MOST) if top is None else top
+    largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
+    return largest if found.finest is None else sorted(largest)
+
+
+def _shares(found: Population, known: Any, shown: list[int]) -> Table:
     law = found.law
     columns = [
         "share, %" if found.exact else "samples, %",
@@ -65,8 +77,8 @@ def _shares(found: Population, known: Any, top: int) -> Table:
         columns.append("by examples")
     if known is not None:
         columns.append("truth")
-    made = table("outcome", *columns)
-    for place in np.argsort(-(law.estimate if known is None else known), kind="stable")[:top].tolist():
+    made = table("outcome" if found.finest is None else "bin", *columns)
+    for place in shown:
         cells = [_share(law.estimate[place]), _between(law.low[place], law.high[place])]
         cells.append(_between(law.all_low[place], law.all_high[place]))
         if found.exact:
@@ -121,8 +133,9 @@ def _reading(found: Population) -> str:
     )
     return (
         f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
-        "could have given them. The shares among the samples themselves are one of these. (The worst-case TV alone would allow them "
-        f"to be off by +-{found.largest_bias:.2g}.)"
+        "could have given them. The shares among the samples themselves are one of these. (No share is off by more than "
+        f"the worst-case TV either, +-{found.largest_bias:.2g} before noise: intervals, like those that `discreet plan` foretells, rest on "
+        "bounds for each outcome, and are not cut by it.)"
     )
 
 
@@ -147,6 +160,12 @@ def _choice(found: Population) -> str:
             "learn the population."
         )
     kinds = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
+    if not (found.exact or isinstance(sampler.family, Simplex)):
+        return (
+            "[bold]Which mechanism[/bold]: this one where each sample should look like its own client; linear to learn the population of a "
+            "table, agreed on every distribution on outcomes or on the equal cells of an interval (`discreet agree --bounds LO HI --cells "
+            "N`), since on a band it is for members alone."
+        )
     promised = {
         name: outlook(
             kind(sampler.family, epsilon=sampler.epsilon, how=sampler.how),

@@ -19,6 +19,7 @@ from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
 from discreet.families import ContinuousFamily, Simplex
 from discreet.mechanisms import mechanism_for, sampler_named
+from discreet.mechanisms._linear import MEMBERS_ALONE
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Pure
 from discreet.release._keyed import Question, RunKey, Secret, as_secret, fresh_secret
@@ -145,10 +146,7 @@ class Request:
         reading = self.reading(schema, untyped=untyped, where=where)
         sampler = self._sampler(reading.coding)
         if self.mechanism == "linear" and not isinstance(sampler.family, Simplex):
-            raise DiscreetError(
-                "mechanism = 'linear' on a band is for its members alone, and a table may hold others; say serve='clients' (--for clients), "
-                "or agree on every distribution on outcomes, or on the equal cells of an interval"
-            )
+            raise DiscreetError(MEMBERS_ALONE)
         if (doubt := large_epsilon(self.epsilon)) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
         _warn_of_narrow_cells(sampler)

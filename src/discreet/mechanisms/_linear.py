@@ -26,6 +26,12 @@ from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
 from discreet.tradeoff import Constants, Risk, constants_under
 
+MEMBERS_ALONE = (  # the one answer to whoever asks for a table under a linear mechanism that is not for everybody
+    "mechanism = 'linear' on a band or a continuous family is for its members alone, and a table may hold others; agree on optimal, which "
+    "takes anybody (mechanism='optimal', --mechanism optimal), or, to estimate a population, on linear for every distribution on "
+    "outcomes or on the equal cells of an interval"
+)
+
 
 @final
 class LinearSampler(Sampler[F]):
