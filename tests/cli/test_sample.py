@@ -332,6 +332,7 @@ def test_json_says_what_the_summary_says(folder: Path, run: Run, refusal: Run) -
 def test_a_dry_run_lists_what_is_outside_and_releases_nothing(folder: Path, run: Run, refusal: Run) -> None:
     table = pl.read_parquet("in.parquet")
     strange = pl.DataFrame({"who": ["c1"] * 4, "what": ["Ant", "owl\n", "owl\n", None], "n": [1] * 4})
+    strange = strange.with_columns(who=pl.Series([None, "c1", "c1", "c1"]))
     pl.concat([table, strange]).write_parquet("in.parquet")
     before = sorted(path.name for path in folder.iterdir())
     asked = (*BASE, "--domain", "animals.txt", "--dry-run")
@@ -340,8 +341,9 @@ def test_a_dry_run_lists_what_is_outside_and_releases_nothing(folder: Path, run:
     assert result.stdout == "2\towl\\n\n1\tAnt\n"
     assert result.stderr.startswith("PRIVATE: ")
     assert "4,004 rows, 3 of them with 2 different values outside the domain, 1 without a value" in result.stderr
+    assert ", 1 without a client" in result.stderr
     assert json.loads(run(*asked, "--json").stdout) == {
-        "rows": 4004, "nulls": 1, "not_numbers": 0, "outside": [{"value": "owl\n", "rows": 2}, {"value": "Ant", "rows": 1}],
+        "rows": 4004, "nameless": 1, "nulls": 1, "not_numbers": 0, "outside": [{"value": "owl\n", "rows": 2}, {"value": "Ant", "rows": 1}],
     }  # fmt: skip
     assert sorted(path.name for path in folder.iterdir()) == before
     assert "give --output OUT" in refusal(*BASE, "--domain", "animals.txt")

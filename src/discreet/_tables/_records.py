@@ -99,11 +99,7 @@ class Reading:
         What cannot be read becomes a mark, a null client or a negative count: casts that fail would show what they failed on.
         """
         columns = self.columns
-        client = pl.col(columns.client)
-        prepared = [
-            client.cast(pl.Int64 if self.integer_clients else pl.String, strict=False).alias("client"),
-            self._outcome().alias("outcome"),
-        ]
+        prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
         if columns.counts is not None:
             count = pl.col(columns.counts)
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
@@ -154,14 +150,22 @@ class Reading:
     def misfits(self, frame: Any) -> Any:
         """How many rows of a frame have no outcome of their own, by the mark that says why and the value as it stands in the table.
 
-        All others are counted together, under no mark and no value.
+        All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either.
         """
         rows = self._one_value_each(frame)
         typed = self._with_types(rows.with_columns(pl.col(self.columns.value).alias(_AS_IT_STANDS)))
         outcome = self._outcome()
         marked = pl.when(outcome >= int(FIRST_MARK))
-        found = (marked.then(outcome).alias("mark"), marked.then(pl.col(_AS_IT_STANDS)).alias("value"))
-        return typed.select(found).group_by("mark", "value").len("rows")
+        found = (
+            marked.then(outcome).alias("mark"),
+            marked.then(pl.col(_AS_IT_STANDS)).alias("value"),
+            self._client().is_null().alias("nameless"),
+        )
+        return typed.select(found).group_by("mark", "value").agg(pl.len().alias("rows"), pl.col("nameless").sum())
+
+    def _client(self) -> pl.Expr:
+        """Who: null where nobody is named, or an integer does not fit."""
+        return pl.col(self.columns.client).cast(pl.Int64 if self.integer_clients else pl.String, strict=False)
 
     def _outcome(self) -> pl.Expr:
         outcome = outcomes_of(self.coding, self.columns.value)

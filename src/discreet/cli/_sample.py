@@ -327,13 +327,17 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
     )
     if json:
         outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
-        write_json({"rows": found.rows, "nulls": found.nulls, "not_numbers": found.not_numbers, "outside": outside})
+        counts = {
+            "rows": found.rows, "nameless": found.nameless, "nulls": found.nulls, "not_numbers": found.not_numbers,
+        }  # fmt: skip
+        write_json({**counts, "outside": outside})
         return
     for value, rows in found.outside.items():
         typer.echo(f"{rows}\t{visible(str(value))}")
     many = sum(found.outside.values())
     typer.echo(
         f"dry run, nothing is released: {found.rows:,} rows, {many:,} of them with {len(found.outside):,} different values outside the domain"
-        f", {found.nulls:,} without a value, {found.not_numbers:,} NaN",
+        f", {found.nulls:,} without a value, {found.not_numbers:,} NaN, {found.nameless:,} without a client"
+        + (" (no record of nobody is released: filter those rows out)" if found.nameless else ""),
         err=True,
     )

@@ -1,4 +1,5 @@
-"""A release before it is made: every value of a table that is not in its domain, counted. Nothing is drawn, charged or written.
+"""A release before it is made: every value of a table that is not in its domain, counted, and rows that name no client. Nothing is
+drawn, charged or written.
 
 What it finds are clients' own values. It is for whoever may read the table anyway, to correct the records or the domain's spelling; a
 domain that is made of them is inferred from the data, and tells what they hold.
@@ -20,12 +21,14 @@ class DryRun:
 
     Attributes:
         rows: how many there are.
+        nameless: rows without a client (null, or an integer past 64 bits); a release refuses them.
         nulls: rows without a value (null, or an empty list).
         not_numbers: rows whose value is NaN.
         outside: {value: how many rows hold it} for every value outside the domain, most frequent first.
     """
 
     rows: int
+    nameless: int
     nulls: int
     not_numbers: int
     outside: dict[Any, int]
@@ -51,9 +54,11 @@ def misfits(source: Source, request: Request) -> DryRun:
     """What a source holds that the domain of a request does not."""
     reading = request.reading(source.schema, untyped=source.untyped, where=source.name)
     parts = list(source.frames(reading.misfits, reading.columns.names))
-    found = pl.concat(parts).group_by("mark", "value").agg(pl.col("rows").sum()) if parts else pl.DataFrame()
+    found = (
+        pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum()) if parts else pl.DataFrame()
+    )
     if not found.height:
-        return DryRun(rows=0, nulls=0, not_numbers=0, outside={})
+        return DryRun(rows=0, nameless=0, nulls=0, not_numbers=0, outside={})
 
     def many(mark: Any) -> int:
         return int(found.filter(pl.col("mark") == int(mark))["rows"].sum())
@@ -63,6 +68,7 @@ def misfits(source: Source, request: Request) -> DryRun:
     outside = outside.sort(["rows", "value"], descending=[True, False])
     return DryRun(
         rows=int(found["rows"].sum()),
+        nameless=int(found["nameless"].sum()),
         nulls=many(MISSING),
         not_numbers=many(NOT_A_NUMBER),
         outside=dict(zip(outside["value"].to_list(), outside["rows"].to_list(), strict=True)),
