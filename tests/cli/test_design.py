@@ -126,7 +126,7 @@ def test_the_other_commands_take_it(counts: Any, run: Run) -> None:
     assert certified.exit_code == 0, certified.output
     assert "(holds)" in certified.stdout
     checked = run("agree", "--check", "d.json")
-    assert "epsilon = 2, optimal on 12 outcomes" in checked.stdout
+    assert "epsilon = 2, optimal (designed reference) on 12 outcomes" in checked.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from discreet.agreement import Agreement, FamilyTerms
+from discreet.cli import _terms_told as terms_told
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -86,14 +87,12 @@ def agree(
     if json:
         write_json({"id": found.id, "agreement": found.document})
         return
-    budget = (
-        f"epsilon = {found.epsilon:g}"
-        if found.privacy is None
-        else f"{found.privacy} (pure epsilon = {found.epsilon:g})"
+    spent = terms_told.budget(found.promise, found.epsilon) + (
+        f" for each of {found.rounds} samples" if found.rounds > 1 else ""
     )
-    spent = budget + (f" for each of {found.rounds} samples" if found.rounds > 1 else "")
     # what is spent comes before the first text that whoever wrote the agreement could choose
-    lines = [f"{spent}, {found.mechanism} on {found.family.described}{_few(found)}"]
+    kind = terms_told.mechanism(found.mechanism, everybody=found.family.document.get("everybody", False))
+    lines = [f"{spent}, {kind} on {found.family.described}{_few(found)}"]
     if found.rounds > 1:
         from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
 

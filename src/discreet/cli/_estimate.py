@@ -23,7 +23,7 @@ from discreet.estimation import Population, population, rounds_cost
 from discreet.estimation._synthetic import write_rows, write_weighted
 from discreet.estimation._tallies import agreed_outcomes, average_law, client_laws, tally
 from discreet.plots._formats import check_picture
-from discreet.plots._labels import short
+from discreet.plots._labels import promise_label, short
 
 
 def estimate(
@@ -258,6 +258,6 @@ def _write_synthetic(
 
 
 def _draw(found: Population, agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    of = f"{found.clients:,} private samples at ε = {agreed.epsilon:g}"
+    of = f"{found.clients:,} private samples {promise_label(agreed.promise, agreed.epsilon)}"
     title = f"{short(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)

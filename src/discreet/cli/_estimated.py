@@ -7,6 +7,7 @@ import numpy as np
 from rich.table import Table
 
 from discreet.agreement import Agreement
+from discreet.cli import _terms_told as terms_told
 from discreet.cli._printing import counted, json_number, number, plain, table
 from discreet.estimation import Estimate, Population, Reweighted, outlook
 from discreet.estimation._binning import MOST
@@ -47,9 +48,10 @@ def told(
 
 def _headline(found: Population, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {counted(found.clients, 'client')}"
+    kind = terms_told.mechanism(agreed.mechanism, everybody=_serves_everybody(found))
     return (
-        f"[bold]{counted(found.samples, 'sample')}[/bold]{of}, {agreed.mechanism} on {agreed.family.described}, "
-        f"epsilon = {agreed.epsilon:g} (agreement {agreed.id[:12]})."
+        f"[bold]{counted(found.samples, 'sample')}[/bold]{of}, {kind} on {agreed.family.described}, "
+        f"{terms_told.budget(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 
 
@@ -123,8 +125,8 @@ def _reading(found: Population) -> str:
     if _serves_everybody(found):
         return (
             "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
-            "client and its sample, which `discreet design` states for its examples. An interval assumes nothing about these clients, and so "
-            "says little."
+            "client and its sample (`discreet design --divergence tv` states it for its examples). An interval assumes nothing about these "
+            "clients, and so says little."
         )
     who = (
         ""

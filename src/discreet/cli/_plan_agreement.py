@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from discreet.agreement import Agreement
-from discreet.cli._printing import counted, json_number, number, plain, say, table, write_json
+from discreet.cli import _terms_told as terms_told
+from discreet.cli._printing import counted, json_number, number, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import DiscreetError
 from discreet.estimation._binning import binned, line_of
 from discreet.estimation._planning import outlook
 from discreet.estimation._several import RoundsCost, rounds_cost
 from discreet.estimation._simulation import rehearsal
-from discreet.families import ContinuousFamily
+from discreet.families import Band, ContinuousFamily
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 
@@ -54,9 +55,10 @@ def plan_under(
     made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
+    kind = terms_told.mechanism(sampler.name, everybody=isinstance(sampler.family, Band) and sampler.family.everybody)
     said: list[Any] = [
-        f"[bold]{counted(clients, 'client')}, {counted(outcomes, what)}, epsilon = {sampler.epsilon:g}[/bold], "
-        f"the agreed sampler ({plain(sampler.name)}): one sample each.",
+        f"[bold]{counted(clients, 'client')}, {counted(outcomes, what)}, "
+        f"{terms_told.budget(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
         "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import Population
 from discreet.families import ContinuousFamily
 from discreet.families._laws import as_laws
-from discreet.plots._labels import short
+from discreet.plots._labels import promise_label, short
 from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,8 @@ def population(
     check_count("most", most)
     known = None if truth is None else _shares(truth, found)
     if ax is None:
-        usual = f"The population behind {found.clients:,} private samples at ε = {found.sampler.epsilon:g}"
+        promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
+        usual = f"The population behind {found.clients:,} private samples {promise}"
         title = usual if title is None else legible(title, usual)
     shares = _Shares.of(found, known)
     height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))

@@ -1,0 +1,13 @@
+"""What is promised and by which mechanism, as every command says it of an agreement or of its sampler."""
+
+from discreet.privacy import Privacy, Pure
+
+
+def budget(privacy: Privacy, epsilon: float) -> str:
+    """The notion that is promised; where it is not pure epsilon, with the epsilon of the box that keeps it."""
+    return f"epsilon = {epsilon:g}" if isinstance(privacy, Pure) else f"{privacy} (pure epsilon = {epsilon:g})"
+
+
+def mechanism(name: str, *, everybody: bool) -> str:
+    """The mechanism; a band that serves everybody is no claim about clients but a choice of the reference: a design."""
+    return f"{name} (designed reference)" if everybody else name
