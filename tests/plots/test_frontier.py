@@ -1,6 +1,6 @@
 """The picture of designs: where they and the others lie, and what is proved to be out of reach."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,22 @@ def test_it_shows_where_they_lie(tmp_path: Path) -> None:
     assert [text.get_text() for text in axes.texts if text.get_text() in ("1", "0.9", "0.7")] == ["1", "0.9", "0.7"]
     plots.save(drawn, tmp_path / "picture.png")
     assert_picture(tmp_path / "picture.png")
+
+
+@pytest.mark.parametrize("outcomes", [6, 12])
+def test_names_lie_apart_and_inside(outcomes: int) -> None:
+    """Designs that coincide share a name; none reaches past the axes."""
+    keeps = (1.0, 0.999, 0.99, 0.9, 0.7, 0.5, 0.2, 0.05, 0.01)
+    clients = np.random.default_rng(0).dirichlet(np.full(outcomes, 0.3), 60)
+    made = [dc.design(dc.Simplex(outcomes), epsilon=2.0, clients=clients, keep=keep) for keep in keeps]
+    drawn = plots.frontier(made)
+    (axes,) = drawn.axes
+    drawn.draw_without_rendering()
+    names = [text for text in axes.texts if text.get_text()[0] in "01"]
+    assert {float(one) for text in names for one in text.get_text().split(", ")} == set(keeps)
+    boxes = [text.get_window_extent() for text in names]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert all(box.x1 <= axes.get_window_extent().x1 for box in boxes)
 
 
 def test_what_is_grey_is_below_what_is_proved() -> None:

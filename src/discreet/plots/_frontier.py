@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.design import Design
 from discreet.errors import DiscreetError
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
 
+Floats = NDArray[np.float64]
+_APART = (0.08, 0.05)  # of the width and height: names closer than that in both would lie on each other
+_ROOM = 0.15  # of the width, at the right end
 _MARKS = {"optimal": "o", "linear": "s", "mollifier": "^"}
 
 
@@ -50,12 +54,30 @@ def frontier(
         )
         axes.fill_between(worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0)  # who keeps more has no less
         axes.plot(worst, mean, color=COLOURS["optimal"], marker="o", markersize=4, label="designed")
-        for one, x, y in zip(ordered, worst, mean, strict=True):
-            axes.annotate(f"{one.keep:g}", (x, y), (4, 4), textcoords="offset points", color=QUIET, fontsize=8)
         for other, (x, y) in (others or {}).items():
             axes.plot([x], [y], _MARKS.get(other, "D"), color=COLOURS.get(other, INK), label=other, markersize=7)
         axes.set_xlabel(f"worst case over everybody, {name}")
         axes.set_ylabel(f"mean over the examples, {name}")
         axes.set_ylim(bottom=0.0)
+        _name(
+            axes, [f"{one.keep:g}" for one in ordered], worst, mean
+        )  # where the axes reach from and to is known by now
         axes.legend(frameon=False)
     return drawn
+
+
+def _name(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
+    """Every point by its name: those that are too close for names of their own by one list, in turn above and below."""
+    at = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
+    groups: list[list[int]] = []
+    for place in range(len(names)):
+        if groups and (np.abs(at[place] - at[groups[-1][0]]) < _APART).all():
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    for turn, group in enumerate(groups):
+        first, left, below = group[0], at[group[0], 0] > 1.0 - _ROOM, turn % 2 == 1
+        axes.annotate(
+            ", ".join(names[place] for place in group), (x[first], y[first]), (-4 if left else 4, -5 if below else 4),
+            textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", color=QUIET, fontsize=8,
+        )  # fmt: skip
