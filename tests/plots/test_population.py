@@ -32,6 +32,24 @@ def test_labels(kind: type[dc.OptimalSampler[Any]], tmp_path: Path) -> None:
     assert_picture(tmp_path / "picture.png")
 
 
+def test_the_estimate_by_examples_and_one_below_nothing_are_drawn() -> None:
+    examples = np.random.default_rng(0).dirichlet(np.ones(4), 30)
+    for outcomes in (dc.Labels(["a", "b", "c", "d"]), Bins([0.0, 1.0, 2.0, 4.0, 8.0])):
+        found = estimation.population(
+            dc.LinearSampler(dc.Simplex(outcomes), epsilon=0.5), counts=[500, 300, 199, 1], examples=examples
+        )
+        assert found.reweighted is not None
+        assert found.law.estimate[3] < 0.0 == found.law.low[3]
+        (axes,) = plots.population(found).axes
+        _, shown = axes.get_legend_handles_labels()
+        assert shown == ["private estimate", "by examples"]
+        if outcomes.edges is None:
+            by_examples = np.asarray(axes.collections[-1].get_offsets())[:, 0]
+            np.testing.assert_allclose(by_examples, found.reweighted.law)
+            ends = [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
+            assert [found.law.estimate[3], 0.0] in ends
+
+
 def test_cells(tmp_path: Path) -> None:
     sampler = dc.LinearSampler(dc.Simplex(Bins([0.0, 1.0, 2.0, 4.0, 8.0])), epsilon=2.0)
     found = estimation.population(sampler, counts=COUNTS)

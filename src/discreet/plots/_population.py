@@ -16,6 +16,7 @@ from discreet.plots._labels import promise_label, short
 from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
 
 Floats = NDArray[np.float64]
+_BY_EXAMPLES = COLOURS["mollifier"]  # no mollifier is drawn beside it
 _TAIL = 1e-3  # of the reference, at each end
 
 
@@ -27,7 +28,7 @@ def population(
     ax: AxesLike | None = None,
     title: str | None = None,
 ) -> Figure:
-    """An estimated population: every share with its interval, and the truth where it is known.
+    """An estimated population: every share with its interval, the estimate by public examples, and the truth where it is known.
 
     Args:
         found: What `discreet.estimation.population` returned.
@@ -55,7 +56,7 @@ def population(
         drawn, (axes,) = canvas(ax, title, size=(8.4, height))
         if shares.edges is None:
             _draw_labels(axes, shares, most)
-            above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 2} if ax is None else {}  # one's own axes may have a title
+            above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # one's own axes may have a title
             axes.legend(loc="lower right", frameon=False, labelcolor=INK, **above)
         else:
             _draw_cells(axes, shares)
@@ -74,6 +75,7 @@ def _shares(truth: Any, found: Population) -> Floats:
 class _Shares:
     """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
 
+    `examples`: the shares by weighted public examples, where there are any.
     `span`: from where to where cells are drawn; the outermost bins of a continuous family may reach to where nobody is.
     `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share behind it.
     """
@@ -82,6 +84,7 @@ class _Shares:
     estimate: Floats
     low: Floats
     high: Floats
+    examples: Floats | None
     truth: Floats | None
     edges: Floats | None
     span: tuple[float, float]
@@ -94,7 +97,10 @@ class _Shares:
         law, domain = found.law, found.domain
         names = [str(name) for name in domain.names]
         span = _span(found)
-        return cls(names, law.estimate, law.low, law.high, truth, domain.edges, span, found.exact, found.confidence)
+        examples = None if found.reweighted is None else found.reweighted.law
+        return cls(
+            names, law.estimate, law.low, law.high, examples, truth, domain.edges, span, found.exact, found.confidence
+        )
 
     @property
     def colour(self) -> str:
@@ -119,8 +125,17 @@ def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
     shown = np.argsort(-by, kind="stable")[:most]
     rows = np.arange(len(shown))
     axes.hlines(rows, shares.low[shown], shares.high[shown], color=shares.colour, linewidth=5.0, alpha=0.28)
+    for row, place in enumerate(
+        shown
+    ):  # an unbiased estimate may lie past what a share can be, where its interval is cut
+        estimate = shares.estimate[place]
+        end = min(max(estimate, shares.low[place]), shares.high[place])
+        if end != estimate:
+            axes.plot([estimate, end], [row, row], color=shares.colour, linewidth=1.0)
     marker = "o" if shares.exact else "|"
     axes.scatter(shares.estimate[shown], rows, s=42, marker=marker, color=shares.colour, zorder=3, label=_what(shares))
+    if shares.examples is not None:
+        axes.scatter(shares.examples[shown], rows, s=42, marker="x", color=_BY_EXAMPLES, zorder=3, label="by examples")
     if shares.truth is not None:
         axes.scatter(
             shares.truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=INK, zorder=4, label="truth"
@@ -146,6 +161,8 @@ def _draw_cells(axes: Axes, shares: _Shares) -> None:
         alpha=0.22, linewidth=0,
     )  # fmt: skip
     axes.stairs(shares.estimate / width, edges, color=shares.colour, linewidth=1.8, label=_what(shares))
+    if shares.examples is not None:
+        axes.stairs(shares.examples / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
     if shares.truth is not None:
         axes.stairs(shares.truth / width, edges, color=INK, linewidth=1.2, linestyle="--", label="truth")
     axes.set_xlim(*shares.span)
