@@ -73,6 +73,10 @@ def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     result = run("reproduce", "follow-up", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "QUICK RUN" in result.stdout
+    assert "…" not in result.stdout
+    assert "no sampler" in result.stdout
+    assert "1.46115" in result.stdout
+    assert "compared in a full run" in " ".join(result.stdout.split())
     assert "never worse than the published linear mechanism" in " ".join(result.stdout.split())
     assert not (tmp_path / "report.html").exists()
     page = (tmp_path / "follow-up.html").read_text(encoding="utf-8")
@@ -80,6 +84,7 @@ def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
         assert_picture(tmp_path / f"follow-up-{name}.quick.png")
         assert f"<img alt='{name}'" in page
     assert "1.46115" in page
+    assert "0.1618" not in page
     records = {path: path.read_bytes() for path in (tmp_path / "records").iterdir()}
     again = run("reproduce", "fig2", "follow-up", "--quick", "--out", str(tmp_path), "--json")
     assert again.exit_code == 0, again.output
