@@ -1,10 +1,6 @@
 """What other libraries for private text claim, held against what they do: `python -m benchmarks.field`, where they are installed.
 
-In an environment of its own, Python 3.12 or later (which invink's syntax needs):
-
-    pip install torch transformers accelerate pandas scipy tqdm requests
-    pip install --no-deps dp-fusion-lib==0.1.0 invink==0.1.0
-    python -m benchmarks.field
+In an environment of its own, with what `INSTALL` says; where that is not there, it is what the command prints.
 
 No weights are downloaded: invink runs on a small model with random weights, made here. Nothing of theirs is changed but that the model is
 loaded once, not anew for each text.
@@ -13,18 +9,27 @@ loaded once, not anew for each text.
 import contextlib
 import importlib
 import importlib.metadata
+import importlib.util
 import io
 import math
+import sys
 import tempfile
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 TOKENS = 4
+INSTALL = """In an environment of its own, Python 3.12 or later (which invink's syntax needs):
+    pip install torch transformers accelerate pandas scipy tqdm requests
+    pip install --no-deps dp-fusion-lib==0.1.0 invink==0.1.0"""
+NEEDED = ("torch", "transformers", "dp_fusion_lib", "invink")
 
 
 def main() -> None:
-    """Both, one after the other."""
+    """Both, one after the other; whoever lacks what they need is told what to install."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(f"not installed: {', '.join(missing)}. {INSTALL}")
     dp_fusion()
     invisible_ink()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import field
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -255,6 +256,13 @@ def test_every_page_is_of_one_kind_and_the_index_lists_it() -> None:
             assert kind in ("tutorials", "how-to", "explanation", "reference")
             assert len(name) == 1
             assert f"| [{page.name}]({kind}/{page.name}) |" in index
+
+
+def test_what_the_comparison_with_other_libraries_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "dp_fusion_lib" else object())
+    with pytest.raises(SystemExit, match=r"not installed: dp_fusion_lib\.") as told:
+        field.main()
+    assert "pip install --no-deps dp-fusion-lib" in str(told.value.code)
 
 
 def test_every_benchmark_is_on_the_page_of_benchmarks() -> None:
