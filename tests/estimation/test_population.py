@@ -465,3 +465,10 @@ def test_a_client_that_comes_twice_is_refused() -> None:
             population(sampler, samples=samples, clients=wrong)
     with pytest.raises(dc.DiscreetError, match="of nobody in particular"):
         population(sampler, counts=[1, 2, 1], clients=["w", "x", "y", "z"])
+
+
+def test_linear_is_advised_where_a_table_may_be_released_by_it() -> None:
+    for family, advised in ((dc.Simplex(4), True), (dc.Band(np.ones(4), lower=0.2, upper=3.0), False)):
+        (doubt,) = population(dc.OptimalSampler(family, epsilon=0.3), counts=[9, 8, 7, 6]).doubts
+        assert "takes a larger epsilon" in doubt
+        assert ("or the linear mechanism" in doubt) == advised

@@ -31,7 +31,7 @@ from discreet.estimation._nearest import nearest_law
 from discreet.estimation._reweighting import Reweighted, example_laws, reweighted
 from discreet.estimation._rows import SampleRows, rows_of
 from discreet.estimation._statistics import Phi
-from discreet.families import ContinuousFamily
+from discreet.families import ContinuousFamily, Simplex
 from discreet.families._band import Bounds
 from discreet.mechanisms._carriers._points import PointCarrier
 from discreet.mechanisms._sampler import AnyFamily, Sampler
@@ -181,7 +181,7 @@ class Population:
                 fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
             except ImpossibleError:
                 fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (
-                    "" if self.exact else " or the linear mechanism"
+                    "" if self.exact or not isinstance(self.sampler.family, Simplex) else " or the linear mechanism"
                 )
             who = "one client tells" if self.clients == 1 else f"{self.clients:,} clients tell"
             said.append(f"{who} a share to +-{width:.2g} at worst; {fix}")
