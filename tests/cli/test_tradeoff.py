@@ -111,6 +111,26 @@ def test_the_table_shows_both_mechanisms_and_their_ratio(run: Run) -> None:
         assert lines[name][-3:] == [f"{optimal:.4f}", f"{mollifier:.4f}", f"{mollifier / optimal:.2f}"]
 
 
+@pytest.mark.parametrize("epsilon", [("0.5",), ("0.1:3:4",)], ids=str)
+@pytest.mark.parametrize("more", [(), ("--bracket",), ("--delta", "0.001")], ids=str)
+def test_the_ratio_is_that_of_the_two_columns_before_it(run: Run, epsilon: tuple[str], more: tuple[str, ...]) -> None:
+    """On five outcomes within 0.5 to 2 the optimal sampler's own worst case is neither the bound nor the bracket."""
+    band = ("--outcomes", "5", "--lower", "0.5", "--upper", "2", "--epsilon", *epsilon)
+    shown = run("tradeoff", *band, *more).stdout
+    assert "ratio: mollifier / attained" in shown
+    lines = [line.split() for line in shown.splitlines() if line.startswith(("KL", "total variation"))]
+    assert len(lines) == 2 * (1 if ":" not in epsilon[0] else 4)
+    for line in lines:
+        attained, mollifier, ratio = map(float, line[-3:])
+        if attained:
+            assert ratio == pytest.approx(mollifier / attained, abs=0.02)
+        else:
+            assert (mollifier, ratio) == (0.0, 1.0)
+    if epsilon == ("0.5",) and not more:
+        total = next(line for line in lines if line[0] == "total")
+        assert total[-4:] == ["0.2148", "0.1933", "0.1864", "0.96"]
+
+
 def test_infinite_is_null_in_json_and_a_word_in_the_table(run: Run) -> None:
     arguments = ("--outcomes", "3", "--epsilon", "1", "--divergence", "reverse_kl")
     assert record(run, *arguments)["risks"][0]["optimal"]["value"] is None

@@ -227,28 +227,41 @@ def _report(
         ]
     noted = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
     others = "sampler with the same promise" if delta or gaussian else "epsilon-LDP sampler"
-    blocks.append("\n".join(noted + _notes(family, rows, others)))
+    blocks.append("\n".join(noted + _notes(family, rows, gaussian, others)))
     return blocks
 
 
 def _risk_table(rows: Sequence[RiskRow]) -> Table:
-    made = table("divergence", "epsilon", "optimal", "mollifier", "ratio")
+    own = _differs(rows)
+    made = table("divergence", "epsilon", "optimal", *(["attained"] if own else []), "mollifier", "ratio")
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
         ratio = number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
         made.add_row(
-            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bounded(row.optimal), _bounded(row.mollifier), ratio,
+            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bounded(row.optimal), *([_attained(row)] if own else []),
+            _bounded(row.mollifier), ratio,
             end_section=last,
         )  # fmt: skip
     return made
 
 
 def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
-    made = table("divergence", "nu", "optimal")
+    own = _differs(rows)
+    made = table("divergence", "nu", "optimal", *(["attained"] if own else []))
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
-        made.add_row(divergence_label(row.divergence), f"{row.nu:.6g}", _bounded(row.optimal), end_section=last)
+        values = _bounded(row.optimal), *([_attained(row)] if own else [])
+        made.add_row(divergence_label(row.divergence), f"{row.nu:.6g}", *values, end_section=last)
     return made
+
+
+def _differs(rows: Sequence[RiskRow | GaussianRow]) -> bool:
+    """Whether what the optimal sampler attains is another number than the smallest worst case, and has a column of its own."""
+    return any(_attained(row) != _bounded(row.optimal) for row in rows)
+
+
+def _attained(row: RiskRow | GaussianRow) -> str:
+    return ("" if row.attained.attained else "<= ") + number(float(row.attained))
 
 
 def _budget_table(targets: Sequence[BudgetRow]) -> Table:
@@ -267,7 +280,7 @@ def _bounded(risk: Risk) -> str:
     return ("" if risk.tight else "<= ") + number(risk.value)
 
 
-def _notes(family: Simplex | Band, rows: Sequence[RiskRow], others: str) -> list[str]:
+def _notes(family: Simplex | Band, rows: Sequence[RiskRow], gaussian: Sequence[GaussianRow], others: str) -> list[str]:
     if family.decomposable:
         notes = [f"optimal: no {others} has a smaller worst case"]
     elif any(row.optimal.least for row in rows):
@@ -278,10 +291,11 @@ def _notes(family: Simplex | Band, rows: Sequence[RiskRow], others: str) -> list
             f"  with alpha = {family.bounds.alpha:.4g} none do here, so values marked <= are upper bounds",
             "  of the smallest worst case, and another sampler can be better (--bracket says how much)",
         ]
-    own = [f"{divergence_label(row.divergence)} {number(float(row.attained))}" for row in rows if row.attained.attained]
-    if not family.decomposable and len({row.epsilon for row in rows}) == 1 and own:
-        notes.append(f"  the optimal sampler itself attains: {', '.join(own)}")
+    if _differs(rows) or _differs(gaussian):
+        notes.append("attained: the worst case of the optimal sampler itself")
     notes.append("mollifier: the baseline of Husain et al. around the uniform distribution")
+    if _differs(rows):
+        notes.append("ratio: mollifier / attained")
     if any(np.isinf(float(row.optimal)) for row in rows):
         notes.append("infinite: f(0) is, and clients may have disjoint supports; no epsilon helps")
     return notes
