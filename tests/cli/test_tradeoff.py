@@ -202,6 +202,20 @@ def test_plot_writes_the_picture_and_makes_its_folder(run: Run, suffix: str, tmp
     assert_picture(path)
 
 
+def test_the_picture_has_the_bracket_that_was_asked_for(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(dc.plots, "save", lambda figure, _: drawn.append(figure))
+    band = ("--outcomes", "5", "--lower", "0.5", "--upper", "2", "--epsilon", "0.1:3:3", "--divergence", "tv")
+    for more in ((), ("--bracket",)):
+        assert run("tradeoff", *band, *more, "--plot", str(tmp_path / "curve.png")).exit_code == 0
+    plain, asked = ([text.get_text() for text in figure.axes[0].texts] for figure in drawn)
+    assert any("upper bound" in text.replace("\n", " ") for text in plain)
+    assert not any("upper bound" in text for text in asked)
+    assert any("between certified sides" in text for text in asked)
+
+
 def test_a_place_that_cannot_be_written_is_one_line(refusal: Refusal, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     said = refusal("tradeoff", "--outcomes", "3", "--epsilon", "1:2:3", "--plot", str(tmp_path / "file" / "curve.png"))

@@ -51,6 +51,34 @@ def test_a_bound_is_not_called_optimal() -> None:
     assert not any("nobody" in text for text in texts)
 
 
+def test_a_bracket_is_a_band_beside_what_the_sampler_attains(tmp_path: Path) -> None:
+    """On five outcomes within 0.5 to 2 the formula is above the mollifier, the smallest worst case below both samplers."""
+    family, budgets = dc.Band([1] * 5, lower=0.5, upper=2.0), [0.1, 0.5, 1.0]
+    drawn = plots.tradeoff(family, epsilon=budgets, divergences=["tv", "kl"], bracket=True)
+    for axes, f in zip(drawn.axes, ("tv", "kl"), strict=True):
+        mollifier, attained = (list(np.asarray(line.get_ydata())) for line in axes.get_lines())
+        assert mollifier == [float(dc.MollifierSampler(family, epsilon=each).risk(f)) for each in budgets]
+        assert attained == [float(dc.OptimalSampler(family, epsilon=each).risk(f)) for each in budgets]
+        (band,) = axes.collections
+        sides = [dc.minimax_risk(family, epsilon=each, divergence=f, bracket=True).bracket for each in budgets]
+        heights = {height for _, height in np.asarray(band.get_paths()[0].vertices).tolist()}
+        assert heights == {side for pair in sides for side in pair}
+        assert not any("upper bound" in text.get_text() for text in axes.texts)
+    names = " ".join(text.get_text() for text in drawn.axes[0].texts)
+    assert all(name in names for name in ("mollifier", "optimal sampler", "smallest of any sampler"))
+    save(drawn, tmp_path / "picture.png")
+    assert_picture(tmp_path / "picture.png")
+
+
+def test_where_the_formula_is_exact_a_bracket_changes_nothing() -> None:
+    pictures = [
+        plots.tradeoff(dc.Simplex(4), epsilon=[1.0, 2.0], divergences="tv", bracket=each) for each in (False, True)
+    ]
+    usual, asked = ([list(np.asarray(line.get_ydata())) for line in one.axes[0].get_lines()] for one in pictures)
+    assert usual == asked
+    assert any("nobody" in text.get_text() for text in pictures[1].axes[0].texts)
+
+
 def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(DiscreetError, match="5 divergences do not fit"):
         curves_figure([curve()] * 5, title="")

@@ -131,7 +131,11 @@ def tradeoff(
     if plot is not None:
         title, budgets = f"Worst-case divergence: {_described(family)}", [row.epsilon for row in rows]
         drawn = plots.tradeoff(
-            family, epsilon=sorted(set(budgets)), divergences=list(dict.fromkeys(names)), title=title
+            family,
+            epsilon=sorted(set(budgets)),
+            divergences=list(dict.fromkeys(names)),
+            bracket=bracket,
+            title=title,
         )
         plots.save(drawn, plot)
     if json:

@@ -11,7 +11,7 @@ from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families._laws import as_floats
-from discreet.mechanisms import MollifierSampler
+from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.plots._labels import divergence_label
 from discreet.plots._style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
 
@@ -24,6 +24,7 @@ def tradeoff(
     *,
     epsilon: ArrayLike,
     divergences: Sequence[str | FDivergence] = USUAL,
+    bracket: bool = False,
     ax: AxesLike | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -33,6 +34,8 @@ def tradeoff(
         family: Who the clients may be.
         epsilon: The budgets, two or more.
         divergences: One to four, by name or one's own.
+        bracket: Where the formula is only an upper bound, draw instead the band that the smallest worst case lies in, certified from both
+            sides (`minimax_risk`), and the optimal sampler's own worst case.
         ax: Axes to draw on, one for each divergence; by default a new figure.
         title: Above a new figure.
 
@@ -41,12 +44,12 @@ def tradeoff(
 
     Raises:
         DiscreetError: There is nothing to draw (fewer than two budgets, a divergence that is infinite at each of them), more
-            divergences than fit, or `ax` does not hold one for each.
+            divergences than fit, `ax` does not hold one for each, or a bracket is asked for where none is known.
     """
     budgets = np.sort(np.atleast_1d(as_floats(epsilon, "epsilon")).ravel())
     names = [divergences] if isinstance(divergences, str | FDivergence) else list(divergences)
     _check_count(len(names))
-    curves = [_curve(family, budgets, divergence(name)) for name in names]
+    curves = [_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
     if title is None and ax is None:
         title = f"Worst-case divergence: {family!r}"
     return curves_figure(curves, ax=ax, title=title)
@@ -54,20 +57,32 @@ def tradeoff(
 
 @dataclass(frozen=True)
 class Curve:
-    """Worst cases of one divergence at increasing epsilon. `exact`: the optimal ones are minimax values, not bounds."""
+    """Worst cases of one divergence at increasing epsilon. `exact`: the optimal ones are minimax values, not bounds.
+
+    `least`: where they were bracketed, the lower sides, of which `optimal` are the upper ones; `attained`: the optimal sampler's own then.
+    """
 
     divergence: str
     epsilon: NDArray[np.float64]
     optimal: NDArray[np.float64]
     mollifier: NDArray[np.float64]
     exact: bool = True
+    least: NDArray[np.float64] | None = None
+    attained: NDArray[np.float64] | None = None
 
 
-def _curve(family: FiniteFamily | ContinuousFamily, epsilon: NDArray[np.float64], f: FDivergence) -> Curve:
-    least = [minimax_risk(family, epsilon=each, divergence=f) for each in epsilon.tolist()]
-    baseline = [float(MollifierSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()]
-    exact = all(risk.tight for risk in least)
-    return Curve(f.name, epsilon, np.array([float(risk) for risk in least]), np.array(baseline), exact)
+def _curve(
+    family: FiniteFamily | ContinuousFamily, epsilon: NDArray[np.float64], f: FDivergence, *, bracket: bool
+) -> Curve:
+    found = [minimax_risk(family, epsilon=each, divergence=f, bracket=bracket) for each in epsilon.tolist()]
+    baseline = np.array([float(MollifierSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
+    smallest = np.array([float(risk) for risk in found])
+    exact = all(risk.tight for risk in found)
+    if exact or not bracket:
+        return Curve(f.name, epsilon, smallest, baseline, exact)
+    lower = np.array([risk.bracket[0] for risk in found])
+    own = np.array([float(OptimalSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
+    return Curve(f.name, epsilon, smallest, baseline, exact, lower, own)
 
 
 def _check_count(panels: int) -> None:
@@ -97,9 +112,15 @@ def curves_figure(curves: Sequence[Curve], *, ax: AxesLike | None = None, title:
 def _draw(axes: Axes, curve: Curve, *, named: bool) -> None:
     panel_title(axes, divergence_label(curve.divergence))
     optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
-    axes.fill_between(curve.epsilon, optimal, mollifier, color=COLOURS["mollifier"], alpha=0.08, linewidth=0)
     axes.plot(curve.epsilon, mollifier, color=COLOURS["mollifier"], clip_on=False)
-    axes.plot(curve.epsilon, optimal, color=COLOURS["optimal"], clip_on=False)
+    if curve.least is None or curve.attained is None:
+        axes.fill_between(curve.epsilon, optimal, mollifier, color=COLOURS["mollifier"], alpha=0.08, linewidth=0)
+        axes.plot(curve.epsilon, optimal, color=COLOURS["optimal"], clip_on=False)
+    else:
+        least, attained = (np.where(np.isfinite(y), y, np.nan) for y in (curve.least, curve.attained))
+        # the outline keeps a band visible whose sides are 1e-4 apart
+        axes.fill_between(curve.epsilon, least, optimal, facecolor=f"{QUIET}55", edgecolor=QUIET, linewidth=1.2)
+        axes.plot(curve.epsilon, attained, color=COLOURS["optimal"], clip_on=False)
     if curve.epsilon[-1] > 8.0 * curve.epsilon[0]:
         axes.set_xscale("log")
         ticks = _round_numbers(curve.epsilon[0], curve.epsilon[-1])
@@ -108,11 +129,26 @@ def _draw(axes: Axes, curve: Curve, *, named: bool) -> None:
     axes.set_xlim(curve.epsilon[0], curve.epsilon[-1])
     axes.set_ylim(bottom=0.0)
     axes.locator_params(axis="y", nbins=5)
-    if named:
+    if curve.least is not None:
+        if named:
+            _name_bracketed(axes)
+    elif named:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
         _name_both(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
     elif not curve.exact:
         axes.annotate("upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET, fontsize=9)
+
+
+def _name_bracketed(axes: Axes) -> None:
+    """Three names in the corner that falling curves leave empty: they run too close together to have one beside each."""
+    names = ("mollifier (baseline)", COLOURS["mollifier"]), ("optimal sampler", COLOURS["optimal"]), (
+        "smallest of any sampler\n(between certified sides)", QUIET,
+    )  # fmt: skip
+    for line, (text, colour) in enumerate(names):
+        axes.annotate(
+            text, (0.98, 0.98), (0, -14 * line), xycoords="axes fraction", textcoords="offset points", color=colour,
+            ha="right", va="top", fontsize=9.5,
+        )  # fmt: skip
 
 
 def _name_both(
