@@ -164,3 +164,43 @@ BAD: list[tuple[Any, str]] = [
 def test_what_is_no_space_is_refused_by_name(wrong: Any, message: str) -> None:
     with pytest.raises(dc.DiscreetError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("promise", [dc.Gaussian(1.0), dc.Approximate(1.0, delta=1e-3)], ids=str)
+def test_another_promise_is_refused_by_name(promise: Any) -> None:
+    with pytest.raises(dc.DiscreetError, match="TransportSampler is for pure epsilon"):
+        dc.TransportSampler([0, 1, 5], privacy=promise)
+    assert dc.TransportSampler([0, 1, 5], privacy=dc.Pure(2.0)).epsilon == 2.0
+    with pytest.raises(dc.DiscreetError, match="pass one of the two"):
+        dc.TransportSampler([0, 1, 5])
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_several_samples_are_refused_by_name(size: int) -> None:
+    with pytest.raises(dc.DiscreetError, match=f"size = {size}: TransportSampler releases one sample"):
+        dc.TransportSampler([0, 1, 5], epsilon=1.0).release([0.2, 0.3, 0.5], size=size)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "held"),
+    [
+        (dc.TransportSampler([5, 0, 1], epsilon=1.0), [{5: 1.0}, {0.0: 1.0}, {np.float64(1): 1.0}]),
+        (dc.TransportSampler([[5, 0], [0, 1], [2, 2]], epsilon=1.0), [{(5, 0): 1.0}, {(0.0, 1): 1.0}, {(2, 2): 1.0}]),
+        (dc.TransportSampler(metric=[[0, 4, 7], [4, 0, 5], [7, 5, 0]], epsilon=1.0), [{0: 1.0}, {1: 1}, {2: 1.0}]),
+    ],
+    ids=["line", "plane", "metric"],
+)
+def test_a_dict_names_what_is_released(sampler: dc.TransportSampler, held: list[dict[Any, float]]) -> None:
+    assert np.array_equal(sampler.weights(held), sampler.weights(np.eye(3)))
+    assert np.array_equal(sampler.distance(held[0], held[1]), sampler.distance(np.eye(3)[0], np.eye(3)[1]))
+    released = sampler.release(held[0])
+    assert any(np.array_equal(released, label) for one in held for label in one)
+
+
+def test_a_dict_that_names_no_point_is_refused() -> None:
+    with pytest.raises(dc.DiscreetError, match=r"p has unknown outcomes: 2; outcomes are the points 0\.0, 1\.0, 5\.0"):
+        dc.TransportSampler([0, 1, 5], epsilon=1.0).release({2: 1.0})
+    with pytest.raises(dc.DiscreetError, match="q has unknown outcomes: '5'"):
+        dc.TransportSampler([0, 1, 5], epsilon=1.0).distance({5: 1.0}, {"5": 1.0})
+    with pytest.raises(dc.DiscreetError, match=r"outcomes are the points \(0.0, 1.0\), \(2.0, 2.0\)"):
+        dc.TransportSampler([[0, 1], [2, 2]], epsilon=1.0).release({0: 1.0})

@@ -9,6 +9,7 @@ as by every sampler: whatever the programmes returned, W_x <= e^eps W'_x between
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -16,14 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._labelled import LawLike
+from discreet._labelled import LawLike, in_order
+from discreet.domain._records import few
+from discreet.errors import DiscreetError
 from discreet.families import Simplex
 from discreet.families._laws import check_laws
 from discreet.mechanisms._transport._floor import Floor, best_floor
 from discreet.mechanisms._transport._flows import distance, nearest_between
 from discreet.mechanisms._transport._serving import served_on_a_line
 from discreet.mechanisms._transport._spaces import space_of
-from discreet.privacy._pure import check_epsilon
+from discreet.privacy import Privacy, Pure, promised
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
 from discreet.tradeoff import warn_of_large
@@ -45,9 +48,11 @@ class TransportSampler:
         norm: how far rows of coordinates are apart: 1 along the axes, as in a city of straight streets; 2, which is meant if it is
             left out, as the crow flies; inf along the longest axis.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        privacy: `Pure(epsilon)` in place of epsilon.
 
     Raises:
-        DiscreetError: for points that are none or come twice, a matrix that is no metric, or an epsilon that is none.
+        DiscreetError: for points that are none or come twice, a matrix that is no metric, an epsilon that is none, or a notion other than
+            pure epsilon.
 
     Example:
         >>> sampler = TransportSampler([0, 15, 30, 45, 60], epsilon=1.0)
@@ -60,9 +65,15 @@ class TransportSampler:
         *,
         metric: ArrayLike | None = None,
         norm: float | None = None,
-        epsilon: float,
+        epsilon: float | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
-        self._epsilon = check_epsilon(epsilon)
+        notion = promised(epsilon, privacy)
+        if not isinstance(notion, Pure):
+            raise DiscreetError(
+                f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or take OptimalSampler, which knows no distances"
+            )
+        self._epsilon = notion.epsilon
         self._space = space_of(points, metric, norm)
         warn_of_large(self._epsilon)
         ordered = np.empty(self._space.size, dtype=np.intp)
@@ -81,6 +92,26 @@ class TransportSampler:
     def family(self) -> Simplex:
         """The outcomes by number, in the order in which they were given: `family.law(counts=...)` is a client's law."""
         return self._family
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        """The number of each point."""
+        points: Any = () if self._points is None else self._points.tolist()
+        return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
+
+    def _places(self, labels: Sequence[Any]) -> Integers:
+        """The outcome numbers of what a dict calls its entries: the points where there are any, as they are released."""
+        if self._points is None:
+            return self._family.domain.places(labels)
+        unknown = [label for label in labels if label not in self._numbers]
+        if unknown:
+            raise DiscreetError(f"unknown outcomes: {few(unknown)}; outcomes are the points {few(self._numbers)}")
+        return np.array([self._numbers[label] for label in labels], dtype=np.int64)
+
+    def _laws(self, p: LawLike, name: str = "p") -> Floats:
+        laws = self._family.as_rows(in_order(p, self._space.size, self._places, name), name)
+        check_laws(laws)
+        return laws
 
     @cached_property
     def _floor(self) -> Floor:
@@ -120,7 +151,8 @@ class TransportSampler:
         """The law that a sample is drawn from: the nearest to p between m and e^epsilon m.
 
         Args:
-            p: what one client or many hold, probabilities (k,) or (..., k) in the order of the outcomes.
+            p: what one client or many hold, probabilities (k,) or (..., k) in the order of the outcomes, or a dict by point (a number, a
+                tuple of coordinates; the number of the outcome where distances alone were given).
 
         Returns:
             Laws of the same shape.
@@ -128,8 +160,7 @@ class TransportSampler:
         Raises:
             DiscreetError: for what is no law.
         """
-        laws = self._family.as_rows(p)
-        check_laws(laws)
+        laws = self._laws(p)
         rows = laws.reshape(-1, self._space.size)[:, self._space.order]
         low, high = (bound[self._space.order] for bound in (np.asarray(self.box.lower), np.asarray(self.box.upper)))
         found = np.array([self._served(row, low, high) for row in rows]).reshape(rows.shape)
@@ -153,9 +184,7 @@ class TransportSampler:
         Raises:
             DiscreetError: for what are no laws.
         """
-        first, second = np.broadcast_arrays(self._family.as_rows(p), self._family.as_rows(q, "q"))
-        for laws in (first, second):
-            check_laws(laws)
+        first, second = np.broadcast_arrays(self._laws(p), self._laws(q, "q"))
         shape = first.shape[:-1]
         rows = [each.reshape(-1, self._space.size)[:, self._space.order] for each in (first, second)]
         if self._space.gaps is not None:
@@ -181,19 +210,25 @@ class TransportSampler:
         found = release.weights(self.lattice, laws.reshape(-1, self._space.size), _AS_IT_IS)
         return found.reshape(laws.shape)
 
-    def release(self, p: LawLike, *, rng: np.random.Generator | None = None) -> Any:
+    def release(self, p: LawLike, *, size: int | None = None, rng: np.random.Generator | None = None) -> Any:
         """One private sample for each client: the point itself where points were given, else the number of the outcome.
 
         Args:
             p: what one client or many hold, (k,) or (..., k).
+            size: refused: several samples of a client under one budget are for `OptimalSampler` and `LinearSampler`.
             rng: a seeded generator, for experiments; then it is NOT private, and warns so.
 
         Returns:
             One sample, or an array of them.
 
         Raises:
-            DiscreetError: for what is no law, before anything is drawn.
+            DiscreetError: for what is no law, and for a size, before anything is drawn.
         """
+        if size is not None:
+            raise DiscreetError(
+                f"size = {size!r}: TransportSampler releases one sample of each client; leave size out, or make a sampler with an equal "
+                "share of epsilon and release with it so many times"
+            )
         laws = self.output(p)
         rows = laws.reshape(-1, self._space.size)
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
