@@ -81,7 +81,7 @@ class UnresolvedWarning(UserWarning):
 
 
 class LargeEpsilonWarning(UserWarning):
-    """epsilon is so large that a release hides next to nothing: perhaps a percentage was typed."""
+    """epsilon is so large that a release hides next to nothing: perhaps a percentage was typed. Or delta is, and the promise says little."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -119,7 +119,7 @@ class Risk:
 
 
 LARGE_EPSILON = 10.0  # where odds shift by a factor of 22,000
-_LARGE_CHANCE = 1e-3
+_LARGE_DELTA = 1e-3
 
 
 def large_epsilon(epsilon: float) -> str | None:
@@ -143,15 +143,24 @@ def warn_of_large(epsilon: float) -> None:
 
 
 def warn_of_little(privacy: Privacy) -> None:
-    """The same for any notion: what does not promise (10, 0.001)-LDP hides next to nothing."""
-    if isinstance(privacy, Pure):
-        warn_of_large(privacy.epsilon)
+    """The same for any notion, by what it states itself: an epsilon above 10, a delta above 0.001; for others what they say at epsilon = 10.
+
+    With a delta the promise bounds no odds, whatever its epsilon: an event that is impossible from one client may have probability delta
+    from another. What bounds them is the sampler's box, which is not asked here.
+    """
+    stated = getattr(privacy, "epsilon", None)
+    if stated is not None and not stated <= LARGE_EPSILON:
+        warn_of_large(stated)
         return
-    chance = privacy.profile(LARGE_EPSILON)
-    if chance > _LARGE_CHANCE and asked_from_outside(*_MAKERS):
+    if isinstance(privacy, Pure):
+        return
+    exponent = LARGE_EPSILON if stated is None else stated
+    delta = privacy.profile(exponent)
+    if delta > _LARGE_DELTA and asked_from_outside(*_MAKERS):
         warn_caller(
-            f"{privacy} hides next to nothing: with a chance of up to {chance:.2g} a sample may shift the odds between two accounts of a "
-            "client's data by a factor of more than 22,000; take a smaller budget",
+            f"{privacy} promises little: an event may be likelier from one client than from another by a factor of e^{exponent:g} and by "
+            f"{delta:.2g} besides, so that no bound on the odds follows from the promise alone; take a smaller budget (a delta of 1e-6 is "
+            "usual). The sampler's own .epsilon is what bounds them",
             LargeEpsilonWarning,
         )
 

@@ -1,6 +1,8 @@
 """Samplers under every notion of privacy: the published values, what is drawn, who is refused, and that nobody fares worse than linearly."""
 
 import math
+import re
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -211,11 +213,37 @@ def test_an_epsilon_that_allows_raw_draws_is_no_matter_of_delta() -> None:
     assert sampler.risk("kl") == Risk(0.0, True)
 
 
-def test_too_generous_a_notion_warns() -> None:
-    with pytest.warns(dc.LargeEpsilonWarning, match="4-Gaussian LDP hides next to nothing"):
-        dc.OptimalSampler(dc.Simplex(3), privacy=dc.Gaussian(4.0))
-    with pytest.warns(dc.LargeEpsilonWarning, match="hides next to nothing"):
-        dc.OptimalSampler(dc.Simplex(3), privacy=dc.Approximate(1.0, delta=0.01))
+def _said(promise: Privacy, family: Any = None) -> list[str]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dc.OptimalSampler(dc.Simplex(3) if family is None else family, privacy=promise)
+    assert all(issubclass(each.category, dc.LargeEpsilonWarning) for each in told)
+    return [str(each.message) for each in told]
+
+
+@pytest.mark.parametrize(
+    ("promise", "family", "says"),
+    [
+        (dc.Gaussian(4.0), None, "4-Gaussian LDP promises little: .* by a factor of e^10 and by 0.2"),
+        (dc.Approximate(1.0, delta=0.01), None, "by a factor of e^1 and by 0.01 besides"),
+        (dc.Approximate(1.0, delta=0.9), None, "by a factor of e^1 and by 0.9 besides"),
+        (dc.Approximate(0.5, delta=0.1), dc.Band([1] * 4, lower=0.5, upper=1.5), "by a factor of e^0.5 and by 0.1 besides"),
+    ],
+)  # fmt: skip
+def test_too_generous_a_notion_warns_of_what_it_states(promise: Privacy, family: Any, says: str) -> None:
+    """A delta bounds no odds; nor are they unbounded, since samples come from a box: neither is said."""
+    (said,) = _said(promise, family)
+    assert re.search(says.replace("^", r"\^"), said)
+    assert "no bound on the odds follows from the promise alone" in said
+    assert "next to nothing" not in said
+    assert "22,000" not in said
+
+
+def test_an_epsilon_beside_a_delta_is_too_large_from_where_it_is_alone() -> None:
+    (said,) = _said(dc.Approximate(11.0, delta=1e-6))
+    assert "epsilon = 11 hides next to nothing" in said
+    for promise in (dc.Approximate(10.0, delta=1e-3), dc.Gaussian(2.0), dc.Approximate(1.0, delta=1e-6)):
+        assert _said(promise) == []
 
 
 def test_weights_obey_the_definition_itself() -> None:
