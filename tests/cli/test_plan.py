@@ -46,6 +46,11 @@ def test_several_samples_are_compared_with_one(run: Run) -> None:
     assert joint["together"] <= composed["together"] + 1e-9
     said = run(*asked).stdout
     assert "to estimate the population: single" in " ".join(said.split())
+    told = " ".join(run(*asked).stdout.split())
+    assert "to estimate the population: single." in told  # at one epsilon there is nothing to tell apart
+    both = " ".join(run(*asked, "--epsilon", "1", "--epsilon", "8").stdout.split())
+    assert "look like draws from it: joint;" in both
+    assert "to estimate the population: single at epsilon = 1, 2, composed at epsilon = 8." in both
     assert "samples = 1 is less than 2" in run("plan", "--outcomes", "4", "--clients", "9", "--samples", "1").stderr
 
 

@@ -30,17 +30,8 @@ def several_told(found: Sequence[Ways]) -> list[Any]:
         if first.worst
         else "on average over the example's clients"
     )
-    best = {
-        purpose: {
-            each.best(purpose).name for each in found if any(getattr(way, purpose) is not None for way in each.ways)
-        }
-        for purpose in _PURPOSES
-    }
-    said = "; ".join(
-        f"{words}: [bold]{' or '.join(sorted(best[purpose]))}[/bold]"
-        for purpose, words in _PURPOSES.items()
-        if best[purpose]
-    )
+    best = {purpose: _best(found, purpose) for purpose in _PURPOSES}
+    said = "; ".join(f"{words}: {best[purpose]}" for purpose, words in _PURPOSES.items() if best[purpose])
     return [
         f"[bold]{first.samples} samples of each client under one budget[/bold], or one sample at all of it:",
         _table(found),
@@ -49,6 +40,17 @@ def several_told(found: Sequence[Ways]) -> list[Any]:
         "release(p, size=...); composed: each with a share of the budget.",
         f"Serves best, {said}.",
     ]
+
+
+def _best(found: Sequence[Ways], purpose: str) -> str:
+    """The way that serves a purpose best; where that depends on epsilon, each way and where. Nothing where none is for it."""
+    budgets: dict[str, list[str]] = {}
+    for one in found:
+        if any(getattr(way, purpose) is not None for way in one.ways):
+            budgets.setdefault(one.best(purpose).name, []).append(f"{one.epsilon:g}")
+    if len(budgets) == 1:
+        return f"[bold]{next(iter(budgets))}[/bold]"
+    return ", ".join(f"[bold]{name}[/bold] at epsilon = {', '.join(where)}" for name, where in budgets.items())
 
 
 def _table(found: Sequence[Ways]) -> Table:
