@@ -271,8 +271,8 @@ class Agreement:
             return replace(found, family=found.family.with_beside(weights_beside(path)))
         except UnicodeDecodeError:
             raise DiscreetError(f"{path} is not a text in UTF-8, so not an agreement") from None
-        except DiscreetError:
-            raise
+        except DiscreetError as error:
+            raise DiscreetError(f"{path}: {error}") from None
         except (OSError, ValueError) as error:
             raise DiscreetError(f"agreement {path} cannot be read: {reason(error)}") from None
 

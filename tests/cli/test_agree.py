@@ -108,7 +108,11 @@ def test_other_promises_than_epsilon(run: Run, refusal: Callable[..., str], tmp_
     assert "--nu is a promise by itself" in refusal("agree", path, "--nu", "1", "--epsilon", "1", *terms)
     assert "agree needs --epsilon" in refusal("agree", path, "--delta", "0.1", *terms)
     assert "nu = 0 is not in" in refusal("agree", path, "--nu", "0", *terms)
-    assert "the mollifier is a ball of pure epsilon" in refusal(
-        "agree", path, "--nu", "1", "--outcomes", "3", "--mechanism", "mollifier"
-    )
+    for option, stated in (("--nu", ("--nu", "1")), ("--delta", ("--epsilon", "1", "--delta", "0.01"))):
+        said = refusal("agree", path, *stated, "--outcomes", "3", "--mechanism", "mollifier")
+        assert (
+            f"{option} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon alone"
+            in said
+        )
+        assert "Sampler" not in said
     assert not Path(path).exists()

@@ -95,8 +95,8 @@ def test_options_reach_the_release(folder: Path, run: Run) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "400 samples to out.csv, 1-LDP each" in result.stderr
-    assert "1 null values taken as other" in result.stderr
-    assert "1 values outside the domain taken as rest" in result.stderr
+    assert "1 null value taken as other" in result.stderr
+    assert "1 value outside the domain taken as rest" in result.stderr
     assert "100 listed clients without records drew from the reference" in result.stderr
     assert set(pl.read_csv("out.csv")["sample"]) == {*ANIMALS, "rest"}
     dropped = run(*BASE, "--domain", "animals.txt", "--count", "n", "--drop-client", "-o", "out.arrow", "-q")
@@ -347,3 +347,30 @@ def test_a_dry_run_lists_what_is_outside_and_releases_nothing(folder: Path, run:
     }  # fmt: skip
     assert sorted(path.name for path in folder.iterdir()) == before
     assert "give --output OUT" in refusal(*BASE, "--domain", "animals.txt")
+
+
+def test_messages_are_about_options_and_what_is_there(folder: Path, refusal: Callable[..., str], run: Run) -> None:
+    terms = ("--client", "who", "--value", "what", "--epsilon", "1", "--domain-size", "3", "-o", "out.csv")
+    Path("one.csv").write_text("who,what\na,7\n")
+    assert "say other= (--other) which one" in refusal("sample", "one.csv", *terms, "--nulls", "other")
+    told = run("sample", "one.csv", *terms, "--other", "2").stderr
+    for said in ("1 sample to out.csv", "read 1 row of 1 client in", "1 value outside the domain taken as 2"):
+        assert said in told
+    listed = run("sample", "one.csv", *terms[:-2], "--dry-run").stderr
+    assert "released: 1 row, 1 of them with 1 different value outside the domain" in listed
+    Path("texts.csv").write_text("who,what\na,1\n,2\n")
+    said = refusal("sample", "texts.csv", *terms, "--force")
+    assert "column 'who' holds nulls (1 in 2 rows)" in said
+    assert "64 bits" not in said
+    pl.DataFrame({"who": [4, None], "what": [1, 2]}).write_parquet("numbers.parquet")
+    assert "holds nulls, or integers past 64 bits (1 in 2 rows)" in refusal(
+        "sample", "numbers.parquet", *terms, "--force"
+    )
+
+
+def test_an_agreement_that_cannot_be_read_is_named(folder: Path, refusal: Callable[..., str]) -> None:
+    Path("short.json").write_text('{"discreet": 2, "family": {}, "mechanism": "linear", "epsilon": 1}')
+    said = refusal(
+        "sample", "in.parquet", "--client", "who", "--value", "what", "--agreement", "short.json", "-o", "o.csv"
+    )
+    assert "short.json: the agreement has no field 'bits'" in said

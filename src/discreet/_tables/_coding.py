@@ -91,8 +91,8 @@ class Coding:
             raise DiscreetError(f"nulls = {self.nulls!r} is not one of {', '.join(NULLS)}")
         if self.nulls == "other" and (self.other is None or self.has_cells):
             raise DiscreetError(
-                "nulls = 'other' needs an outcome for them: "
-                + ("an interval has none, use 'drop'" if self.has_cells else "give other=")
+                "nulls = 'other' (--nulls) needs an outcome for them: "
+                + ("an interval has none, use 'drop'" if self.has_cells else "say other= (--other) which one")
             )
 
     def _checked_other(self) -> Any:

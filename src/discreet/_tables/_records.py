@@ -216,9 +216,12 @@ class Reader:
         """The records of a prepared frame, checked; with missing values and those outside going where they are to go."""
         columns, clients = self._reading.columns, frame["client"]
         if clients.null_count():
+            what, mend = (
+                (", or integers past 64 bits", ", or cast to text") if self._reading.integer_clients else ("", "")
+            )
             raise DiscreetError(
-                f"column {columns.client!r} holds nulls, or integers past 64 bits ({clients.null_count():,} in {frame.height:,} rows): "
-                "a record without a client cannot be released; filter those rows out, or cast to text"
+                f"column {columns.client!r} holds nulls{what} ({clients.null_count():,} in {frame.height:,} rows): a record without a "
+                f"client cannot be released; filter those rows out{mend}"
             )
         counts = None
         if "count" in frame.columns:

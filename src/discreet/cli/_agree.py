@@ -24,8 +24,9 @@ from discreet.cli._printing import plain, say, write_json
 from discreet.cli._promise import Delta, Nu, promise
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
-from discreet.mechanisms import LinearSampler, sampler_named
+from discreet.mechanisms import LinearSampler, MollifierSampler, sampler_named
 from discreet.mechanisms._linear import MEMBERS_ALONE
+from discreet.privacy import Pure
 from discreet.tradeoff import large_epsilon
 
 
@@ -76,6 +77,11 @@ def agree(
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
         name, taken = chosen(serve, mechanism, may_ask=not json)
+        if name == MollifierSampler.name and not isinstance(promised, Pure):
+            raise DiscreetError(
+                f"{'--delta' if nu is None else '--nu'} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon "
+                "alone, or say --mechanism optimal"
+            )
         whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
         family = _banded(whole, lower, upper)
         if name == LinearSampler.name and isinstance(family, Band):

@@ -33,7 +33,7 @@ from discreet.cli._options import (
     refuse_large,
 )
 from discreet.cli._population_ledger import ledger_of
-from discreet.cli._printing import write_json
+from discreet.cli._printing import counted, write_json
 from discreet.engines._local import sample_file
 from discreet.engines._misfits import misfits
 from discreet.engines._request import Request
@@ -285,7 +285,7 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
     """The guarantee, and what was read, left out and written."""
     agreement = summary.agreement
     total = agreement.rounds * agreement.epsilon
-    yield f"{summary.clients:,} samples to {'standard output' if output == '-' else output}, {agreement.promise} each"
+    yield f"{counted(summary.clients, 'sample')} to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds}: {total:g} together"
         from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
@@ -293,18 +293,22 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
         cost = rounds_cost(agreement)
         if cost is not None:
             yield str(cost)
-    yield f"read {summary.rows:,} rows of {summary.clients - summary.without_records:,} clients in {summary.seconds:.1f} s"
+    yield (
+        f"read {counted(summary.rows, 'row')} of {counted(summary.clients - summary.without_records, 'client')} in {summary.seconds:.1f} s"
+    )
     if summary.nulls:
         left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
-        yield f"{summary.nulls:,} null values " + (left_out if request.coding.nulls == "drop" else "taken as other")
+        yield f"{counted(summary.nulls, 'null value')} " + (
+            left_out if request.coding.nulls == "drop" else "taken as other"
+        )
     if summary.not_numbers:
-        yield f"{summary.not_numbers:,} values that are NaN left out, like nulls"
+        yield f"NaN in {counted(summary.not_numbers, 'value')} left out, like nulls"
     if summary.outside:
-        yield f"{summary.outside:,} values outside the domain taken as {request.coding.other}"
+        yield f"{counted(summary.outside, 'value')} outside the domain taken as {request.coding.other}"
     if summary.over_budget:
-        yield f"{summary.over_budget:,} clients left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
+        yield f"{counted(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
-        yield f"{summary.without_records:,} listed clients without records drew from the reference"
+        yield f"{counted(summary.without_records, 'listed client')} without records drew from the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
     yield f"agreement {agreement.id}"
@@ -336,8 +340,8 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
         typer.echo(f"{rows}\t{visible(str(value))}")
     many = sum(found.outside.values())
     typer.echo(
-        f"dry run, nothing is released: {found.rows:,} rows, {many:,} of them with {len(found.outside):,} different values outside the domain"
-        f", {found.nulls:,} without a value, {found.not_numbers:,} NaN, {found.nameless:,} without a client"
+        f"dry run, nothing is released: {counted(found.rows, 'row')}, {many:,} of them with {counted(len(found.outside), 'different value')} "
+        f"outside the domain, {found.nulls:,} without a value, {found.not_numbers:,} NaN, {found.nameless:,} without a client"
         + (" (no record of nobody is released: filter those rows out)" if found.nameless else ""),
         err=True,
     )
