@@ -60,6 +60,11 @@ def shown_shortly(cls: _Class) -> _Class:
     return cls
 
 
+def counted(count: int, noun: str) -> str:
+    """ "1 flight", "2 flights"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
     """A title and rows of a name and a value as HTML for a notebook."""
     cells = "".join(

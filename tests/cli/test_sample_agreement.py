@@ -119,7 +119,7 @@ def test_what_no_engine_can_carry_out_is_refused(folder: Path, run: Run, refusal
     assert "no field" in refusal(*BASE, "--agreement", "broken.json")
     band = dc.Band(np.ones(4), lower=0.5, upper=2.0, labels=ANIMALS)
     dc.Agreement.of(dc.LinearSampler(band, epsilon=1.0)).write("band.json")
-    assert "say serve='clients' (--for clients)" in refusal(*BASE, "--agreement", "band.json")
+    assert "agree on optimal, which takes anybody" in refusal(*BASE, "--agreement", "band.json")
     assert "epsilon is not given" in refusal(*BASE, "--domain", "animals.txt")
 
 

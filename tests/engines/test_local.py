@@ -464,7 +464,7 @@ def test_a_huge_domain() -> None:
         ({"domain": dc.Interval(0, 1, cells=4), "other": "x"}, "'nearest'"),
         ({"domain": 40, "other": 40}, "other = 40 is not one of the outcomes"),
         ({"nulls": "keep"}, "nulls = 'keep'"),
-        ({"nulls": "other"}, "give other="),
+        ({"nulls": "other"}, r"say other= \(--other\) which one"),
         ({"mechanism": "boosted"}, "mechanism = 'boosted'"),
         ({"round": 2}, "round = 2 is more than the 1 agreed on"),
         ({"rounds": 0}, "rounds = 0"),

@@ -225,7 +225,7 @@ def test_raw_records_with_nulls_and_others_and_lists() -> None:
     for nulls, bare, says in (
         ("error", coding, "holds nulls or NaN; filter them out, or say nulls='drop'"),
         ("drop", Coding(dc.Labels(["a", "b"])), "values outside the domain; correct them, or say other="),
-        ("other", Coding(dc.Labels(["a", "b", "zebra"])), "give other="),
+        ("other", Coding(dc.Labels(["a", "b", "zebra"])), r"say other= \(--other\) which one"),
         ("maybe", coding, "nulls = 'maybe'"),
     ):
         with pytest.raises(dc.DiscreetError, match=says):

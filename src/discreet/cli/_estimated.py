@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from discreet._showing import counted
 from discreet.agreement import Agreement
 from discreet.cli import _terms_told as terms_told
-from discreet.cli._printing import counted, json_number, number, plain, table
+from discreet.cli._printing import json_number, number, plain, table
 from discreet.estimation import Estimate, Population, Reweighted, outlook
 from discreet.estimation._binning import MOST
 from discreet.estimation._fidelity import Fidelity, fidelity

@@ -63,11 +63,6 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"
 
 
-def counted(count: int, noun: str) -> str:
-    """ "1 flight", "2 flights"."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
 def json_number(value: float) -> float | None:
     """The number itself, or null where it is infinite."""
     return float(value) if math.isfinite(value) else INFINITE

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet._showing import counted
 from discreet._tables._formats import STANDARD
 from discreet._tables._sources import opened
 from discreet.agreement import Agreement, weights_beside
@@ -33,7 +34,7 @@ from discreet.cli._options import (
     refuse_large,
 )
 from discreet.cli._population_ledger import ledger_of
-from discreet.cli._printing import counted, write_json
+from discreet.cli._printing import write_json
 from discreet.engines._local import sample_file
 from discreet.engines._misfits import misfits
 from discreet.engines._request import Request

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from discreet import divergences, plots
+from discreet._showing import counted
 from discreet._worst_case import epsilon_for, mollifier_epsilon_for, nu_for
 from discreet.cli._printing import json_number, number, plain, say, table, write_json
 from discreet.design import minimax_risk
@@ -203,7 +204,7 @@ def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None
 
 
 def _described(family: Simplex | Band) -> str:
-    outcomes = f"{family.size:,} outcome{'s' if family.size > 1 else ''}"
+    outcomes = counted(family.size, "outcome")
     if isinstance(family, Simplex):
         return f"every distribution on {outcomes}"
     return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"

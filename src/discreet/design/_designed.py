@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import divergences
+from discreet._showing import counted
 from discreet.design._certificate import Certificate
 from discreet.design._examples import Floats, as_examples
 from discreet.design._floors import band_of
@@ -73,7 +74,7 @@ class Design:
         return self.sampler.risk(divergence)
 
     def __repr__(self) -> str:
-        who = f"{self.examples:,} example{'s' if self.examples > 1 else ''}"
+        who = counted(self.examples, "example")
         over = f"mean {self.divergence.name} {self.value:.5g} over {who}"
         if self.over == "worst":
             over = f"worst {self.divergence.name} {self.value:.5g} over the hull of {who}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._showing import counted
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
 from discreet.estimation import outlook
 from discreet.estimation._planning import MOST_CLIENTS
@@ -58,8 +59,7 @@ def plan(
     if not budgets:
         raise DiscreetError("epsilons is empty; give one budget or more")
     if title is None and ax is None:
-        people, kinds = ("" if count == 1 else "s" for count in (clients, family.size))
-        title = f"A plan for {clients:,} client{people} and {family.size:,} outcome{kinds}"
+        title = f"A plan for {counted(clients, 'client')} and {counted(family.size, 'outcome')}"
     found = _planned(family, clients, budgets, accuracy, confidence)
     with styled():
         drawn, (left, right) = canvas(ax, title, size=(11.6, 4.6), panels=(1, 2))
