@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import release
 from discreet._labelled import LawLike
 from discreet._showing import table
+from discreet.accounting._composition import MOST_SAMPLES
 from discreet.divergences import FDivergence
 from discreet.domain._role import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
@@ -32,6 +33,7 @@ from discreet.mechanisms._carriers._choice import How, carrier_of, chosen_how, d
 from discreet.mechanisms._carriers._density import Density
 from discreet.mechanisms._continuous._output_law import OutputLaw
 from discreet.mechanisms._several import ComposedSampler, JointSampler
+from discreet.mechanisms._several._multisets import SAMPLES_ARE
 from discreet.privacy import Privacy, Pure, promised
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
@@ -296,7 +298,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for what is no law, or a size that is none, before anything is drawn.
         """
         if size is not None:
-            check_count("size", size, fix="it is how many samples of each client are released together")
+            check_count("size", size, most=MOST_SAMPLES, fix=SAMPLES_ARE)
             if constant_time:
                 raise DiscreetError("constant_time is for one sample; leave out size")
             return self.several(size).release(p, rng=rng)

@@ -75,5 +75,7 @@ def test_more_than_a_budget_can_be_split_into_is_refused() -> None:
     sampler = dc.OptimalSampler(dc.Simplex(200), epsilon=1.0)
     with pytest.raises(dc.DiscreetError, match="samples is more than 50,000"):
         sampler.several(50_001)
+    with pytest.raises(dc.DiscreetError, match="size is more than 50,000"):
+        sampler.release(np.eye(200)[0], size=50_001)
     with pytest.raises(dc.DiscreetError, match="epsilon"):
         dc.LinearSampler(dc.Simplex(3), epsilon=1e-14).release([1, 0, 0], size=1000)
