@@ -58,10 +58,11 @@ docs: $(READY)
 client: $(TOOLS)
 	npm run build --silent --prefix clients/js
 
-# What it is built and tested with. Where we may, Node and a browser come from Debian; where not, tests that need them say so.
+# What it is built and tested with. Where we may, Node, a browser and PostgreSQL come from Debian; where not, tests that need them say so.
 $(TOOLS): clients/js/package-lock.json
 	command -v npm > /dev/null || $(call DEBIAN,nodejs npm)
 	command -v chromium > /dev/null || $(call DEBIAN,chromium fonts-noto-core fonts-noto-cjk)
+	test -d /usr/lib/postgresql || $(call DEBIAN,postgresql)
 	-npm ci --silent --no-audit --no-fund --prefix clients/js && touch $@
 
 # What the command needs: a minute where downloads allow.
@@ -73,7 +74,7 @@ $(COMMAND): pyproject.toml constraints.txt
 
 # And what developing needs: torch, transformers, Spark, and the tools.
 $(READY): $(COMMAND)
-	$(INSTALL) --editable ".[cli,transformers]" --group dev
+	$(INSTALL) --editable ".[cli,collect,transformers]" --group dev
 	touch $@
 
 # The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time).

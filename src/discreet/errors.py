@@ -27,6 +27,7 @@ __all__ = [
     "NotPrivateWarning",
     "OutsideFamilyError",
     "OutsideFamilyWarning",
+    "StoreError",
     "UnresolvedWarning",
 ]
 
@@ -62,6 +63,10 @@ class ImpossibleError(DiscreetError):
 
 class BudgetError(DiscreetError):
     """The budget does not allow another release. Nothing was charged and no sample left."""
+
+
+class StoreError(DiscreetError):
+    """A collector's store cannot be reached or written; nothing was changed, and the same may be tried again."""
 
 
 class LedgerError(DiscreetError):

@@ -1,0 +1,77 @@
+"""What a collection keeps: who has spoken, and apart from that how often each outcome was said. Who said what is kept nowhere.
+
+    spoken    (collection, round, digest of the client's name) -> digest of the key its sample came with
+    counted   (agreement, round, outcome, day) -> how many
+
+Both change in one transaction, and an answer leaves once that is on disk. So whatever fails, a sample that was acknowledged is counted; a
+key that comes again finds itself, and is acknowledged and not counted again; and a client that comes with another key has spoken, and
+is refused. An estimate needs the counts alone: its cost grows with the outcomes, not with the samples. Days are UTC's, by the clock of the
+service, and are written for people: nothing is decided by them.
+"""
+
+import enum
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.agreement import Agreement
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An agreement of a collection. `collection`: the id of the agreement that it began with, its own if it follows none."""
+
+    agreement: Agreement
+    collection: str
+    follows: str | None = None
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A sample on its way into a store, as the number of its outcome."""
+
+    client: bytes  # digests, 32 bytes each: see `digest`
+    key: bytes
+    outcome: int
+
+
+class Verdict(enum.Enum):
+    """What became of a sample."""
+
+    COUNTED = "counted"
+    AGAIN = "again"  # it had been, under the same key
+    SPOKEN = "spoken"  # the client had, under another key: nothing was changed
+
+
+class Store(Protocol):
+    """Where a collection is kept. Each method is one transaction, and safe to call from any thread and beside other processes.
+
+    Whatever the engine says of itself (gone, full, locked for too long) is raised as `StoreError`: nothing was changed, try again.
+    """
+
+    def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
+        """Keep an agreement; one that is there already is left as it is, and must follow the same one."""
+
+    def kept(self) -> list[Kept]:
+        """All agreements, in the order they came."""
+
+    def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
+        """What becomes of each of these, in their order; durable when it returns. Among them a client may come twice."""
+
+    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
+        """How often each outcome came."""
+
+    def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
+        """How many samples came on each day, in order."""
+
+    def close(self) -> None:
+        """Let go of the file or the connections."""
+
+
+def digest(*parts: str) -> bytes:
+    """32 bytes in place of texts that a store does not keep."""
+    return hashlib.sha256("\0".join(parts).encode()).digest()
