@@ -6,6 +6,7 @@ them is spelled out: labels and purposes are written by others.
 
 import dataclasses
 import html
+import math
 import reprlib
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -63,6 +64,11 @@ def shown_shortly(cls: _Class) -> _Class:
 def counted(count: int, noun: str) -> str:
     """ "1 flight", "2 flights"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def json_number(value: float) -> float | None:
+    """The number itself, or null where it is infinite: JSON has no infinity."""
+    return float(value) if math.isfinite(value) else None
 
 
 def table(title: str, rows: Iterable[tuple[str, Any]]) -> str:

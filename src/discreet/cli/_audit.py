@@ -12,9 +12,10 @@ import numpy as np
 import typer
 
 from discreet import plots
+from discreet._showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
-from discreet.cli._printing import json_number, number, plain, say, table, write_json
+from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.cli._promise import Delta, Nu, promise
 from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex

@@ -10,8 +10,8 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from discreet._showing import counted
-from discreet.cli._printing import json_number, plain, say, table, write_json
+from discreet._showing import counted, json_number
+from discreet.cli._printing import plain, say, table, write_json
 from discreet.data import logbooks, zone_logbooks
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.numerics import LARGEST_EXPONENT

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from discreet import plots
 from discreet._files import check_apart, check_target
-from discreet._showing import counted
+from discreet._showing import counted, json_number
 from discreet._tables._coding import Coding, Columns
 from discreet._tables._public import example_counts
 from discreet._tables._records import Reading
@@ -36,7 +36,7 @@ from discreet.cli._options import (
     refuse_large,
     value_in,
 )
-from discreet.cli._printing import Terminal, json_number, number, plain, say, table, write_json
+from discreet.cli._printing import Terminal, number, plain, say, table, write_json
 from discreet.design import Design
 from discreet.design import design as best
 from discreet.errors import PROBABILITY, DiscreetError

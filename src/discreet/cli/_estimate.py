@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from discreet import plots
@@ -19,7 +18,8 @@ from discreet.cli._agreed import agreed_by
 from discreet.cli._options import Nulls, Other, client_in, given_domain, labels_in, value_in
 from discreet.cli._printing import plain, say, write_json
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation import Population, population, rounds_cost
+from discreet.estimation import Population, population
+from discreet.estimation._record import notes, record
 from discreet.estimation._synthetic import write_rows, write_weighted
 from discreet.estimation._tallies import agreed_outcomes, average_law, client_laws, tally
 from discreet.plots._formats import check_picture
@@ -115,21 +115,17 @@ def estimate(
     coding = replace(tallied.coding, domain=found.domain)
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
-    doubts = [*_doubts(agreed, named=tallied.named, distinct=tallied.distinct), *_outsiders(found), *found.doubts]
-    record = estimated.record(found, agreed, statistics, known, doubts) if json else {}
+    doubts = notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
+    said = record(found, agreed, doubts, statistics=statistics, truth=known) if json else {}
     blocks: list[Any] = (
         [] if json else estimated.told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
     )
-    cost = rounds_cost(agreed)
-    if cost is not None:
-        record["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
-        blocks.append(f"[bold]Rounds[/bold]: {cost}.")
     if synthetic is not None:  # whole or not at all, so first
         _write_synthetic(found, coding, source, synthetic, rows, sample)
     if plot is not None:
         _draw(found, agreed, known, plot, estimated.TOP if top is None else top)
     if json:
-        write_json(record)
+        write_json(said)
         return
     written = [str(path) for path in (plot, synthetic) if path is not None]
     if written:
@@ -146,30 +142,6 @@ def _rounds(rounds: int | None, agreed: Agreement) -> int:
             "--rounds is for outcomes that can be listed; estimate one round of a continuous family at a time"
         )
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
-
-
-def _doubts(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
-    """What the records themselves leave open."""
-    said = []
-    if not named:
-        said.append("the records do not say which agreement they were made under; this one is taken on trust")
-    if not distinct:
-        rounds = f" (the agreement has {agreed.rounds:,} rounds: estimate one at a time)" if agreed.rounds > 1 else ""
-        said.append(f"the records do not name their clients; that each of them is another's is taken on trust{rounds}")
-    return said
-
-
-def _outsiders(found: Population) -> list[str]:
-    """Whom intervals do not speak for: clients of a table are lists of values, and short ones are in no band of densities."""
-    if found.finest is None or found.exact:
-        return []
-    family, upper = found.sampler.family, found.bounds.upper
-    heaviest = np.sort(found.finest.reference)[::-1]
-    least = 1 + int(np.searchsorted(np.cumsum(upper * heaviest), 1.0)) if not found.bounds.lower else len(heaviest)
-    return [
-        f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
-        f"than {least:,} of the {len(heaviest):,} cells that bins are made of, and nothing is promised of it"
-    ]
 
 
 def _check_options(

@@ -1,6 +1,5 @@
-"""What an estimate says: to people, and as JSON."""
+"""What an estimate says to people."""
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,10 @@ from rich.table import Table
 from discreet._showing import counted
 from discreet.agreement import Agreement
 from discreet.cli import _terms_told as terms_told
-from discreet.cli._printing import json_number, number, plain, table
-from discreet.estimation import Estimate, Population, Reweighted, outlook
+from discreet.cli._printing import number, plain, table
+from discreet.estimation import Estimate, Population, Reweighted, outlook, rounds_cost
 from discreet.estimation._binning import MOST
-from discreet.estimation._fidelity import Fidelity, fidelity
+from discreet.estimation._record import compared
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 
@@ -44,7 +43,8 @@ def told(
     if known is not None:
         truth = "average client" if by_client else "average of all records (with --client: the average client)"
         blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelities(found, known)]
-    return [*blocks, _choice(found)]
+    cost = rounds_cost(agreed)
+    return [*blocks, _choice(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
 
 
 def _headline(found: Population, agreed: Agreement) -> str:
@@ -190,58 +190,7 @@ def _choice(found: Population) -> str:
 def _fidelities(found: Population, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
     made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
-    for name, each in _compared(found, known).items():
+    for name, each in compared(found, known).items():
         parts = [each.tv, each.kl, each.hellinger, each.largest]
         made.add_row(name, *map(number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
-    return made
-
-
-def _compared(found: Population, known: Any) -> dict[str, Fidelity]:
-    laws = {"the samples": found.released.estimate}
-    if found.exact:
-        laws["the nearest law"] = found.nearest
-    if found.reweighted is not None:
-        laws["the weighted examples"] = found.reweighted.law
-    return {name: fidelity(known, law, found.domain) for name, law in laws.items()}
-
-
-def record(
-    found: Population, agreed: Agreement, statistics: list[Estimate], known: Any, doubts: list[str]
-) -> dict[str, Any]:
-    shares = []
-    for place in range(len(found.counts)):
-        row: dict[str, Any] = {"outcome": found.domain.names[place], "samples": int(found.counts[place])}
-        for name, part in (("released", found.released), ("law", found.law)):
-            row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
-        if found.exact:
-            row["nearest"] = float(found.nearest[place])
-        if found.reweighted is not None:
-            row["reweighted"] = float(found.reweighted.law[place])
-        if known is not None:
-            row["truth"] = float(known[place])
-        shares.append(row)
-    made: dict[str, Any] = {
-        "samples": found.samples,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
-        "confidence": found.confidence,
-        "identifiable": found.exact,
-        "largest_bias_of_samples": found.largest_bias,
-        "shares": shares,
-        "statistics": [asdict(each) for each in statistics],
-        "notes": doubts,
-    }
-    if found.reweighted is not None:
-        made["reweighted"] = {
-            "examples": len(found.reweighted.weights),
-            "counting_as_samples": found.reweighted.pull,
-            "gap": found.reweighted.gap,
-            "strain": json_number(found.reweighted.strain),
-        }
-    if known is not None:
-        made["fidelity"] = {
-            name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
-            for name, each in _compared(found, known).items()
-        }
     return made

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet._files import check_apart as check_files_apart
-from discreet._showing import counted
+from discreet._showing import counted, json_number
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli._agreed import agreed_by
-from discreet.cli._printing import json_number, number, plain, table
+from discreet.cli._printing import number, plain, table
 from discreet.design import Learned, learn
 from discreet.errors import DiscreetError
 from discreet.estimation._speakers import check_apart

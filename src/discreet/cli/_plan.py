@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from discreet import plots
-from discreet._showing import counted
+from discreet._showing import counted, json_number
 from discreet.cli._options import (
     Bounds,
     CellCount,
@@ -24,7 +24,7 @@ from discreet.cli._options import (
 )
 from discreet.cli._plan_agreement import agreed_on, plan_under
 from discreet.cli._plan_several import several_record, several_told, several_ways
-from discreet.cli._printing import json_number, number, plain, say, table, write_json
+from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import Outlook, clients_for, epsilon_for_accuracy, outlook

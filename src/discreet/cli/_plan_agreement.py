@@ -4,10 +4,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from discreet._showing import counted
+from discreet._showing import counted, json_number
 from discreet.agreement import Agreement
 from discreet.cli import _terms_told as terms_told
-from discreet.cli._printing import json_number, number, say, table, write_json
+from discreet.cli._printing import number, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import DiscreetError
 from discreet.estimation._binning import binned, line_of

@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from discreet.cli._printing import json_number, number, table
+from discreet._showing import json_number
+from discreet.cli._printing import number, table
 from discreet.estimation import Ways, ways
 from discreet.families import Simplex
 

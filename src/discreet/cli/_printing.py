@@ -18,8 +18,6 @@ from rich.text import Text
 
 from discreet.errors import visible
 
-INFINITE = None  # JSON has no infinity
-
 
 class Terminal(Console):
     """A console for texts of unknown origin: control characters in them are spelled out before anything is laid out."""
@@ -61,11 +59,6 @@ def number(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "infinite"
     return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"
-
-
-def json_number(value: float) -> float | None:
-    """The number itself, or null where it is infinite."""
-    return float(value) if math.isfinite(value) else INFINITE
 
 
 def write_json(record: dict[str, Any]) -> None:

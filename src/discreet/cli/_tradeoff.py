@@ -10,9 +10,9 @@ import typer
 from rich.table import Table
 
 from discreet import divergences, plots
-from discreet._showing import counted
+from discreet._showing import counted, json_number
 from discreet._worst_case import epsilon_for, mollifier_epsilon_for, nu_for
-from discreet.cli._printing import json_number, number, plain, say, table, write_json
+from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError
 from discreet.families import Band, Simplex

@@ -1,0 +1,110 @@
+"""What an estimate says to programs: one record of plain values, the same from a command and from a service.
+
+Notes are what a reader should know before trusting the numbers: what the records leave open, whom intervals do not speak for, and what the
+samples themselves give to doubt.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._showing import json_number
+from discreet.agreement import Agreement
+from discreet.estimation._fidelity import Fidelity, fidelity
+from discreet.estimation._population import Estimate, Population
+from discreet.estimation._several import rounds_cost
+
+Floats = NDArray[np.float64]
+
+
+def notes(found: Population, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
+    """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
+    return [*_trusted(agreed, named=named, distinct=distinct), *_outsiders(found), *found.doubts]
+
+
+def record(
+    found: Population,
+    agreed: Agreement,
+    notes: Sequence[str],
+    *,
+    statistics: Sequence[Estimate] = (),
+    truth: Floats | None = None,
+) -> dict[str, Any]:
+    """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known."""
+    shares = []
+    for place in range(len(found.counts)):
+        row: dict[str, Any] = {"outcome": found.domain.names[place], "samples": int(found.counts[place])}
+        for name, part in (("released", found.released), ("law", found.law)):
+            row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
+        if found.exact:
+            row["nearest"] = float(found.nearest[place])
+        if found.reweighted is not None:
+            row["reweighted"] = float(found.reweighted.law[place])
+        if truth is not None:
+            row["truth"] = float(truth[place])
+        shares.append(row)
+    made: dict[str, Any] = {
+        "samples": found.samples,
+        "agreement": agreed.id,
+        "mechanism": agreed.mechanism,
+        "epsilon": agreed.epsilon,
+        "confidence": found.confidence,
+        "identifiable": found.exact,
+        "largest_bias_of_samples": found.largest_bias,
+        "shares": shares,
+        "statistics": [asdict(each) for each in statistics],
+        "notes": list(notes),
+    }
+    if found.reweighted is not None:
+        made["reweighted"] = {
+            "examples": len(found.reweighted.weights),
+            "counting_as_samples": found.reweighted.pull,
+            "gap": found.reweighted.gap,
+            "strain": json_number(found.reweighted.strain),
+        }
+    if truth is not None:
+        made["fidelity"] = {
+            name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
+            for name, each in compared(found, truth).items()
+        }
+    cost = rounds_cost(agreed)
+    if cost is not None:
+        made["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
+    return made
+
+
+def compared(found: Population, truth: Floats) -> dict[str, Fidelity]:
+    """How near to the truth each of the laws is that an estimate holds."""
+    laws = {"the samples": found.released.estimate}
+    if found.exact:
+        laws["the nearest law"] = found.nearest
+    if found.reweighted is not None:
+        laws["the weighted examples"] = found.reweighted.law
+    return {name: fidelity(truth, law, found.domain) for name, law in laws.items()}
+
+
+def _trusted(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
+    """What the records themselves leave open."""
+    said = []
+    if not named:
+        said.append("the records do not say which agreement they were made under; this one is taken on trust")
+    if not distinct:
+        rounds = f" (the agreement has {agreed.rounds:,} rounds: estimate one at a time)" if agreed.rounds > 1 else ""
+        said.append(f"the records do not name their clients; that each of them is another's is taken on trust{rounds}")
+    return said
+
+
+def _outsiders(found: Population) -> list[str]:
+    """Whom intervals do not speak for: clients of a table are lists of values, and short ones are in no band of densities."""
+    if found.finest is None or found.exact:
+        return []
+    family, upper = found.sampler.family, found.bounds.upper
+    heaviest = np.sort(found.finest.reference)[::-1]
+    least = 1 + int(np.searchsorted(np.cumsum(upper * heaviest), 1.0)) if not found.bounds.lower else len(heaviest)
+    return [
+        f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
+        f"than {least:,} of the {len(heaviest):,} cells that bins are made of, and nothing is promised of it"
+    ]
