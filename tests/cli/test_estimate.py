@@ -455,3 +455,21 @@ def test_what_is_refused_of_a_continuous_agreement(refusal: Callable[..., str], 
     assert "it is on [-4, 4]" in refusal("estimate", str(tmp_path / "far.csv"), *terms[2:])
     learned = ("--from", source, "--agreement", str(tmp_path / "line.json"), "-o", str(tmp_path / "d.json"))
     assert "on a list of outcomes" in refusal("design", *learned, "--epsilon", "1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["linear", "optimal"])
+def test_what_liars_can_do_stands_beside_the_intervals(run: Run, files: Path, mechanism: str) -> None:
+    said = " ".join(run(*arguments(files, mechanism, "--top", "3")).stdout.split())
+    assert "intervals hold chance, not lies" in said
+    told = run(*arguments(files, mechanism, "--liars", "20", "--top", "3"))
+    assert "despite 20" in " ".join(told.stdout.split())
+    record = json.loads(run(*arguments(files, mechanism, "--liars", "20", "--json")).stdout)
+    one = record["liars"]["one"]
+    gamma = dc.Agreement.read(files / f"{mechanism}.json").sampler().constants.gamma
+    assert one == pytest.approx(1.0 / 4043 if mechanism == "optimal" else 1.0 / (gamma * 4043))
+    assert record["liars"]["shift"] == pytest.approx(20 * one)
+    for row in record["shares"]:
+        assert row["despite_liars"]["low"] <= row["law"]["low"] <= row["law"]["high"] <= row["despite_liars"]["high"]
+    refused = run(*arguments(files, mechanism, "--liars", "5000"))
+    assert (refused.exit_code, "--liars" in refused.stderr) == (2, True)

@@ -29,7 +29,7 @@ NEEDED = {
 }  # fmt: skip
 ESTIMATING = [
     "--domain", "--statistic", "--statistic", "--confidence", "--top", "--plot", "--synthetic", "--rows", "--truth", "--value", "--client",
-    "--sample", "--json",
+    "--sample", "--liars", "--json",
 ]  # fmt: skip
 PLANNING = [
     "--epsilon",

@@ -58,11 +58,14 @@ def populations(c: Chooser) -> Any:
     assert (found.law.low <= found.law.high).all()
     assert (found.law.all_low <= found.law.all_high).all()
     assert abs(found.nearest.sum() - 1.0) <= 1e-9
+    lies = estimation.liars(found, c.among([0, 1, 1, found.clients, c.number()]))
+    assert (lies.law.all_low <= found.law.all_low).all()
+    assert (lies.law.high >= found.law.high).all()
     rows = 1 + c.below(200)
     assert int(synthetic_counts(found, rows).sum()) == rows
     wanted = found.statistic(c.among(STATISTICS))
     assert wanted.low <= wanted.high
-    return [found.law, found.released, found.nearest, outcome_weights(found), wanted]
+    return [found.law, found.released, found.nearest, outcome_weights(found), wanted, lies.law]
 
 
 def plans(c: Chooser) -> Any:

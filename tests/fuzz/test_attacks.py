@@ -38,6 +38,7 @@ RESULTS = {
     "Estimate",
     "GaussianLoss",
     "Inversion",
+    "Liars",
     "Line",
     "Outlook",
     "OutputLaw",

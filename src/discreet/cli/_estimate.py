@@ -18,7 +18,8 @@ from discreet.cli._agreed import agreed_by
 from discreet.cli._options import Nulls, Other, client_in, given_domain, labels_in, value_in
 from discreet.cli._printing import plain, say, write_json
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation import Population, population
+from discreet.estimation import Liars, Population, population
+from discreet.estimation import liars as what_liars_do
 from discreet.estimation._record import notes, record
 from discreet.estimation._synthetic import write_rows, write_weighted
 from discreet.estimation._tallies import agreed_outcomes, average_law, client_laws, tally
@@ -92,6 +93,10 @@ def estimate(
             metavar="J", help="Every client comes J times, with samples of J rounds: estimate from all of them."
         ),
     ] = None,
+    liars: Annotated[
+        int | None,
+        typer.Option(metavar="M", help="Add intervals that hold although M of the samples are lies."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
     """The population's shares and statistics, from one private sample of each client.
@@ -116,9 +121,12 @@ def estimate(
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
     doubts = notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
-    said = record(found, agreed, doubts, statistics=statistics, truth=known) if json else {}
+    lies = None if liars is None else _lies(found, liars)
+    said = record(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
     blocks: list[Any] = (
-        [] if json else estimated.told(found, agreed, statistics, known, doubts, top, by_client=client is not None)
+        []
+        if json
+        else estimated.told(found, agreed, statistics, known, lies, doubts, top, by_client=client is not None)
     )
     if synthetic is not None:  # whole or not at all, so first
         _write_synthetic(found, coding, source, synthetic, rows, sample)
@@ -142,6 +150,11 @@ def _rounds(rounds: int | None, agreed: Agreement) -> int:
             "--rounds is for outcomes that can be listed; estimate one round of a continuous family at a time"
         )
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
+
+
+def _lies(found: Population, number: int) -> Liars:
+    check_count("--liars", number, least=0, most=found.clients, fix=f"there are {found.clients:,} clients")
+    return what_liars_do(found, number)
 
 
 def _check_options(

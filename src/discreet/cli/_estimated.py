@@ -9,8 +9,9 @@ from discreet._showing import counted
 from discreet.agreement import Agreement
 from discreet.cli import _terms_told as terms_told
 from discreet.cli._printing import number, plain, table
-from discreet.estimation import Estimate, Population, Reweighted, outlook, rounds_cost
+from discreet.estimation import Estimate, Liars, Population, Reweighted, liars, outlook, rounds_cost
 from discreet.estimation._binning import MOST
+from discreet.estimation._liars import as_far_as_intervals
 from discreet.estimation._record import compared
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
@@ -23,6 +24,7 @@ def told(
     agreed: Agreement,
     statistics: list[Estimate],
     known: Any,
+    lies: Liars | None,
     doubts: list[str],
     top: int | None,
     *,
@@ -31,13 +33,13 @@ def told(
     """What people read."""
     notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
     shown = _shown(found, known, top)
-    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, shown)]
+    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown)]
     if len(found.counts) > len(shown):
         what = "outcomes" if found.finest is None else "bins"
         blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
     if statistics:
         blocks.append(_statistics(statistics, found))
-    blocks.append(_reading(found))
+    blocks += [_reading(found), _lying(found)]
     if found.reweighted is not None:
         blocks.append(_resting(found.reweighted))
     if known is not None:
@@ -67,13 +69,15 @@ def _shown(found: Population, known: Any, top: int | None) -> list[int]:
     return largest if found.finest is None else sorted(largest)
 
 
-def _shares(found: Population, known: Any, shown: list[int]) -> Table:
+def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int]) -> Table:
     law = found.law
     columns = [
         "share, %" if found.exact else "samples, %",
         f"{_percent(found)} interval",
         f"all {len(found.counts):,} at once",
     ]
+    if lies is not None:
+        columns.append(f"despite {counted(lies.number, 'liar')}")
     if found.exact:
         columns.append("nearest")
     if found.reweighted is not None:
@@ -84,6 +88,8 @@ def _shares(found: Population, known: Any, shown: list[int]) -> Table:
     for place in shown:
         cells = [_share(law.estimate[place]), _between(law.low[place], law.high[place])]
         cells.append(_between(law.all_low[place], law.all_high[place]))
+        if lies is not None:
+            cells.append(_between(lies.law.low[place], lies.law.high[place]))
         if found.exact:
             cells.append(_share(found.nearest[place]))
         if found.reweighted is not None:
@@ -139,6 +145,16 @@ def _reading(found: Population) -> str:
         "could have given them. The shares among the samples themselves are one of these. (No share is off by more than "
         f"the worst-case TV either, +-{found.largest_bias:.2g} before noise: intervals, like those that `discreet plan` foretells, rest on "
         "bounds for each outcome, and are not cut by it.)"
+    )
+
+
+def _lying(found: Population) -> str:
+    one, who = liars(found), "sample" if found.rows is None else "client"
+    ends = "" if found.exact else f", and an end of the range that is left for it by {_share(one.band_shift)} %"
+    return (
+        f"[bold]Liars[/bold]: intervals hold chance, not lies. Each {who} that lies, in place of an honest one or added to them, can shift a "
+        f"share by {_share(one.shift)} %{ends}; {as_far_as_intervals(found):,} can shift it by half the longest interval. (--liars M: "
+        "intervals that hold although M of them lie.)"
     )
 
 

@@ -1,6 +1,7 @@
 """The curator's side: the population behind one private sample of each client, and how wrong it can be."""
 
 from discreet.estimation._inversion import Inversion, Line, inversion_of
+from discreet.estimation._liars import Liars, liars
 from discreet.estimation._nearest import nearest_law
 from discreet.estimation._planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
 from discreet.estimation._population import Estimate, Population, Shares, population
@@ -10,6 +11,7 @@ from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, way
 __all__ = [
     "Estimate",
     "Inversion",
+    "Liars",
     "Line",
     "Outlook",
     "Population",
@@ -22,6 +24,7 @@ __all__ = [
     "epsilon_for_accuracy",
     "exact_variance",
     "inversion_of",
+    "liars",
     "nearest_law",
     "outlook",
     "population",

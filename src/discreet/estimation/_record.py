@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from discreet._showing import json_number
 from discreet.agreement import Agreement
 from discreet.estimation._fidelity import Fidelity, fidelity
+from discreet.estimation._liars import Liars, as_far_as_intervals, liars
 from discreet.estimation._population import Estimate, Population
 from discreet.estimation._several import rounds_cost
 
@@ -32,12 +33,15 @@ def record(
     *,
     statistics: Sequence[Estimate] = (),
     truth: Floats | None = None,
+    lies: Liars | None = None,
 ) -> dict[str, Any]:
-    """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known."""
+    """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
+    one = liars(found)
     shares = []
+    parts = {"released": found.released, "law": found.law, **({} if lies is None else {"despite_liars": lies.law})}
     for place in range(len(found.counts)):
         row: dict[str, Any] = {"outcome": found.domain.names[place], "samples": int(found.counts[place])}
-        for name, part in (("released", found.released), ("law", found.law)):
+        for name, part in parts.items():
             row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
         if found.exact:
             row["nearest"] = float(found.nearest[place])
@@ -57,7 +61,10 @@ def record(
         "shares": shares,
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
+        "liars": {"one": one.shift, "one_at_ends": one.band_shift, "as_far_as_intervals": as_far_as_intervals(found)},
     }
+    if lies is not None:
+        made["liars"] |= {"number": lies.number, "shift": lies.shift}
     if found.reweighted is not None:
         made["reweighted"] = {
             "examples": len(found.reweighted.weights),

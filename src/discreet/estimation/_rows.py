@@ -53,9 +53,13 @@ class SampleRows:
         found[:, 0] = n - found[:, 1:].sum(axis=1)
         return found
 
-    def ends(self, confidence: float, *, among: int = 1) -> Ends:
-        """Of the intervals of all outcomes' shares."""
-        return _ends(self._often, confidence, among)
+    def ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+        """Of the intervals of all outcomes' shares; as they would be if so many more of the clients had sent each of them alone.
+
+        Negative: if so many of those that sent it most often had not sent it at all.
+        """
+        often = _moved(self._often, liars) if liars >= 0 else _moved(self._often[:, ::-1], -liars)[:, ::-1]
+        return _ends(often, confidence, among)
 
     def ends_below(self, order: Integers, confidence: float) -> Ends:
         """Of the intervals of the shares of the first, the first two, ... outcomes in this order."""
@@ -91,6 +95,14 @@ def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
     numbers = domain.numbers([one for row in rows for one in row])
     checked_counts(np.bincount(numbers, minlength=domain.size), domain)
     return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
+
+
+def _moved(often: Integers, number: int) -> Integers:
+    """So many clients of each row moved from the first columns to the last."""
+    before = np.cumsum(often, axis=1)
+    left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
+    left[:, -1] += np.minimum(number, before[:, -1])
+    return np.asarray(left)
 
 
 def _ends(often: Integers, confidence: float, among: int) -> Ends:
