@@ -139,10 +139,13 @@ class FamilyTerms:
         """The terms with the weights of the file beside an agreement's, if it is there and they are not listed."""
         if self.weights is None or self.reference is not None or not path.is_file():
             return self
-        content = path.read_bytes()
-        if len(content) != 8 * self.size:
-            raise DiscreetError(f"{path} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
-        weights = _checked_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), path)
+        return self.with_weights(path.read_bytes(), path)
+
+    def with_weights(self, content: bytes, where: Any) -> "FamilyTerms":
+        """The terms with weights that are too many to list, as `beside` gives them. `where`: what errors call them."""
+        if self.weights is None or len(content) != 8 * self.size:
+            raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
+        weights = _checked_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
         return replace(self, reference=weights)._with_true_weights()
 
     def family(self) -> FiniteFamily:

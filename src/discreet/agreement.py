@@ -276,6 +276,14 @@ class Agreement:
         except (OSError, ValueError) as error:
             raise DiscreetError(f"agreement {path} cannot be read: {reason(error)}") from None
 
+    def with_weights(self, content: bytes, where: Any = "weights") -> "Agreement":
+        """The agreement with the weights of its reference where these are too many to list, as the file beside it holds them."""
+        if isinstance(self.family, ContinuousTerms):
+            raise DiscreetError(
+                f"agreement {self.id} is on {self.family.described}, which has no weights; leave them out"
+            )
+        return replace(self, family=self.family.with_weights(content, where))
+
     @classmethod
     def from_json(cls, text: str) -> "Agreement":
         """The agreement that a JSON document states; an error names the first field that is wrong."""

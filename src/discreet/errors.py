@@ -66,7 +66,10 @@ class BudgetError(DiscreetError):
 
 
 class StoreError(DiscreetError):
-    """A collector's store cannot be reached or written; nothing was changed, and the same may be tried again."""
+    """A collector's store cannot be reached or written. Nothing was changed, or, where the end was not heard of, all of it was: send the
+
+    same again, under the same keys, and it is counted once.
+    """
 
 
 class LedgerError(DiscreetError):

@@ -1,3 +1,5 @@
 """The collector: a service that takes one sample of each client, counts each once, and shows what has been learnt so far."""
 
-__all__: list[str] = []
+from discreet.collect._opening import open_store
+
+__all__ = ["open_store"]

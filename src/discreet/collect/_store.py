@@ -1,12 +1,13 @@
 """What a collection keeps: who has spoken, and apart from that how often each outcome was said. Who said what is kept nowhere.
 
     spoken    (collection, round, digest of the client's name) -> digest of the key its sample came with
-    counted   (agreement, round, outcome, day) -> how many
+    counted   (agreement, round, outcome) -> how many
+    arrived   (agreement, round, day) -> how many
 
-Both change in one transaction, and an answer leaves once that is on disk. So whatever fails, a sample that was acknowledged is counted; a
+All change in one transaction, and an answer leaves once that is on disk. So whatever fails, a sample that was acknowledged is counted; a
 key that comes again finds itself, and is acknowledged and not counted again; and a client that comes with another key has spoken, and
 is refused. An estimate needs the counts alone: its cost grows with the outcomes, not with the samples. Days are UTC's, by the clock of the
-service, and are written for people: nothing is decided by them.
+service, and are written for people: nothing is decided by them, and which outcomes came on which day is not kept.
 """
 
 import enum
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
+
+DIGEST = 16  # bytes
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Kept:
 class Arrival:
     """A sample on its way into a store, as the number of its outcome."""
 
-    client: bytes  # digests, 32 bytes each: see `digest`
+    client: bytes  # digests, 16 bytes each: see `digest`
     key: bytes
     outcome: int
 
@@ -50,7 +53,8 @@ class Verdict(enum.Enum):
 class Store(Protocol):
     """Where a collection is kept. Each method is one transaction, and safe to call from any thread and beside other processes.
 
-    Whatever the engine says of itself (gone, full, locked for too long) is raised as `StoreError`: nothing was changed, try again.
+    Whatever the engine says of itself (gone, full, locked for too long) is raised as `StoreError`, and the next call tries anew. Nothing was
+    changed then; or, where the engine did not live to say so, all of it was: the same arrivals again are answered by AGAIN.
     """
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
@@ -73,5 +77,8 @@ class Store(Protocol):
 
 
 def digest(*parts: str) -> bytes:
-    """32 bytes in place of texts that a store does not keep."""
-    return hashlib.sha256("\0".join(parts).encode()).digest()
+    """16 bytes in place of texts that a store does not keep: among 10^12 clients two share them with a chance below 10^-14.
+
+    (Whoever makes two names with one digest, which takes 2^64 tries, can speak under one of them.)
+    """
+    return hashlib.sha256("\0".join(parts).encode()).digest()[:DIGEST]

@@ -1,0 +1,95 @@
+"""What stores of every kind do alike: agreements as rows, and arrivals held against them before anything is written.
+
+The engine decides by its constraints (a primary key on collection, round and client) what becomes of each arrival; what is here needs no
+engine.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.collect._store import DIGEST, Arrival, Kept, Verdict
+from discreet.errors import DiscreetError, StoreError, check_count
+from discreet.estimation._binning import line_of
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an agreement stands in a store: numbers in place of ids, in tables that are long."""
+
+    number: int
+    collection: int
+    outcomes: int
+    rounds: int
+
+    def check(self, round: int, arrivals: Sequence[Arrival]) -> None:
+        """Refuse what no reading of a sample gives: whoever calls has read them under the agreement."""
+        check_count("round", round, most=self.rounds)
+        for arrival in arrivals:
+            if not 0 <= arrival.outcome < self.outcomes:
+                raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
+            if len(arrival.client) != DIGEST or len(arrival.key) != DIGEST:
+                raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with digest(...)")
+
+
+def outcomes_of(agreement: Agreement) -> int:
+    """How many outcomes are counted apart: on a continuous family, the cells that an estimate puts together to bins."""
+    if isinstance(agreement.family, ContinuousTerms):
+        return line_of(agreement.sampler()).size
+    return agreement.domain.size
+
+
+def kept_from(rows: Iterable[tuple[str, str | None, str, bytes | None, str]]) -> list[Kept]:
+    """Agreements from rows (collection, follows, text, weights, id). A text that has another id than its row is damage."""
+    found = []
+    for collection, follows, text, weights, identity in rows:
+        agreement = Agreement.from_json(text)
+        if weights is not None:
+            agreement = agreement.with_weights(weights)
+        if agreement.id != identity:
+            raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
+        found.append(Kept(agreement, collection, follows))
+    return found
+
+
+def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
+    """Whether the agreement is new among those that are kept, {id: which it follows}; what cannot be is refused."""
+    if agreement in kept:
+        if kept[agreement] != follows:
+            raise DiscreetError(
+                f"agreement {agreement} is in the store already, and follows {kept[agreement] or 'none'}, not {follows or 'none'}; "
+                "whose samples are counted together cannot be changed"
+            )
+        return False
+    if follows is not None and follows not in kept:
+        raise DiscreetError(
+            f"agreement {follows}, which is to be followed, is not in the store; collect under it first"
+        )
+    return True
+
+
+def unknown(agreement: str) -> DiscreetError:
+    """No such agreement."""
+    return DiscreetError(f"agreement {agreement} is not in the store; add it first")
+
+
+def tallied(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[tuple[int, int]]:
+    """(outcome, how many) of those that are counted, in the order of outcomes."""
+    new = (arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED)
+    return sorted(Counter(new).items())
+
+
+def counts_from(rows: Sequence[tuple[Any, Any]], outcomes: int) -> NDArray[np.int64]:
+    """Counts of all outcomes, from rows (outcome, how many)."""
+    counts = np.zeros(outcomes, dtype=np.int64)
+    if rows:
+        read = np.array(rows, dtype=np.int64)
+        if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
+            raise StoreError("the store is damaged: it counts outcomes that were not agreed on; restore it from a copy")
+        counts[read[:, 0]] = read[:, 1]
+    return counts

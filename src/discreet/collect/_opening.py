@@ -1,0 +1,29 @@
+"""A store by the name that people give it: a file, or the address of a PostgreSQL database."""
+
+import os
+from pathlib import Path
+
+from discreet.collect._sqlite import SqliteStore
+from discreet.collect._store import Store
+from discreet.errors import DiscreetError
+
+
+def open_store(where: str | Path, *, create: bool = True) -> Store:
+    """Open the store of a collection.
+
+    Args:
+        where: an SQLite file, or `postgresql://USER@HOST/DATABASE`.
+        create: make a file that is not there, and tables in a database that has none.
+
+    Returns:
+        The store.
+
+    Raises:
+        StoreError: for what cannot be opened, is no store or is one of a newer version; nothing is overwritten.
+    """
+    if not isinstance(where, str | os.PathLike) or not str(where):
+        raise DiscreetError(f"where = {where!r} is not the name of a file or an address postgresql://...")
+    scheme, found, _ = str(where).partition("://")
+    if found:
+        raise DiscreetError(f"a store is a file, or postgresql://...; {scheme}:// is neither")
+    return SqliteStore(where, create=create)

@@ -1,0 +1,293 @@
+"""A store in one SQLite file: write-ahead log, synchronous = FULL, so that what is committed survives a kill and a power cut.
+
+The primary key of `spoken` decides who has spoken, inside a transaction that has the file's one write lock (BEGIN IMMEDIATE): it needs no
+look beforehand, and so no other process can come between. One connection writes and one reads, each behind a lock of its own; readers of a
+write-ahead log never wait for its writer. After any failure the connection is dropped, and the next call opens the file anew: a disk that
+has room again, or a file that is back in its place, needs no restart.
+
+The file is made elsewhere and appears whole, or not at all; it says what it is (`application_id`) and of which format (`user_version`).
+"""
+
+import os
+import sqlite3
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._files import reason, written
+from discreet.agreement import Agreement
+from discreet.collect._keeping import (
+    Place,
+    check_follows,
+    counts_from,
+    kept_from,
+    outcomes_of,
+    tallied,
+    unknown,
+)
+from discreet.collect._store import Arrival, Kept, Verdict
+from discreet.errors import DiscreetError, StoreError
+
+WAIT_SECONDS = 10.0
+APPLICATION = 0x64637374  # "dcst"
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE agreements (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, follows INTEGER REFERENCES agreements,
+    rounds INTEGER NOT NULL, outcomes INTEGER NOT NULL, text TEXT NOT NULL, weights BLOB
+) STRICT;
+CREATE TABLE spoken (
+    collection INTEGER NOT NULL, round INTEGER NOT NULL, client BLOB NOT NULL, key BLOB NOT NULL, PRIMARY KEY (collection, round, client)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE counted (
+    agreement INTEGER NOT NULL, round INTEGER NOT NULL, outcome INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (agreement, round, outcome)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE arrived (
+    agreement INTEGER NOT NULL, round INTEGER NOT NULL, day TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (agreement, round, day)
+) STRICT, WITHOUT ROWID;
+"""
+_SETTINGS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "fullfsync = ON",  # where flushing otherwise stops at the drive's cache
+    "cache_size = -65536",  # KiB
+    "wal_autocheckpoint = 16384",  # pages: digests are spread over all of them, and a page that waits is written once for many
+)
+_SPEAK = "INSERT INTO spoken VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_SAID = "SELECT key FROM spoken WHERE collection = ? AND round = ? AND client = ?"
+_ADD = "ON CONFLICT DO UPDATE SET n = n + excluded.n"
+_DAMAGED = "the file is damaged; restore it from a copy"
+_REASONS = {
+    sqlite3.SQLITE_BUSY: "another process has been writing for too long; try again",
+    sqlite3.SQLITE_LOCKED: "another process has been writing for too long; try again",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "it, or its log beside it, cannot be opened; check that file and folder are there and writable",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space",
+    sqlite3.SQLITE_IOERR: "the disk failed or is full; check it",
+    sqlite3.SQLITE_NOTADB: "it is not a store; name another file, or restore it from a copy",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+}
+
+
+class SqliteStore:
+    """The store in a file; one that is not there is made where `create` says so."""
+
+    def __init__(self, path: str | Path, *, create: bool = True, wait: float = WAIT_SECONDS) -> None:
+        self.path = Path(path)
+        if not os.path.lexists(self.path):
+            if not create:
+                raise StoreError(f"there is no store {self.path}; check the name")
+            _make(self.path)
+        self._writer, self._reader = _Connection(self.path, wait), _Connection(self.path, wait)
+        self.kept()
+
+    def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
+        """Keep an agreement."""
+        outcomes = outcomes_of(agreement)  # which may take long: before the lock
+        with self._writer.transaction("BEGIN IMMEDIATE") as database:
+            rows = (
+                "SELECT one.id, other.id FROM agreements one LEFT JOIN agreements other ON one.follows = other.number"
+            )
+            if not check_follows(dict(database.execute(rows)), agreement.id, follows):
+                return
+            database.execute(
+                "INSERT INTO agreements SELECT latest, ?, coalesce((SELECT collection FROM agreements WHERE id = ?), latest), "
+                "(SELECT number FROM agreements WHERE id = ?), ?, ?, ?, ? FROM (SELECT 1 + coalesce(max(number), 0) latest FROM agreements)",
+                (agreement.id, follows, follows, agreement.rounds, outcomes, agreement.text, agreement.family.beside),
+            )
+
+    def kept(self) -> list[Kept]:
+        """All agreements, in the order they came."""
+        with self._reader.transaction("BEGIN") as database:
+            rows = database.execute(
+                "SELECT first.id, other.id, one.text, one.weights, one.id FROM agreements one "
+                "JOIN agreements first ON one.collection = first.number LEFT JOIN agreements other ON one.follows = other.number "
+                "ORDER BY one.number"
+            ).fetchall()
+        return kept_from(rows)
+
+    def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
+        """What becomes of each of these."""
+        with self._writer.transaction("BEGIN IMMEDIATE") as database:
+            place = _place(database, self._writer.places, agreement)
+            place.check(round, arrivals)
+            verdicts = [_verdict(database, place.collection, round, arrival) for arrival in arrivals]
+            new = [(place.number, round, outcome, n) for outcome, n in tallied(arrivals, verdicts)]
+            if new:
+                database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", new)
+                total = sum(n for *_, n in new)
+                database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (place.number, round, day, total))
+        return verdicts
+
+    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
+        """How often each outcome came."""
+        with self._reader.transaction("BEGIN") as database:
+            place = _place(database, self._reader.places, agreement)
+            rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
+            return counts_from(database.execute(rows, (place.number, round)).fetchall(), place.outcomes)
+
+    def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
+        """How many samples came on each day."""
+        with self._reader.transaction("BEGIN") as database:
+            place = _place(database, self._reader.places, agreement)
+            rows = "SELECT day, n FROM arrived WHERE agreement = ? AND round = ? ORDER BY day"
+            return database.execute(rows, (place.number, round)).fetchall()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reader.close()
+        self._writer.close()
+
+
+def _place(database: sqlite3.Connection, known: dict[str, Place], agreement: str) -> Place:
+    """Where an agreement stands; it never moves, so one look is enough."""
+    if agreement not in known:
+        row = "SELECT number, collection, outcomes, rounds FROM agreements WHERE id = ?"
+        found = database.execute(row, (agreement,)).fetchone()
+        if found is None:
+            raise unknown(agreement)
+        known[agreement] = Place(*found)
+    return known[agreement]
+
+
+def _verdict(database: sqlite3.Connection, collection: int, round: int, arrival: Arrival) -> Verdict:
+    """Whether the client's row is new; where it is not, whether its key is this one."""
+    if database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
+        return Verdict.COUNTED
+    (key,) = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
+    return Verdict.AGAIN if key == arrival.key else Verdict.SPOKEN
+
+
+class _Connection:
+    """One connection to the file, for one thread at a time; opened when it is needed, and anew after a failure or a fork."""
+
+    def __init__(self, path: Path, wait: float) -> None:
+        self._path, self._wait = path, wait
+        self._lock = threading.Lock()
+        self._database: sqlite3.Connection | None = None
+        self._opened_as: tuple[int, ...] = ()
+        self._forgotten: list[sqlite3.Connection] = []
+        self.places: dict[str, Place] = {}  # of agreements, in the file that is open
+
+    @contextmanager
+    def transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """All of it on the disk at the end, or nothing. What SQLite says is raised as StoreError."""
+        if not self._lock.acquire(timeout=self._wait):
+            raise self._refused("it has been busy for too long; try again")
+        try:
+            database = self._open()
+            database.execute(begin)
+            yield database
+            self._check_in_place()
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._drop()
+            raise self._refused(_why(error)) from error
+        except BaseException as error:
+            self._drop()
+            if isinstance(error, UnicodeDecodeError | OverflowError):  # what SQLite hands over from a damaged file
+                raise self._refused(_DAMAGED) from error
+            raise
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._drop()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._database is not None and self._opened_as[0] != os.getpid():
+            self._forgotten.append(self._database)  # the parent's: closing it here would let go of what it holds
+            self._database = None
+        if self._database is None:
+            self.places.clear()
+            self._opened_as = (os.getpid(), *_checked(self._path))
+            location = f"{self._path.absolute().as_uri()}?mode=rw"
+            self._database = sqlite3.connect(
+                location, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
+            )
+            self._check_marks(self._database)
+            for setting in _SETTINGS:
+                self._database.execute(f"PRAGMA {setting}")
+        return self._database
+
+    def _check_marks(self, database: sqlite3.Connection) -> None:
+        """Refuse a file of somebody else, or of a format that is not known here."""
+        ((application,), (version,)) = (
+            database.execute(f"PRAGMA {mark}").fetchone() for mark in ("application_id", "user_version")
+        )
+        if application != APPLICATION:
+            raise self._refused("it is an SQLite file, but not a store of a collection; name another file")
+        if version != FORMAT:
+            raise self._refused(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
+
+    def _check_in_place(self) -> None:
+        """Refuse to commit to a file that was moved away, or that another one has taken the place of: it would be looked for in vain."""
+        if (os.getpid(), *_checked(self._path)) != self._opened_as:
+            raise self._refused("another file has taken its place; put it back")
+
+    def _drop(self) -> None:
+        if self._database is not None:
+            with suppress(sqlite3.Error):
+                self._database.close()  # which undoes what was not committed
+            self._database = None
+
+    def _refused(self, why: str) -> StoreError:
+        return StoreError(f"store {self._path}: {why}")
+
+
+def _why(error: sqlite3.Error) -> str:
+    return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
+
+
+def _checked(path: Path) -> tuple[int, int]:
+    """Which file it is, if it can be one of ours. It is not opened: closing it again would let go of the locks that SQLite has on it."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise StoreError(f"store {path} cannot be opened: {reason(error)}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"store {path} is not a plain file; name another")
+    if not status.st_size:
+        raise StoreError(f"{path} is empty, and so not a store; name another file")
+    return status.st_dev, status.st_ino
+
+
+def _make(path: Path) -> None:
+    """Make the file, whole. Where another process was faster, its file is as good."""
+    log = Path(f"{path}-wal")
+    if os.path.lexists(log):
+        raise StoreError(
+            f"{log} is the log of a store that is gone, and may hold samples; put {path} back, or name another file"
+        )
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            content = _blank(Path(folder) / "store")
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"store {path} cannot be made: {reason(error)}") from None
+    try:
+        with written(path, what="store", private=True) as file:
+            file.write(content)
+    except DiscreetError as error:
+        if not path.is_file():
+            raise StoreError(str(error)) from None
+
+
+def _blank(path: Path) -> bytes:
+    """What an empty store holds."""
+    database = sqlite3.connect(path, isolation_level=None)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA application_id = {APPLICATION}")
+        database.execute(f"PRAGMA user_version = {FORMAT}")
+        database.executescript(_SCHEMA)
+    finally:
+        database.close()
+    return path.read_bytes()
