@@ -49,7 +49,8 @@ FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet",
 MADE = ("--ledger", "--state")  # names under which something may be made
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
-    "estimate", "estimate", "plan", "design", "explore", "tokens", "nonsense", "",
+    "estimate", "estimate", "plan", "design", "explore", "tokens", "collect", "enrol", "nonsense",
+    "",
 ]  # fmt: skip
 
 
@@ -85,6 +86,11 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
             arguments += ["-o", str(folder / c.among(["page.html", "nowhere/page.html", "\x00"]))]
         case "tokens":
             arguments += _writing(c, folder)
+        case "collect":
+            return _collecting(c, folder)
+        case "enrol":
+            arguments += [c.among(["3", "0", "-1", "x", "99999999999999999999"])]
+            arguments += ["-o", str(folder / c.among(["file", "nowhere/file", "\x00"]))]
         case "demo":
             arguments += ["--out", str(folder)]
         case "reproduce":
@@ -127,6 +133,23 @@ def _writing(c: Chooser, folder: Path) -> list[str]:
     for option in ("--public", "--private"):
         found += [option, c.among(places) if c.below(4) == 0 else prompt]
     return [*map(str, found), "--epsilon", c.among(["1", "0", "nan", "8"]), "--tokens", c.among(["3", "0", "-1", "x"])]
+
+
+def _collecting(c: Chooser, folder: Path) -> list[str]:
+    """What a service is started with; something is always wrong with it, or it would stay."""
+    (folder / "agreement.json").write_text(c.among(["", "{}", "[]", "\x00", "[" * 5000]))
+    (folder / "tokens.txt").write_text(c.among(["", "short\n", "\x00"]))
+    found = [
+        "collect",
+        str(folder / c.among(["agreement.json", "nowhere.json"])),
+        "--store",
+        str(folder / "samples.db"),
+    ]
+    options = ["--follows", "--host", "--allow-origin", "--allow-host", "--domain", "--round", "--workers", "--tokens"]
+    for _ in range(c.below(4)):
+        option = c.among(options)
+        found += [option, str(folder / "tokens.txt") if option == "--tokens" else c.text()]
+    return [*found, "--port", c.among(["70000", "-1", "x", ""])] if c.below(2) else found
 
 
 def _sampling(c: Chooser, folder: Path) -> list[str]:

@@ -7,6 +7,7 @@ of ours. Whatever is printed passes through `Terminal` besides, which lets no co
 
 import json
 import math
+import sys
 from typing import Any
 
 import typer
@@ -64,3 +65,9 @@ def number(value: float, digits: int = 4) -> str:
 def write_json(record: dict[str, Any]) -> None:
     """One JSON object on stdout, and nothing else."""
     typer.echo(json.dumps(record, indent=2, allow_nan=False))
+
+
+def write_json_line(record: dict[str, Any]) -> None:
+    """The same on one line, and at once: for whoever waits for it while the command goes on."""
+    typer.echo(json.dumps(record, allow_nan=False))
+    sys.stdout.flush()

@@ -1,5 +1,24 @@
 """The collector: a service that takes one sample of each client, counts each once, and shows what has been learnt so far."""
 
-from discreet.collect._opening import open_store
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["open_store"]
+from discreet.collect._opening import open_store
+from discreet.errors import need_extra
+
+if TYPE_CHECKING:
+    from discreet.collect._service import service
+    from discreet.collect._serving import serve
+
+__all__ = ["open_store", "serve", "service"]
+
+
+def __getattr__(name: str) -> Any:
+    """What serves needs a web framework, and is imported when it is first used; a store needs none."""
+    if name not in ("serve", "service"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from discreet.collect._service import service
+        from discreet.collect._serving import serve
+    except ImportError as missing:
+        need_extra("collect", missing)
+    return {"serve": serve, "service": service}[name]

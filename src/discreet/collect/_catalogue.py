@@ -1,0 +1,150 @@
+"""The agreements of a store, each with how its samples are read: those of this process, and those that another one adds meanwhile."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from discreet._protocol import SAMPLES
+from discreet._tables._coding import Coding
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.collect._outcomes import Outcomes
+from discreet.collect._problems import Problem, unacceptable
+from discreet.collect._store import Arrival, Kept, Store, digest
+from discreet.errors import DiscreetError, StoreError
+from discreet.estimation._binning import every_cell
+from discreet.estimation._counting import LARGEST, reference_on
+from discreet.estimation._tallies import agreed_outcomes
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+FRESH_SECONDS = 2.0  # for which the list of agreements is taken to be that of the store
+LEAST_PREFIX = 12  # digits by which an agreement may be called
+
+
+@dataclass(frozen=True)
+class Collected:
+    """An agreement of a store. `rounds`: those in which samples are taken now."""
+
+    kept: Kept
+    coding: Coding
+    sampler: Sampler[AnyFamily]
+    rounds: tuple[int, ...]
+
+    @property
+    def agreement(self) -> Agreement:
+        """What was agreed on."""
+        return self.kept.agreement
+
+    @property
+    def id(self) -> str:
+        """Of the agreement."""
+        return self.kept.agreement.id
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """What samples have to be."""
+        return Outcomes(self.coding)
+
+    @property
+    def round(self) -> int:
+        """The newest of the rounds that are open, or that were agreed on."""
+        return self.rounds[-1] if self.rounds else self.agreement.rounds
+
+    def check_open(self, round_number: int) -> None:
+        """Refuse a round in which no samples are taken."""
+        if round_number not in self.rounds:
+            said = ", ".join(map(str, self.rounds)) or "none"
+            raise unacceptable(f"round is not one that is open: of this agreement they are {said}")
+
+    def arrivals(self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any) -> list[Arrival]:
+        """What a store counts: digests in place of names and keys."""
+        place = ("discreet speaker", self.kept.collection, str(round_number))
+        return [
+            Arrival(digest(*place, client), digest("discreet sent", key), outcome)
+            for client, key, outcome in zip(clients, keys, outcomes.tolist(), strict=True)
+        ]
+
+
+def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding, Sampler[AnyFamily]]:
+    """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
+    coding, sampler = agreed_outcomes(agreement, domain)
+    if coding.size > LARGEST:
+        raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
+    if isinstance(agreement.family, ContinuousTerms):
+        every_cell(sampler)
+        return agreement, coding, sampler
+    reference_on(coding.domain, sampler.reference)
+    return replace(agreement, family=agreement.family.on(coding.domain)), coding, sampler
+
+
+class Catalogue:
+    """What is collected in a store.
+
+    Args:
+        store: where.
+        rounds: those in which samples are taken, of agreements that have so many.
+    """
+
+    def __init__(self, store: Store, rounds: Iterable[int]) -> None:
+        self._store = store
+        self._rounds = tuple(sorted(set(rounds)))
+        self._all: dict[str, Collected] = {}
+        self._read = 0.0
+        self.read()
+
+    @property
+    def all(self) -> list[Collected]:
+        """Every agreement, in the order they came."""
+        return list(self._all.values())
+
+    def read(self) -> None:
+        """Read what the store holds by now."""
+        found = {}
+        for kept in self._store.kept():
+            known = self._all.get(kept.agreement.id)
+            if known is None:
+                _, coding, sampler = collectable(kept.agreement)
+                rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
+                known = Collected(kept, coding, sampler, rounds)
+            found[known.id] = known
+        self._all, self._read = found, time.monotonic()
+
+    async def _fresh(self) -> None:
+        if time.monotonic() - self._read > FRESH_SECONDS:
+            self._read = time.monotonic()
+            with suppress(StoreError):  # what was there is there
+                await asyncio.get_running_loop().run_in_executor(None, self.read)
+
+    async def called(self, prefix: str | None) -> Collected:
+        """The agreement of that id, or whose id alone begins so; by default the newest."""
+        await self._fresh()
+        if prefix is None:
+            if not self._all:
+                raise Problem(404, "no agreement is collected here yet")
+            return self.all[-1]
+        if len(prefix) >= LEAST_PREFIX:
+            found = [each for id, each in self._all.items() if id.startswith(prefix)]
+            if len(found) == 1:
+                return found[0]
+        raise Problem(
+            404,
+            f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",
+        )
+
+    async def of(self, agreement: str) -> Collected:
+        """The agreement of samples."""
+        if agreement not in self._all:
+            await self._fresh()
+        found = self._all.get(agreement)
+        if found is None:
+            raise unacceptable(
+                f"agreement is not one that is collected here; {SAMPLES} takes those that /collection lists"
+            )
+        return found
+
+    def following(self, collection: str) -> list[Collected]:
+        """The agreements of a collection, in the order they came."""
+        return [each for each in self._all.values() if each.kept.collection == collection]

@@ -1,0 +1,132 @@
+"""Connections that take up no more than their share: so many of them, heads of so many bytes in so many seconds, and an end to each.
+
+The server underneath limits neither the length of a request's head nor the time it takes, waits for ever for who does not read its
+answer, and queues whatever is sent ahead. Here each of these has an end.
+"""
+
+import json
+from asyncio import TimerHandle
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from discreet.collect._problems import RETRY_SECONDS
+
+MOST_CONNECTIONS = 2_000
+MOST_HEAD = 1 << 14  # bytes of a request line and headers, or between two parts of a body
+HEAD_SECONDS = 10.0  # until a head is whole
+LINGER_SECONDS = 5.0  # for the rest of a request that was answered before it was whole, and for an answer nobody reads
+STOPPING_SECONDS = 1.0  # for bodies that are not whole when the service is to stop
+_MOST_AHEAD = 16  # requests sent before the first of them was answered
+
+
+class Connection(HttpToolsProtocol):
+    """One connection of a client, with limits."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._unfinished = 0  # bytes since something was whole
+        self._in_body = False
+        self._clock: TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection, or refuse it where there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refuse(503, "there are too many connections; try again in a moment")
+        else:
+            self._clock = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of it."""
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, unless it goes on for too long without an end."""
+        if self.transport.is_closing():
+            return
+        self._unfinished += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unfinished > MOST_HEAD:
+            self._refuse(431, f"the head of the request is longer than {MOST_HEAD:,} bytes")
+        elif self._unfinished and not self._in_body and self._clock is None:
+            self._clock = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Headers stand at the head of a request; what comes after its body is not read."""
+        if not self._in_body:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._stop_clock()
+        self._in_body, self._unfinished = True, 0
+        if len(self.pipeline) >= _MOST_AHEAD:
+            raise ValueError  # which the parser turns into an answer of 400
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body came."""
+        self._unfinished = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._stop_clock()
+        self._in_body, self._unfinished = False, 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The answer is on its way: whoever neither reads it nor ends the request is not waited for."""
+        super().on_response_complete()
+        if self._in_body or self.transport.is_closing():
+            self._stop_clock()
+            self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing more came."""
+        self.transport.abort()
+
+    def shutdown(self) -> None:
+        """The service stops: what is whole is answered, and what is not is not waited for."""
+        super().shutdown()
+        if self._in_body:
+            self.loop.call_later(STOPPING_SECONDS, self._abort_unfinished)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP."""
+        self._refuse(400, "this is not a request of HTTP/1.1 that can be read")
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: whoever asked gets an answer of HTTP/1.1."""
+
+    def _abort_unfinished(self) -> None:
+        if self._in_body:
+            self.transport.abort()
+
+    def _too_slow(self) -> None:
+        self._clock = None
+        if self._unfinished:
+            self._refuse(408, f"the head of the request was not whole after {HEAD_SECONDS:g} seconds")
+        else:
+            self.transport.abort()
+
+    def _refuse(self, status: int, sentence: str) -> None:
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:  # else the answer would stand inside another
+            body = json.dumps({"error": sentence}).encode()
+            retry = b"retry-after: %d\r\n" % RETRY_SECONDS if status == 503 else b""
+            head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+            self.transport.write(STATUS_LINE[status] + retry + head + b"\r\n" + body)
+        self.transport.close()
+        self._stop_clock()
+        self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None

@@ -1,0 +1,200 @@
+"""Requests with samples, read in full before anything is taken: fields, their types and how many they are.
+
+JSON is read strictly: in UTF-8, each field once and none unknown, no NaN. Arrow passes the guards that files of others pass
+(`discreet._tables._ipc`, `discreet._tables._arrow`), and each column has the type that it says. Of what is wrong the place is told, never
+the value.
+"""
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet._protocol import MOST_BATCH
+from discreet._tables._arrow import checked, is_text, names_of, plain
+from discreet._tables._ipc import Stream
+from discreet.collect._enrolment import NAME, SPELLED
+from discreet.collect._outcomes import Outcomes
+from discreet.collect._problems import malformed, unacceptable
+from discreet.errors import DiscreetError
+
+_ABOUT = {"agreement", "round"}
+_ROW = {"client", "key", "sample"}
+_MOST_ROUND = 10**18
+_ID_DIGITS = 64
+_MOST_TOLD = 300  # characters of what Arrow says of a stream
+_WORDS = 1 << 20  # bytes that the dictionary of a column may hold: names are short
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Samples as a request holds them, under one agreement in one round. `alone`: one sample, not a list of one.
+
+    `samples` are values of JSON, or a list of Arrow columns.
+    """
+
+    agreement: str
+    round: int
+    clients: Sequence[str]
+    keys: Sequence[str]
+    samples: Sequence[Any]
+    alone: bool = False
+    columns: bool = False
+
+    def outcomes(self, outcomes: Outcomes) -> NDArray[np.int64]:
+        """The outcome of every sample; a sample that is none refuses the whole request."""
+        if self.columns:
+            found = [self._of_column(outcomes, column) for column in self.samples]
+            numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        else:
+            numbers = outcomes.numbers(self.samples)
+        wrong = np.flatnonzero(numbers < 0)
+        if len(wrong):
+            raise unacceptable(f"{self.place(int(wrong[0]), 'sample')} is not {outcomes.allowed}")
+        return numbers
+
+    def place(self, number: int, field: str) -> str:
+        """How a field of a row is called in messages."""
+        if self.alone:
+            return field
+        return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
+
+    def _of_column(self, outcomes: Outcomes, column: pa.Array) -> NDArray[np.int64]:
+        if not outcomes.fits(column.type):
+            raise unacceptable(f"column 'sample' has a type that does not fit: a sample is {outcomes.allowed}")
+        return outcomes.of_column(plain(column))
+
+
+def from_json(body: bytes) -> Sent:
+    """The samples in a JSON document: one, or a list."""
+    document = _parsed(body)
+    if not isinstance(document, dict):
+        raise malformed("the body is not a JSON object")
+    alone = "samples" not in document
+    _check_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
+    agreement, round_number = _about(document["agreement"], document["round"])
+    rows = [document] if alone else document["samples"]
+    if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_BATCH:
+        raise unacceptable(f"samples is not a list of 1 to {MOST_BATCH:,}; send more in several requests")
+    if not alone:
+        for number, row in enumerate(rows):
+            if type(row) is not dict:
+                raise malformed(f"samples[{number}] is not a JSON object")
+            if row.keys() != _ROW:
+                _check_fields(row, _ROW, f"samples[{number}]")
+    sent = Sent(
+        agreement,
+        round_number,
+        [row["client"] for row in rows],
+        [row["key"] for row in rows],
+        [row["sample"] for row in rows],
+        alone=alone,
+    )
+    _check_names(sent)
+    return sent
+
+
+def from_arrow(body: bytes) -> Sent:
+    """The samples in an Arrow stream, whose metadata say under which agreement and in which round."""
+    try:
+        stream = Stream("the body", io.BytesIO(body))
+        if set(names_of(stream.schema, "the body")) != _ROW:
+            raise malformed("the columns of the Arrow stream are not client, key and sample")
+        for name in ("client", "key"):
+            kind = stream.schema.field(name).type
+            if not (is_text(kind) or (pa.types.is_dictionary(kind) and is_text(kind.value_type))):
+                raise unacceptable(f"column {name!r} does not hold texts")
+        agreement, round_number = _told(stream.schema.metadata or {})
+        batches = list(_few(stream))
+        clients, keys = ([text for batch in batches for text in _texts(batch, name)] for name in ("client", "key"))
+        samples = [batch.column("sample") for batch in batches]
+    except DiscreetError as error:
+        raise malformed(str(error)[:_MOST_TOLD]) from None
+    if not clients:
+        raise unacceptable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
+    sent = Sent(agreement, round_number, clients, keys, samples, columns=True)
+    _check_names(sent)
+    return sent
+
+
+def _few(stream: Stream) -> Iterator[pa.RecordBatch]:
+    """The checked batches of a stream that are not too many rows together."""
+    rows = 0
+    for batch in stream:
+        rows += batch.num_rows
+        if rows > MOST_BATCH:
+            raise unacceptable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows; send more in several")
+        if batch.num_rows:
+            found = checked(batch, "the body", sorted(_ROW))
+            _check_values(found)
+            yield found
+
+
+def _check_values(batch: pa.RecordBatch) -> None:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            if column.dictionary.null_count or column.dictionary.nbytes > _WORDS:
+                raise unacceptable(f"the dictionary of column {name!r} holds nulls, or more than names and labels are")
+        elif not (is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            raise unacceptable(f"column {name!r} holds neither texts nor numbers")
+        if column.null_count:
+            raise unacceptable(f"column {name!r} holds nulls")
+
+
+def _texts(batch: pa.RecordBatch, name: str) -> list[str]:
+    column = batch.column(name)
+    return [str(text) for text in plain(column).to_pylist()]
+
+
+def _told(metadata: dict[bytes, bytes]) -> tuple[str, int]:
+    """Agreement and round in the metadata of a schema."""
+    try:
+        agreement, number = metadata[b"agreement"].decode("ascii"), metadata[b"round"].decode("ascii")
+    except (KeyError, UnicodeDecodeError):
+        raise malformed("the schema's metadata do not hold agreement and round, as texts") from None
+    if not (number.isdigit() and len(number) < 19 and (number == "0" or number[0] != "0")):
+        raise malformed("round in the schema's metadata is not a whole number")
+    return _about(agreement, int(number))
+
+
+def _about(agreement: Any, round_number: Any) -> tuple[str, int]:
+    if not (isinstance(agreement, str) and len(agreement) == _ID_DIGITS and NAME.fullmatch(agreement)):
+        raise unacceptable(f"agreement is not the id of an agreement, {_ID_DIGITS} hexadecimal digits")
+    if type(round_number) is not int or not 1 <= round_number <= _MOST_ROUND:
+        raise unacceptable("round is not a whole number of at least 1")
+    return agreement, round_number
+
+
+def _check_names(sent: Sent) -> None:
+    for field, names in (("client", sent.clients), ("key", sent.keys)):
+        for number, name in enumerate(names):
+            if type(name) is not str or NAME.fullmatch(name) is None:
+                raise unacceptable(f"{sent.place(number, field)} is not a text of {SPELLED}")
+
+
+def _check_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
+    if found.keys() != needed:
+        raise malformed(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError):  # also a whole number of thousands of digits
+        raise malformed("the body is not JSON in UTF-8, with each field once and without NaN") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise ValueError

@@ -1,0 +1,254 @@
+"""The service as an ASGI application: what each path answers (`discreet._protocol`)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Scope
+
+from discreet import _protocol as protocol
+from discreet.collect._catalogue import Catalogue, Collected
+from discreet.collect._enrolment import Enrolment
+from discreet.collect._estimates import USUAL, Estimates
+from discreet.collect._guarding import FAILED, Guard, report
+from discreet.collect._limits import Room
+from discreet.collect._metrics import MEDIA_TYPE, Metrics
+from discreet.collect._problems import Problem, malformed, not_now
+from discreet.collect._reading import Sent, from_arrow, from_json
+from discreet.collect._store import Arrival, Store, Verdict
+from discreet.collect._writing import Writer
+from discreet.errors import StoreError
+
+_READERS: dict[str, Callable[[bytes], Sent]] = {protocol.JSON: from_json, protocol.ARROW: from_arrow}
+_SMALL = 1 << 14  # bytes of a body that is read at once; a larger one is read in a thread, so that others need not wait
+
+
+def service(
+    store: Store,
+    *,
+    rounds: Iterable[int] = (1,),
+    tokens: Iterable[str] | None = None,
+    gateways: Iterable[str] | None = None,
+    hosts: Sequence[str] | None = None,
+    origins: Iterable[str] = (),
+) -> ASGIApp:
+    """The collector as an application that any ASGI server can serve.
+
+    It takes samples of every agreement of the store. Limits on connections and on slow headers are the server's: `serve` has them.
+
+    Args:
+        store: where samples are kept, of `open_store`; its agreements were added before.
+        rounds: those in which samples are taken.
+        tokens: one for each client that may speak, each the name of its client; None: anybody may, unless there are gateways.
+        gateways: tokens of gateways, which name clients themselves.
+        hosts: names under which the service may be called, against sites whose name leads to this machine; None: any.
+        origins: of other sites whose pages may read and send, such as "https://example.org".
+
+    Returns:
+        An ASGI application.
+
+    Raises:
+        DiscreetError: for agreements whose samples cannot be counted, and origins that are none.
+    """
+    return _Service(store, rounds, Enrolment.of(tokens, gateways)).app(hosts, origins)
+
+
+class _Service:
+    def __init__(self, store: Store, rounds: Iterable[int], enrolment: Enrolment) -> None:
+        self._store, self._enrolment = store, enrolment
+        self._catalogue = Catalogue(store, rounds)
+        self._version = 0
+        self._metrics = Metrics(lambda: self._writer.waiting)
+        self._writer = Writer(store, wrote=self._wrote, failed=self._failed)
+        self._estimates = Estimates(store, lambda: self._version, self._metrics.estimated)
+        self._room = Room()
+
+    def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
+        routes = [
+            Route(protocol.SAMPLES, self._samples, methods=["POST"]),
+            Route(protocol.ESTIMATE, self._estimate),
+            Route(protocol.COLLECTION, self._collection),
+            Route(protocol.AGREEMENT, self._agreement),
+            Route(protocol.WEIGHTS, self._weights),
+            Route(protocol.HEALTH, self._health),
+            Route(protocol.METRICS, self._metrics_text),
+        ]
+        self._paths = {route.path for route in routes}
+        inner = Starlette(
+            routes=routes,
+            lifespan=self._lifespan,
+            exception_handlers={
+                Problem: _refusal,
+                HTTPException: _missing,
+                StoreError: _store_gone,
+                Exception: _fault,
+            },
+        )
+        inner.router.redirect_slashes = False
+        return Guard(inner, hosts=hosts, origins=origins, answered=self._answered, failed=self._failed)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
+
+    def _answered(self, scope: Scope, status: int) -> None:
+        path = scope["path"]
+        self._metrics.answered(path if path in self._paths else "other", status)
+
+    def _wrote(self, verdicts: list[Verdict]) -> None:
+        self._version += 1
+        self._metrics.wrote(verdicts)
+
+    def _failed(self, error: BaseException) -> None:
+        self._metrics.failed()
+        report(error)
+
+    async def _samples(self, request: Request) -> Response:
+        read = _reader(request)
+        freely = self._enrolment.names_freely(request.headers.getlist("authorization"))
+        async with self._room.body(request) as body:
+            sent = await _off_the_loop(len(body), read, body)
+            collected = await self._catalogue.of(sent.agreement)
+            arrivals = await _off_the_loop(len(body), self._arrivals, sent, collected, freely)
+            verdicts = await self._writer.take(collected.id, sent.round, arrivals)
+        refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
+        counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
+        found = {"counted": counted, "again": len(verdicts) - counted - len(refused), "refused": refused}
+        if sent.alone and refused:
+            raise Problem(409, "this client has spoken in this round; its first sample stays", more=found)
+        return _json(found)
+
+    def _arrivals(self, sent: Sent, collected: Collected, freely: bool) -> list[Arrival]:
+        collected.check_open(sent.round)
+        if not freely:
+            for place, client in enumerate(sent.clients):
+                if not self._enrolment.knows(client):
+                    raise Problem(403, f"{sent.place(place, 'client')} is not one of the tokens of this collection")
+        return collected.arrivals(sent.round, sent.clients, sent.keys, sent.outcomes(collected.outcomes))
+
+    async def _estimate(self, request: Request) -> Response:
+        asked = _query(request, "agreement", "round", "confidence")
+        collected = await self._catalogue.called(asked.get("agreement"))
+        told = await self._estimates.of(collected, _round(asked, collected), asked.get("confidence", USUAL))
+        return _tagged(request, told.body, told.tag, protocol.JSON)
+
+    async def _collection(self, request: Request) -> Response:
+        collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
+        own = self._catalogue.following(collected.kept.collection)
+        newest = {each.kept.collection: each for each in self._catalogue.all}
+        return _json(
+            {
+                "collection": collected.kept.collection,
+                "agreement": own[-1].id,
+                "round": own[-1].round,
+                "enrolment": self._enrolment.needed,
+                "agreements": [_listed(each) for each in own],
+                "beside": [
+                    {"agreement": each.id, "purpose": each.agreement.purpose}
+                    for each in newest.values()
+                    if each.kept.collection != collected.kept.collection
+                ],
+            }
+        )
+
+    async def _agreement(self, request: Request) -> Response:
+        collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
+        return _tagged(request, collected.agreement.text.encode() + b"\n", f'"{collected.id}"', protocol.JSON)
+
+    async def _weights(self, request: Request) -> Response:
+        collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
+        weights = getattr(collected.agreement.family, "beside", None)
+        if weights is None:
+            raise Problem(404, "the agreement has no weights beside its own text")
+        return _tagged(request, weights, f'"{collected.id}"', "application/octet-stream")
+
+    async def _health(self, request: Request) -> Response:
+        _query(request)
+        await asyncio.get_running_loop().run_in_executor(None, self._store.kept)
+        return _json({"status": "ok"})
+
+    async def _metrics_text(self, request: Request) -> Response:
+        _query(request)
+        text = await asyncio.get_running_loop().run_in_executor(None, self._metrics.text)
+        return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
+
+
+async def _off_the_loop(size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    if size <= _SMALL:
+        return function(*arguments)
+    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+
+def _reader(request: Request) -> Callable[[bytes], Sent]:
+    kinds = request.headers.getlist("content-type")
+    named = kinds[0].partition(";")[0].strip().lower() if len(kinds) == 1 else ""
+    if named not in _READERS:
+        raise Problem(415, f"the content type is not {' or '.join(_READERS)}")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Problem(415, "the body is compressed; send it as it is")
+    return _READERS[named]
+
+
+def _query(request: Request, *known: str) -> dict[str, str]:
+    """The query's parameters, each of which is known and comes once."""
+    pairs = request.query_params.multi_items()
+    found = dict(pairs)
+    if len(found) != len(pairs) or not found.keys() <= set(known):
+        said = f"those there are: {', '.join(known)}" if known else "there are none here"
+        raise malformed(f"the query has a parameter that is not known, or one twice; {said}")
+    return found
+
+
+def _round(asked: dict[str, str], collected: Collected) -> int:
+    """The round that is asked for; by default the newest that is open."""
+    said = asked.get("round", str(collected.round))
+    if not (said.isascii() and said.isdigit() and len(said) < 19 and 1 <= int(said) <= collected.agreement.rounds):
+        raise malformed(f"round is not a whole number from 1 to {collected.agreement.rounds}")
+    return int(said)
+
+
+def _listed(each: Collected) -> dict[str, Any]:
+    agreed = each.agreement
+    return {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds, "purpose": agreed.purpose}
+
+
+def _json(found: Any) -> Response:
+    body = json.dumps(found, allow_nan=False).encode()
+    return Response(body, media_type=protocol.JSON, headers={"Cache-Control": "no-store"})
+
+
+def _tagged(request: Request, body: bytes, tag: str, media_type: str) -> Response:
+    """An answer that need not be sent again to who holds it."""
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if tag in (part.strip() for part in request.headers.get("if-none-match", "").split(",")):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=media_type, headers=headers)
+
+
+async def _refusal(_: Request, problem: Any) -> Response:
+    refused: Response = problem.answer
+    return refused
+
+
+async def _missing(_: Request, error: Any) -> Response:
+    """What the router itself refuses: a path or a method."""
+    allowed = (error.headers or {}).get("Allow")
+    sentence = "there is nothing at this path" if allowed is None else f"this path takes {allowed}"
+    return Problem(error.status_code, sentence, headers=error.headers).answer
+
+
+async def _fault(_: Request, __: Any) -> Response:
+    """An error of ours, which the guard reports."""
+    return FAILED.answer
+
+
+async def _store_gone(_: Request, __: Any) -> Response:
+    return not_now("the store cannot be read now").answer

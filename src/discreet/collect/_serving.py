@@ -1,0 +1,323 @@
+"""The service as processes: one socket, one process or several on it, and an end that loses nothing.
+
+Asked to stop (SIGTERM, SIGINT) a process takes no more, writes what it has taken, answers, and ends with 0; asked again it ends at once.
+Several processes share the socket and the store; one that dies is replaced, and all of them end when the first does.
+"""
+
+import contextlib
+import ipaddress
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from discreet.agreement import Agreement
+from discreet.collect._catalogue import collectable
+from discreet.collect._connections import Connection
+from discreet.collect._enrolment import read_tokens
+from discreet.collect._guarding import LOCAL, checked_origin
+from discreet.collect._metrics import FOLDER
+from discreet.collect._opening import open_store
+from discreet.collect._service import service
+from discreet.errors import DiscreetError, check_count
+
+_LARGEST_PORT = 65535
+_BACKLOG = 2048
+_KEEP_ALIVE = 30  # seconds without a request
+_STOPPING = 20  # seconds for answers to be read
+_MOST_WORKERS = 64
+_MOST_FILES = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a service needs to start: values that a new process can be given."""
+
+    store: str
+    rounds: tuple[int, ...] = (1,)
+    tokens: str | None = None
+    gateways: str | None = None
+    hosts: tuple[str, ...] | None = None
+    origins: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what cannot be served, before anything is written."""
+        for number in self.rounds:
+            check_count("round", number)
+        for origin in self.origins:
+            checked_origin(origin)
+        for file in (self.tokens, self.gateways):
+            _tokens(file)
+
+    def app(self) -> Any:
+        """The application."""
+        return service(
+            open_store(self.store, create=False),
+            rounds=self.rounds,
+            tokens=_tokens(self.tokens),
+            gateways=_tokens(self.gateways),
+            hosts=self.hosts,
+            origins=self.origins,
+        )
+
+
+def _tokens(file: str | None) -> list[str] | None:
+    return None if file is None else read_tokens(file)
+
+
+def serve(
+    store: str | Path,
+    agreements: Sequence[Agreement] = (),
+    *,
+    follows: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    rounds: Sequence[int] = (1,),
+    tokens: str | Path | None = None,
+    gateways: str | Path | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    workers: int = 1,
+    listening: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the agreements of a store until the process is told to stop, by SIGTERM or SIGINT (Ctrl-C).
+
+    Args:
+        store: an SQLite file, or the address of a PostgreSQL database: `postgresql://USER@HOST/DATABASE`.
+        agreements: those to add to it; what it keeps already is served as well.
+        follows: the id, or the beginning of it, of the agreement of the store that they follow: a client speaks once under all of them.
+        host: the address to listen at; 127.0.0.1 is this machine alone.
+        port: 0 for one that is free.
+        rounds: those in which samples are taken.
+        tokens: a file with a token for each client that may speak; None: anybody may, unless there are gateways.
+        gateways: a file with the tokens of gateways, which name clients themselves.
+        hosts: names under which the service may be called; by default those of this machine where it listens to it alone, else any.
+        origins: of other sites whose pages may read and send.
+        workers: how many processes.
+        listening: is told the address once requests are taken.
+
+    Raises:
+        DiscreetError: for what cannot be served, before anything is.
+    """
+    check_count("workers", workers, most=_MOST_WORKERS)
+    whole = [collectable(agreement)[0] for agreement in agreements]
+    settings = Settings(
+        store=str(store),
+        rounds=tuple(rounds),
+        tokens=None if tokens is None else str(tokens),
+        gateways=None if gateways is None else str(gateways),
+        hosts=_names(host, hosts),
+        origins=tuple(origins),
+    )
+    settings.check()
+    with _bound(host, port) as bound:
+        _keep(settings.store, whole, follows)
+        app = settings.app()
+        bound.listen(_BACKLOG)
+        address = _address(bound)
+        told = (lambda: None) if listening is None else (lambda: listening(address))
+        if workers == 1:
+            _Server(app, told).stay(bound)
+        else:
+            _Several(settings, bound, workers, told).stay()
+
+
+class _Server(uvicorn.Server):
+    """One process of the service."""
+
+    def __init__(self, app: Any, listening: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Connection,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                log_level=logging.CRITICAL,  # what it would say of a request names its sender or says nothing
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                backlog=_BACKLOG,
+                timeout_keep_alive=_KEEP_ALIVE,
+                timeout_graceful_shutdown=_STOPPING,
+            )
+        )
+        self._listening = listening
+
+    def stay(self, bound: socket.socket) -> None:
+        """Serve until told to stop."""
+        _allow_files()
+        self.run(sockets=[bound])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, and say so."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._listening()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop when told to, and at once when told again; a stop that went well is no failure."""
+        with _handled(self.handle_exit):
+            yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """One of the two signals came."""
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = True
+
+
+class _Several:
+    """Several processes on one socket, each replaced when it dies."""
+
+    def __init__(self, settings: Settings, bound: socket.socket, workers: int, listening: Callable[[], None]) -> None:
+        self._settings, self._bound, self._workers, self._listening = settings, bound, workers, listening
+        self._context = multiprocessing.get_context("spawn")
+        self._stopping = threading.Event()
+        self._running: list[SpawnProcess] = []
+
+    def stay(self) -> None:
+        """Keep them going until told to stop."""
+        with _handled(self._stop), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
+            os.environ[FOLDER] = folder
+            ready = self._context.Semaphore(0)
+            self._running = [self._begun(ready) for _ in range(self._workers)]
+            for _ in self._running:
+                while not (ready.acquire(timeout=0.1) or self._stopping.is_set()):
+                    self._check_start()
+            self._listening()
+            while not self._stopping.wait(0.2):
+                self._running = [each if each.is_alive() else self._begun(ready) for each in self._running]
+            for each in self._running:
+                each.join()
+        if any(each.exitcode for each in self._running):
+            sys.exit(1)
+
+    def _check_start(self) -> None:
+        if any(not each.is_alive() for each in self._running):
+            self._tell(signal.SIGTERM)
+            raise DiscreetError("a process of the service ended before it could serve")
+
+    def _begun(self, ready: Any) -> SpawnProcess:
+        process = self._context.Process(target=_work, args=(self._settings, self._bound, ready))
+        process.start()
+        return process
+
+    def _stop(self, sig: int, frame: FrameType | None) -> None:
+        if self._stopping.is_set():
+            self._tell(signal.SIGKILL)
+            os._exit(128 + sig)
+        self._stopping.set()
+        self._tell(signal.SIGTERM)
+
+    def _tell(self, sig: int) -> None:
+        for each in self._running:
+            with contextlib.suppress(ProcessLookupError):
+                if each.pid is not None:
+                    os.kill(each.pid, sig)
+
+
+def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
+    """One of several processes, which ends when the first one does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; the first one passes it on
+    server = _Server(settings.app(), ready.release)
+    first = multiprocessing.parent_process()
+    assert first is not None
+
+    def follow() -> None:
+        first.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, daemon=True).start()
+    server.stay(bound)
+
+
+@contextlib.contextmanager
+def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {sig: signal.signal(sig, stop) for sig in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for sig, handler in before.items():
+            signal.signal(sig, handler)
+
+
+def _keep(where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
+    """Add agreements to a store, which keeps at least one then."""
+    with contextlib.closing(open_store(where)) as store:
+        before = [kept.agreement.id for kept in store.kept()]
+        if not (before or agreements):
+            raise DiscreetError(f"{where} keeps no agreement yet; name the file of one, as `discreet agree` writes it")
+        first = None
+        if follows is not None:
+            called = [id for id in before if id.startswith(follows)]
+            if len(called) != 1:
+                raise DiscreetError(
+                    f"follows = {follows!r} is the beginning of {len(called)} of the ids of agreements that {where} keeps; give the whole id"
+                )
+            first = called[0]
+        for agreement in agreements:
+            store.add(agreement, follows=first)
+
+
+@contextlib.contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket at that address."""
+    if not 0 <= port <= _LARGEST_PORT:
+        raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = found[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(where)
+    except (OSError, UnicodeError) as error:
+        said = getattr(error, "strerror", None) or "it is no name of a machine"
+        raise DiscreetError(f"host = {host!r}, port = {port} cannot be had ({said}); name others") from None
+    with bound:
+        yield bound
+
+
+def _address(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
+    """Under which names the service may be called: where it listens to this machine alone, this machine's and those given."""
+    if hosts:
+        return (*LOCAL, *hosts)
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    return LOCAL if local else None
+
+
+def _allow_files() -> None:
+    """As many connections as there may be need as many open files."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

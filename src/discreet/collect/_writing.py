@@ -1,0 +1,138 @@
+"""Group commit: samples of all requests that wait go into the store together, and answers leave once that is on disk.
+
+One thread writes. While it waits for the disk others arrive, and share the next transaction: so many clients at once cost as many
+transactions as the disk can make, not as many as there are clients. What waits is bounded; past that a request is refused before it is taken.
+"""
+
+import asyncio
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from discreet.collect._problems import not_now
+from discreet.collect._store import Arrival, Store, Verdict
+from discreet.errors import StoreError
+
+MOST_WAITING = 100_000  # samples
+MOST_TOGETHER = 50_000  # in one transaction, but for a request that holds more
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """The samples of one request, and where its answer goes."""
+
+    agreement: str
+    round: int
+    arrivals: Sequence[Arrival]
+    answer: asyncio.Future[list[Verdict]] = field(repr=False)
+
+
+class Writer:
+    """Writes to a store, for the coroutines of one event loop.
+
+    Args:
+        store: where.
+        wrote: is told how many samples each transaction held, and what became of them.
+        failed: is told of an error that is not the store's: a bug.
+    """
+
+    def __init__(
+        self, store: Store, *, wrote: Callable[[list[Verdict]], None], failed: Callable[[BaseException], None]
+    ) -> None:
+        self._store, self._wrote, self._failed = store, wrote, failed
+        self._queue: deque[_Waiting] = deque()
+        self._waiting = 0
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many samples wait or are being written."""
+        return self._waiting
+
+    async def take(self, agreement: str, round_number: int, arrivals: Sequence[Arrival]) -> list[Verdict]:
+        """What became of samples, once that is durable."""
+        answer: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
+        with self._changed:
+            if self._closed:
+                raise not_now("the collector is stopping")
+            if self._waiting + len(arrivals) > MOST_WAITING:
+                raise not_now("more samples wait than can be written")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
+                self._thread.start()
+            self._queue.append(_Waiting(agreement, round_number, arrivals, answer))
+            self._waiting += len(arrivals)
+            self._changed.notify()
+        try:
+            return await answer
+        except StoreError:
+            raise not_now("the store cannot be written now") from None
+
+    def close(self) -> None:
+        """Write what was taken, and take no more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue and not self._closed:
+                    self._changed.wait()
+                if not self._queue:
+                    return
+                taken = [self._queue.popleft()]
+                many = len(taken[0].arrivals)
+                while self._queue and many + len(self._queue[0].arrivals) <= MOST_TOGETHER:
+                    taken.append(self._queue.popleft())
+                    many += len(taken[-1].arrivals)
+            groups: dict[tuple[str, int], list[_Waiting]] = {}
+            for each in taken:
+                groups.setdefault((each.agreement, each.round), []).append(each)
+            for (agreement, round_number), group in groups.items():
+                self._write(agreement, round_number, group)
+            with self._changed:
+                self._waiting -= many
+
+    def _write(self, agreement: str, round_number: int, group: list[_Waiting]) -> None:
+        arrivals = [arrival for each in group for arrival in each.arrivals]
+        found: list[Any]
+        try:
+            verdicts = self._store.count(agreement, round_number, arrivals, today())
+            ends = itertools.accumulate((len(each.arrivals) for each in group), initial=0)
+            found = [verdicts[first:last] for first, last in itertools.pairwise(ends)]
+            self._wrote(verdicts)
+        except StoreError as error:
+            found = [error] * len(group)
+        except Exception as error:  # whatever it is, those who wait have to be answered, and others served
+            self._failed(error)
+            found = [StoreError("not written")] * len(group)
+        _call(group[0].answer.get_loop(), lambda: _tell(group, found))
+
+
+def today() -> str:
+    """The day, by the clock of this machine: all that is kept of when a sample came."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def _tell(group: list[_Waiting], found: list[Any]) -> None:
+    for each, answer in zip(group, found, strict=True):
+        if each.answer.done():
+            continue
+        if isinstance(answer, Exception):
+            each.answer.set_exception(answer)
+        else:
+            each.answer.set_result(answer)
+
+
+def _call(loop: asyncio.AbstractEventLoop, said: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(said)
