@@ -24,6 +24,10 @@ def open_store(where: str | Path, *, create: bool = True) -> Store:
     if not isinstance(where, str | os.PathLike) or not str(where):
         raise DiscreetError(f"where = {where!r} is not the name of a file or an address postgresql://...")
     scheme, found, _ = str(where).partition("://")
+    if found and scheme in ("postgresql", "postgres"):
+        from discreet.collect._postgres import PostgresStore  # whose driver who has files does not need
+
+        return PostgresStore(str(where), create=create)
     if found:
         raise DiscreetError(f"a store is a file, or postgresql://...; {scheme}:// is neither")
     return SqliteStore(where, create=create)
