@@ -28,6 +28,7 @@ from discreet.audit._bounds import least_probability, most_probability
 Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
 _NEAREST, _FARTHEST = math.log(1e-250), math.log(1e20)  # where the saddlepoint is looked for, past the largest value
+AT_LIMIT = 1e-9  # of a limit, within which a share is at it
 _NO_DEVIATION = 1e-3  # in standard ones: below it the two terms of the approximation cancel
 
 
@@ -52,6 +53,26 @@ def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, 
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
     low, high = ends(distinct, samples, tail(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
+
+
+def first_past(counts: NDArray[np.int64], samples: int, limits: Floats, miss: float, *, above: bool) -> int | None:
+    """The first outcome whose interval, with ends that miss so rarely, lies past its limit; None where none does.
+
+    Its share does then, and so many or so few are less likely than that under the limit itself: few intervals have to be computed.
+    """
+    side, ulps = (1.0, 1.0 + AT_LIMIT) if above else (-1.0, 1.0 - AT_LIMIT)
+    past = np.flatnonzero(side * (counts / samples - limits * ulps) > 0.0)
+    many, limit = counts[past].astype(np.float64), np.minimum(limits[past], 1.0)
+    tails = (
+        scipy.special.betainc(many, samples - many + 1.0, limit)
+        if above
+        else scipy.special.betaincc(many + 1.0, samples - many, limit)
+    )
+    for place in past[tails < 2.0 * miss]:
+        low, high = ends(counts[place], samples, miss)
+        if side * ((low if above else high) - limits[place] * ulps) > 0.0:
+            return int(place)
+    return None
 
 
 def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float, *, among: int = 1) -> float:

@@ -19,7 +19,8 @@ intervals are Gaffke's, whose bound grows with every client's share and with eve
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -34,13 +35,19 @@ class Liars:
     """What so many liars among the clients can have done. Made by `liars`.
 
     `shift`: by how much they can have moved the estimate of a share, at most. `band_shift`: by how much each end of the range that would be
-    left for it without any noise; the same where that is the estimate. `law`: the estimate, with intervals that hold despite them.
+    left for it without any noise; the same where that is the estimate. `found`: the estimate itself.
     """
 
     number: int
     shift: float
     band_shift: float
-    law: Shares
+    found: Population = field(repr=False)
+
+    @cached_property
+    def law(self) -> Shares:
+        """The estimate, with intervals that hold despite them."""
+        each = _held(self.found, self.number, among=1)
+        return Shares(self.found.law.estimate, *each, *_held(self.found, self.number, among=len(self.found.counts)))
 
 
 def liars(found: Population, number: int = 1) -> Liars:
@@ -60,14 +67,11 @@ def liars(found: Population, number: int = 1) -> Liars:
     if not isinstance(found, Population):
         raise DiscreetError(f"found = {found!r} is not an estimate; pass what population(...) returned")
     number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
-    low, high = _held(found, number, among=1)
-    all_low, all_high = _held(found, number, among=len(found.counts))
-    law = Shares(found.law.estimate, low, high, all_low, all_high)
     inversion = found.inversion
     estimate_slope = inversion.low.released if found.exact else 1.0  # else it is the share among the samples
     slope = max(inversion.low.released, inversion.high.released)
     shift, band_shift = (number * each / found.clients for each in (estimate_slope, slope))
-    return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), law)
+    return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
 
 
 def as_far_as_intervals(found: Population) -> int:

@@ -25,7 +25,7 @@ from discreet.estimation import _planning as planning
 from discreet.estimation import _statistics as statistics
 from discreet.estimation._binning import binned, every_cell, line_of, masses_between
 from discreet.estimation._counting import check_distinct, checked_counts, counts_of, reference_on
-from discreet.estimation._intervals import Ends, clopper_pearson, largest_average
+from discreet.estimation._intervals import AT_LIMIT, Ends, clopper_pearson, first_past, largest_average, tail
 from discreet.estimation._inversion import Inversion, held, inversion_of, limits
 from discreet.estimation._nearest import nearest_law
 from discreet.estimation._reweighting import Reweighted, example_laws, reweighted
@@ -121,13 +121,13 @@ class Population:
     @cached_property
     def released(self) -> Shares:
         """The average of the laws that samples were drawn from."""
-        return Shares(self._frequencies, *self._each(self.counts), *self._all(self.counts))
+        return Shares(self._frequencies, *self._each, *self._all)
 
     @cached_property
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         estimate = self.inversion.low(self.reference, self._frequencies) if self.exact else self._frequencies
-        return Shares(estimate, *self._held(self._each(self.counts)), *self._held(self._all(self.counts)))
+        return Shares(estimate, *self._held(self._each), *self._held(self._all))
 
     @cached_property
     def nearest(self) -> Floats:
@@ -160,14 +160,13 @@ class Population:
     def doubts(self) -> tuple[str, ...]:
         """What a reader should know before trusting the numbers; empty if there is nothing."""
         said = []
-        surely_more, surely_less = self._all(self.counts, 1.0 - 2.0 * _IMPOSSIBLE)
         constants = self.sampler.constants
-        for strange, limit, word in (
-            (surely_more > constants.B * self.reference * (1.0 + 1e-9), constants.B * self.reference, "more than"),
-            (surely_less < constants.b * self.reference * (1.0 - 1e-9), constants.b * self.reference, "less than"),
+        for above, limit, word in (
+            (True, constants.B * self.reference, "more than"),
+            (False, constants.b * self.reference, "less than"),
         ):
-            if strange.any():
-                place = int(np.argmax(strange))
+            place = self._impossible(limit, above=above)
+            if place is not None:
                 said.append(
                     f"{self.domain.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
                     f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
@@ -206,16 +205,26 @@ class Population:
     def _frequencies(self) -> Floats:
         return self.counts / self.samples
 
-    def _each(self, counts: NDArray[np.int64]) -> Ends:
+    @cached_property
+    def _each(self) -> Ends:
         if self.rows is not None:
             return self.rows.ends(self.confidence)
-        return clopper_pearson(counts, self.clients, self.confidence)
+        return clopper_pearson(self.counts, self.clients, self.confidence)
 
-    def _all(self, counts: NDArray[np.int64], confidence: float | None = None) -> Ends:
-        wanted = self.confidence if confidence is None else confidence
+    @cached_property
+    def _all(self) -> Ends:
         if self.rows is not None:
-            return self.rows.ends(wanted, among=len(counts))
-        return clopper_pearson(counts, self.clients, wanted, among=len(counts))
+            return self.rows.ends(self.confidence, among=len(self.counts))
+        return clopper_pearson(self.counts, self.clients, self.confidence, among=len(self.counts))
+
+    def _impossible(self, limits: Floats, *, above: bool) -> int | None:
+        """The first outcome whose share all but surely is past its limit."""
+        among = len(self.counts)
+        if self.rows is None:
+            return first_past(self.counts, self.clients, limits, tail(1.0 - 2.0 * _IMPOSSIBLE, among), above=above)
+        low, high = self.rows.ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
+        past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
+        return int(past[0]) if len(past) else None
 
     def _below(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the shares of the first outcomes in this order, which came so often together."""

@@ -37,19 +37,21 @@ def record(
 ) -> dict[str, Any]:
     """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
     one = liars(found)
-    shares = []
     parts = {"released": found.released, "law": found.law, **({} if lies is None else {"despite_liars": lies.law})}
-    for place in range(len(found.counts)):
-        row: dict[str, Any] = {"outcome": found.domain.names[place], "samples": int(found.counts[place])}
-        for name, part in parts.items():
-            row[name] = {key: float(ends[place]) for key, ends in vars(part).items()}
-        if found.exact:
-            row["nearest"] = float(found.nearest[place])
-        if found.reweighted is not None:
-            row["reweighted"] = float(found.reweighted.law[place])
-        if truth is not None:
-            row["truth"] = float(truth[place])
-        shares.append(row)
+    columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, "samples": found.counts.tolist()}
+    for name, part in parts.items():
+        fields = vars(part)
+        columns[name] = [
+            dict(zip(fields, ends, strict=True))
+            for ends in zip(*(each.tolist() for each in fields.values()), strict=True)
+        ]
+    if found.exact:
+        columns["nearest"] = found.nearest.tolist()
+    if found.reweighted is not None:
+        columns["reweighted"] = found.reweighted.law.tolist()
+    if truth is not None:
+        columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
+    shares = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     made: dict[str, Any] = {
         "samples": found.samples,
         "agreement": agreed.id,
