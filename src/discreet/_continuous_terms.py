@@ -20,6 +20,7 @@ from discreet.domain._canonical import VERSION, canonical
 from discreet.domain._digested import is_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, LaplaceMixtures, Tabulated
+from discreet.families._band import check_everybody
 from discreet.mechanisms._carriers import Cells, Points
 from discreet.mechanisms._carriers._choice import How
 from discreet.mechanisms._carriers._densities import DensityCarrier
@@ -32,7 +33,7 @@ MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
 }
 DENSITY_BAND = "density band"
 KINDS = (*MIXTURES, DENSITY_BAND)
-FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "atoms")
+FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
 READ_FIELDS = {*FIELDS, "table"}
 NEEDED = {"kind", "dim", "atoms"}
 _BY = {"cells": Cells, "points": Points}
@@ -46,7 +47,8 @@ class ContinuousTerms:
     """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
 
     `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` that table where it is
-    known: two families are the same where their documents are. `version` is that of the document.
+    known: two families are the same where their documents are. `everybody` is set where a band claims nothing about clients: a designed
+    one. `version` is that of the document.
     """
 
     kind: str
@@ -58,6 +60,7 @@ class ContinuousTerms:
     lower: float | None = None
     upper: float | None = None
     density: str | None = None
+    everybody: bool | None = None
     table: Tabulated | None = field(default=None, repr=False)
     version: int = VERSION
 
@@ -76,7 +79,7 @@ class ContinuousTerms:
                         f"the density of {family!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
                         "DensityBand(Tabulated(axes, values), ...)"
                     )
-                terms = (float(lower), float(upper), given.digest, given)
+                terms = (float(lower), float(upper), given.digest, True if family.everybody else None, given)
                 return cls(DENSITY_BAND, family.dim, atoms, None, None, _ends(family.box), *terms, version)
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
@@ -88,7 +91,12 @@ class ContinuousTerms:
         at_least = (
             "at least " if self.atoms["by"] == "cells" else ""
         )  # a partition may take a few more than are asked for
-        return f"{self.kind} in dimension {self.dim} by {at_least}{self.atoms['count']:,} {self.atoms['by']}"
+        count = self.atoms["count"]
+        if at_least and self.everybody and self.table is not None:
+            count = max(
+                count, math.prod(axis.size - 1 for axis in self.table.axes)
+            )  # no cell reaches over the table's own
+        return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
 
     @property
     def how(self) -> How:
@@ -134,7 +142,9 @@ class ContinuousTerms:
             raise DiscreetError("the agreement holds a digest of its density's table; pass the family it was made with")
         assert self.lower is not None
         assert self.upper is not None
-        return DensityBand(self.table, self._pairs(), lower=self.lower, upper=self.upper)
+        return DensityBand(
+            self.table, self._pairs(), lower=self.lower, upper=self.upper, everybody=bool(self.everybody)
+        )
 
     def _pairs(self) -> list[tuple[float, float]] | None:
         if self.box is None:
@@ -167,7 +177,7 @@ def continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Continuo
     kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
     atoms, box = _read_atoms(fields["atoms"]), _read_box(fields.get("box"), dim)
     if kind in MIXTURES:
-        for name in ("lower", "upper", "density", "table"):
+        for name in ("lower", "upper", "density", "everybody", "table"):
             if fields.get(name) is not None:
                 raise DiscreetError(f"family.{name} has no meaning for {kind}; leave it out")
         radius = POSITIVE.check("family.radius", fields.get("radius"))
@@ -178,13 +188,14 @@ def continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Continuo
             raise DiscreetError(f"family.{name} has no meaning for a {kind}; leave it out")
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
+    everybody = check_everybody(fields.get("everybody"), lower)
     stated = fields.get("density")
     if not is_digest(stated):
         raise DiscreetError(f"family.density = {stated!r} is not 'sha256:' and 64 hexadecimal digits")
     table = read_table(fields.get("table"), "family.table")
     if table is not None and table.digest != stated:
         raise DiscreetError(f"the table listed is not the one whose digest is {stated}; get the file anew")
-    return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, table, version)
+    return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
 
 
 def _read_atoms(atoms: Any) -> dict[str, Any]:

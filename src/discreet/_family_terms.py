@@ -19,6 +19,7 @@ from discreet.domain._terms import FIELDS as DOMAIN_FIELDS
 from discreet.domain._terms import from_terms
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
+from discreet.families._band import check_everybody
 
 LISTED = 1 << 16  # weights that a document holds; more are in a file beside it
 BESIDE = ".weights"
@@ -216,13 +217,7 @@ def family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
             raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
         if weights is None:
             raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
-        everybody = fields.get("everybody")
-        if not (
-            everybody is None or (everybody is True and lower == 0.0)
-        ):  # 1 equals True, but not in a canonical form
-            raise DiscreetError(
-                f"family.everybody = {fields['everybody']!r} is true, where family.lower is 0, or left out"
-            )
+        check_everybody(fields.get("everybody"), lower)
     else:
         for name in ("lower", "upper", "weights", "everybody", "reference"):
             if fields.get(name) is not None:

@@ -2,7 +2,7 @@
 
 What is as long as the domain stands there as a digest: of the probabilities of the outcomes, or of a density's table. A file may list
 them beside it, as they were given, so that whoever reads it computes the same box to the last bit; the id is the same. `lower` and
-`upper` are set where a `DensityBand` says what p/Q0 may be.
+`upper` are set where a `DensityBand` says what p/Q0 may be, which one that serves everybody does not.
 """
 
 from dataclasses import dataclass, field
@@ -51,7 +51,10 @@ class ReferenceTerms:
             return cls(_law_digest(given), given=given)
         lower = upper = None
         if isinstance(given, DensityBand):
+            nothing_said = given.everybody
             given, lower, upper = given.given_as
+            if nothing_said:
+                lower = upper = None
         if not isinstance(given, Tabulated):
             raise DiscreetError(
                 f"the reference of {sampler!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "

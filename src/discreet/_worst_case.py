@@ -4,6 +4,13 @@ On the simplex, on a `DensityBand` and wherever the reference of a `Band` is alp
 it is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound; where the worst members are known
 (`discreet.families._worst_members`) the sampler is applied to them instead, with the box that it draws from.
 
+**Everybody on a line.** A `DensityBand` with `everybody=True` claims nothing about clients, and over all densities every epsilon-LDP sampler
+has the worst case M_f = f(0) + f*(0), the largest there is [paper, Prop. 3.2]. *Proof.* Its laws lie between m and e^eps m for a measure m
+of mass at most 1. Of n disjoint sets one has m <= 1/n; a client that is even on it is released there with a chance t <= e^eps/n, so that,
+seen through that set and its complement, it loses at least t f(1/t) + (1 - t) f(0) (data processing), which goes to f*(0) + f(0).   QED.
+It is a supremum: q >= b h > 0, so no density attains it. What can be promised is promised on cells, `risk_on_atoms`: over every law
+that is even, relative to h, inside the cells it is released by, which are all laws that a list of values can be.
+
 Growing epsilon widens the optimal box on both sides, so the worst case of Q* falls with epsilon and can be inverted.
 """
 
@@ -19,8 +26,9 @@ from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import NON_NEGATIVE, ImpossibleError
 from discreet.families._band import Bounds
+from discreet.families._continuous import ContinuousFamily
 from discreet.families._finite import Band
-from discreet.families._kinds import check_family
+from discreet.families._kinds import check_family, serves_everybody
 from discreet.families._worst_members import WorstMembers
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy._approximate import DELTA, DELTA_IS
@@ -58,8 +66,10 @@ def sampler_risk(
 
     `tight` where no sampler that keeps the notion has less, by the papers' theorems; whoever is not minimax there speaks of itself alone.
     """
-    if isinstance(family, Band) and family.everybody:
-        return Risk(_over_everybody(constants, family.least_mass, divergences.divergence(divergence)), False)
+    if serves_everybody(family):
+        if isinstance(family, Band):
+            return risk_on_atoms(constants, family.least_mass, divergence)
+        return singular_risk(privacy, divergence)
     formula = formula_risk(constants, divergence)
     if not (constants.below > 0.0 and constants.above > 0.0):
         return Risk(formula, True)
@@ -74,14 +84,24 @@ def sampler_risk(
     return Risk(min(own, formula), False)
 
 
-def _over_everybody(box: Constants, least: float, f: FDivergence) -> float:
-    """The worst case of the projection onto a box over every law on finitely many outcomes: t f(1/t) + (1 - t) f(0), exactly.
+def singular_risk(privacy: Privacy, divergence: str | FDivergence) -> Risk:
+    """M_f, the worst case over all densities of every sampler that is pure epsilon-LDP (a delta may buy more), and of every box."""
+    return Risk(divergences.divergence(divergence).maximum, tight=isinstance(privacy, Pure), attained=False)
+
+
+def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -> Risk:
+    """The worst case of the projection onto a box over every law on finitely many atoms: t f(1/t) + (1 - t) f(0), exactly.
+
+    Args:
+        box: b and B of the box around the atoms' reference.
+        least: the reference mass of the rarest atom.
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
 
     The worst law is a point mass, because the divergence is convex in P; it falls with the chance t that the point is released, which
     is min(B mu, 1 - b (1 - mu)) for a point of mass mu, so the rarest one is worst (`discreet.design._floors`, T2).
     """
     lost = max(1.0 - box.B * least, box.b * (1.0 - least))
-    return f.chord_at_one(1.0, lost / (1.0 - lost))
+    return Risk(divergences.divergence(divergence).chord_at_one(1.0, lost / (1.0 - lost)), False)
 
 
 def _at_worst_members(
@@ -220,6 +240,11 @@ def _epsilon_reaching(
 
     if at(_TINY) <= target:
         return 0.0
+    if isinstance(family, ContinuousFamily) and family.everybody:
+        raise ImpossibleError(
+            f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler has the largest risk "
+            f"there is, {f.maximum:g}; name a family that the clients are of, such as a DensityBand without everybody=True"
+        )
     if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(at(1.0)):
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = {target:g}: f(0) is infinite and the family holds laws with disjoint supports, "

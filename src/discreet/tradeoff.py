@@ -274,5 +274,5 @@ def none_is_better(family: Family, privacy: Privacy) -> bool:
 
 
 def claimed(family: Family) -> Family:
-    """The family as far as it says anything about clients: a band that serves everybody says nothing."""
+    """The family as far as it says anything about clients: a band on outcomes that serves everybody says nothing."""
     return Simplex(family.size) if isinstance(family, Band) and family.everybody else family

@@ -14,6 +14,7 @@ from discreet.estimation._binning import MOST
 from discreet.estimation._liars import as_far_as_intervals
 from discreet.estimation._record import compared
 from discreet.families import Band, Simplex
+from discreet.families._kinds import serves_everybody
 from discreet.mechanisms import LinearSampler, OptimalSampler
 
 TOP = 15  # outcomes to list where nobody says how many
@@ -51,7 +52,7 @@ def told(
 
 def _headline(found: Population, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {counted(found.clients, 'client')}"
-    kind = terms_told.mechanism(agreed.mechanism, everybody=_serves_everybody(found))
+    kind = terms_told.mechanism(agreed.mechanism, everybody=serves_everybody(found.sampler.family))
     return (
         f"[bold]{counted(found.samples, 'sample')}[/bold]{of}, {kind} on {agreed.family.described}, "
         f"{terms_told.budget(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
@@ -129,7 +130,7 @@ def _reading(found: Population) -> str:
             "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
             f"Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at {cut}."
         )
-    if _serves_everybody(found):
+    if serves_everybody(found.sampler.family):
         return (
             "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
             "client and its sample (`discreet design --divergence tv` states it for its examples). An interval assumes nothing about these "
@@ -166,14 +167,10 @@ def _resting(found: Reweighted) -> str:
     )
 
 
-def _serves_everybody(found: Population) -> bool:
-    return isinstance(found.sampler.family, Band) and found.sampler.family.everybody
-
-
 def _choice(found: Population) -> str:
     """When to choose which mechanism, in the numbers of this agreement."""
     sampler = found.sampler
-    if _serves_everybody(found):
+    if serves_everybody(found.sampler.family):
         return (
             "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
             "learn the population."

@@ -4,7 +4,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discreet._showing import counted, json_number
+from discreet._worst_case import risk_on_atoms
 from discreet.agreement import Agreement
 from discreet.cli import _terms_told as terms_told
 from discreet.cli._printing import number, say, table, write_json
@@ -14,8 +17,11 @@ from discreet.estimation._binning import binned, line_of
 from discreet.estimation._planning import outlook
 from discreet.estimation._several import RoundsCost, rounds_cost
 from discreet.estimation._simulation import rehearsal
-from discreet.families import Band, ContinuousFamily
+from discreet.families import ContinuousFamily
+from discreet.families._kinds import serves_everybody
 from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+_DIVERGENCES = ("tv", "kl")
 
 
 def agreed_on(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
@@ -39,7 +45,8 @@ def plan_under(
     json: bool,
 ) -> None:
     """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
-    risks = {name: float(sampler.risk(name)) for name in ("tv", "kl")}
+    risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
+    on_atoms = _on_atoms(sampler)
     outcomes = _outcomes(sampler, clients, bins)
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
     rehearsed = None
@@ -50,19 +57,21 @@ def plan_under(
             "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
             "worst": {name: json_number(value) for name, value in risks.items()},
             "outlook": _numbers(look), "rehearsal": None if rehearsed is None else _numbers(rehearsed),
+            **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
             **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
         })  # fmt: skip
         return
     made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
-    kind = terms_told.mechanism(sampler.name, everybody=isinstance(sampler.family, Band) and sampler.family.everybody)
+    kind = terms_told.mechanism(sampler.name, everybody=serves_everybody(sampler.family))
     said: list[Any] = [
         f"[bold]{counted(clients, 'client')}, {counted(outcomes, what)}, "
         f"{terms_told.budget(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
         "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",
+        *([] if on_atoms is None else [_everybody(sampler, on_atoms)]),
         *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
     ]
     if rehearsed is not None:
@@ -83,6 +92,24 @@ def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> in
     if bins is not None:
         raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
     return sampler.family.size
+
+
+def _on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
+    """The worst cases over every law on the cells or points that a designed sampler on a line releases by; None for any other sampler."""
+    if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.everybody:
+        return None
+    least = float(np.min(sampler.reference))
+    return {name: float(risk_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
+
+
+def _everybody(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
+    """What can be promised to everybody on a line."""
+    atoms = f"{sampler.carrier.size:,} {type(sampler.how).__name__.lower()}"
+    return (
+        "A designed reference claims nothing about clients, and over all densities no private sampler has a worst case below the largest "
+        f"there is. On the {atoms} that samples are drawn by, which are all that a list of values is seen on, it is TV "
+        f"{number(worst['tv'], 3)}, KL {number(worst['kl'], 3)}, whoever the client is."
+    )
 
 
 def _numbers(found: Any) -> dict[str, Any]:

@@ -8,9 +8,11 @@ even inside cells has the same p/h all over a cell, hence clip(p/h) is even ther
 with the same divergence. So the design's `value` is what its own sampler costs the examples' histograms, and `value` and `bound`
 are as close as on outcomes.
 
-A client that is not even inside a cell is served by its own shape, within the band; the sampler stays epsilon-LDP whatever it
-holds. `worst` is over every law that is even inside cells: over all laws on a line every sampler has the largest worst case there
-is [paper, Prop. 3.2].
+The band claims nothing about clients (`everybody=True`): whoever leaves it is served by its projection all the same, epsilon-LDP whatever
+it holds. `output` describes a density by its own shape; `sampler` releases by the design's own cells, so that a client of which only a
+list of values is known is served by the design on cells itself, and `worst` is what it can lose. That is over every law that is even
+inside cells: over all laws on a line every sampler has the largest worst case there is (`discreet._worst_case`), which is what
+`sampler.risk` says.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from discreet.design._examples import Floats
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, DensityBand, Simplex
+from discreet.families._continuous import ANY
 from discreet.families._densities import Tabulated, as_density
-from discreet.families._density_band import ANY
 from discreet.mechanisms import Cells, OptimalSampler
 from discreet.mechanisms._carriers._cells import CellCarrier
 from discreet.tradeoff import Risk
@@ -48,8 +50,8 @@ class LineDesign:
     """A designed sampler on a line: `sampler` is Q* of `family` at `epsilon`.
 
     Attributes:
-        family: the band around the designed reference.
-        sampler: its optimal sampler.
+        family: the band around the designed reference, which serves everybody.
+        sampler: its optimal sampler, which releases by the design's cells.
         edges: of the cells that the examples were seen on, going up.
         on_cells: the design on the cells as outcomes.
     """
@@ -110,8 +112,15 @@ def line_design(
     edges = edges_of(family, CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS))
     found = designed(Simplex(edges.size - 1), cell_laws(clients, edges))
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
-    band = DensityBand(Tabulated(edges, mu / np.diff(edges)), lower=0.0, upper=found.family.bounds.upper)
-    return LineDesign(band, OptimalSampler(band, epsilon=found.epsilon), edges, found)
+    table = Tabulated(edges, mu / np.diff(edges))
+    band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, everybody=True)
+    sampler = OptimalSampler(band, epsilon=found.epsilon, how=own_cells(mu))
+    return LineDesign(band, sampler, edges, found)
+
+
+def own_cells(mu: Floats) -> Cells:
+    """The cells of a table with these masses as they are: halved only where one of them is heavier than 1/2."""
+    return Cells(max(2, math.floor(1.0 / float(mu.max()))))
 
 
 def edges_of(family: ContinuousFamily, count: int) -> Floats:

@@ -21,13 +21,14 @@ import math
 import numpy as np
 
 from discreet import divergences
+from discreet._worst_case import singular_risk
 from discreet.design._designed import design
 from discreet.design._examples import Floats, as_examples
 from discreet.design._worst import costs
 from discreet.design.mixtures import CELLS, Line, sides
 from discreet.divergences import FDivergence, RenyiDivergence, tv
 from discreet.errors import DiscreetError
-from discreet.families import Band, GaussianMixtures, LaplaceMixtures, Simplex
+from discreet.families import Band, ContinuousFamily, GaussianMixtures, LaplaceMixtures, Simplex
 from discreet.families._decomposable import LARGEST_ENUMERATED
 from discreet.families._kinds import check_family
 from discreet.families._worst_members import uniform_vertex
@@ -62,7 +63,7 @@ def minimax_risk(
     reference is alpha-decomposable (for other notions than pure epsilon: by groups of equal mass). Elsewhere no formula is known, its value
     is an upper bound that no sampler here need attain: that of the band which encloses the family. With `bracket=True` the true value is
     bracketed there, certified from both sides: `.bracket` is (lower, upper), and `.value` is the upper one. A band that serves
-    everybody claims nothing about clients: the value is that of the simplex.
+    everybody claims nothing about clients: the value is that of the simplex, and on a continuous space the largest there is.
 
     Args:
         family: who the clients may be.
@@ -83,6 +84,8 @@ def minimax_risk(
     """
     check_family(family)
     notion = promised(epsilon, privacy)
+    if isinstance(family, ContinuousFamily) and family.everybody:
+        return singular_risk(notion, divergence)
     family = claimed(family)
     constants = constants_under(notion, family.bounds)
     exact = none_is_better(family, notion) or constants.above == 0.0

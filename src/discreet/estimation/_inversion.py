@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.families._band import Bounds
+from discreet.families._kinds import serves_everybody
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms._projecting import ProjectingSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
@@ -123,7 +124,8 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
                 Line(ceiling * mean.reference, ceiling * mean.released),
                 Line((constants.b + ceiling * mean.reference) / both, ceiling * mean.released / both),
             )
-        case ProjectingSampler(family=Band(everybody=True, least_mass=least)):
+        case ProjectingSampler(family=family) if serves_everybody(family):
+            least = float(np.min(sampler.reference))
             return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
         case ProjectingSampler():
             return Inversion(Line(0.0, constants.r1), Line(0.0, constants.r2))

@@ -9,33 +9,28 @@ narrows, and of the noise around its ends.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from discreet._labelled import LawLike
 from discreet._showing import shown_shortly
-from discreet.agreement import Agreement
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
 from discreet.estimation import _statistics as statistics
-from discreet.estimation._binning import binned, every_cell, line_of, masses_between
-from discreet.estimation._counting import check_distinct, checked_counts, counts_of, reference_on
 from discreet.estimation._intervals import AT_LIMIT, Ends, clopper_pearson, first_past, largest_average, tail
-from discreet.estimation._inversion import Inversion, held, inversion_of, limits
+from discreet.estimation._inversion import Inversion, held, limits
 from discreet.estimation._nearest import nearest_law
-from discreet.estimation._reweighting import Reweighted, example_laws, reweighted
-from discreet.estimation._rows import SampleRows, rows_of
+from discreet.estimation._reweighting import Reweighted
+from discreet.estimation._rows import SampleRows
 from discreet.estimation._statistics import Phi
-from discreet.families import ContinuousFamily, Simplex
+from discreet.families import Simplex
 from discreet.families._band import Bounds
 from discreet.mechanisms._carriers._points import PointCarrier
 from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.mechanisms._several import ComposedSampler, JointSampler
 
 Floats = NDArray[np.float64]
 
@@ -306,105 +301,6 @@ class Population:
             estimate = float(values[order][reached[0] if reached.size else -1])
         blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges)[[first, last]].max())
         return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
-
-
-def population(
-    sampler: Sampler[AnyFamily] | ComposedSampler | Agreement,
-    *,
-    samples: ArrayLike | None = None,
-    counts: LawLike | None = None,
-    clients: ArrayLike | None = None,
-    edges: ArrayLike | None = None,
-    bins: int | None = None,
-    examples: Any = None,
-    confidence: float = 0.95,
-) -> Population:
-    """The population behind samples that were released, one of each client, or behind how often each outcome was.
-
-    Args:
-        sampler: what released them, or the agreement on it; or what several samples of each client were drawn with, one by one.
-        samples: what was released: labels, outcome numbers, or points of an interval, which count for their cells. Several samples of each
-            client are a row for each, (n, J): clients are counted then, not samples, however those of one hang together.
-        counts: instead: how often each outcome was released; on a continuous family each of its cells, or each bin between `edges`.
-        clients: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
-            release twice, are not those of two clients. Without it that they are all different is taken on trust.
-        edges: on a continuous family in one dimension, the ends of public bins; outcomes of a finite family are what its domain says.
-        bins: or how many bins its cells are put into, of about equal reference mass. Unless said, as many (4 to 32) as leave the noise of
-            an average share at half of it.
-        examples: laws (N, k) of public examples, or a scipy.sparse matrix of their counts. `reweighted` is then the population that they
-            have when they are weighted so as to explain the samples.
-        confidence: of every interval.
-
-    Returns:
-        Shares and statistics of the average client, with intervals.
-
-    Raises:
-        DiscreetError: for samples that cannot have been released, and counts that are none.
-    """
-    OPEN_UNIT.check("confidence", confidence)
-    if isinstance(sampler, Agreement):
-        sampler = sampler.sampler()
-    if isinstance(sampler, ComposedSampler):
-        sampler = sampler.share
-    elif isinstance(sampler, JointSampler):
-        raise DiscreetError(
-            f"{sampler!r} draws samples that tell little of a population; estimate from LinearSampler(...), one sample of each client"
-        )
-    if (samples is None) == (counts is None):
-        raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
-    if clients is not None:
-        check_distinct(clients, samples)
-    inversion = inversion_of(sampler)
-    if isinstance(sampler.family, ContinuousFamily):
-        if examples is not None:
-            raise DiscreetError("examples are laws on the outcomes of a finite family; a continuous one has none")
-        return _on_a_line(sampler, inversion, float(confidence), samples, counts, edges, bins)
-    if edges is not None or bins is not None:
-        raise DiscreetError(
-            "edges are public bins for a continuous family, and bins how many; the outcomes of this one are what its domain says: where they "
-            "are cells, make it of Interval(low, high, cells=...)"
-        )
-    domain: Domain = sampler.family.domain
-    reference = reference_on(domain, sampler.reference)
-    rows = None if samples is None else rows_of(samples, domain)
-    if rows is not None:
-        if examples is not None:
-            raise DiscreetError("examples are for one sample of each client; give those of one round")
-        found = Population(domain, rows.counts, reference, inversion, sampler.bounds, sampler, float(confidence))
-        return replace(found, rows=rows)
-    laws = None if examples is None else example_laws(sampler.family, examples)
-    counted = _counted(samples, counts, domain)
-    resting = None if laws is None else reweighted([(sampler, counted)], laws)
-    return Population(domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
-
-
-def _counted(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
-    return checked_counts(counts, domain) if samples is None else counts_of(samples, domain)
-
-
-def _on_a_line(
-    sampler: Sampler[AnyFamily],
-    inversion: Inversion,
-    confidence: float,
-    samples: Any,
-    counts: Any,
-    edges: Any,
-    bins: Any,
-) -> Population:
-    """The population on bins of a continuous family: those between given edges, or whole cells put together."""
-
-    def found(domain: Domain, counted: NDArray[np.int64], reference: Floats) -> Population:
-        return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence)
-
-    if edges is not None:
-        if bins is not None:
-            raise DiscreetError("edges= says what the bins are; leave out bins=")
-        given = Bins(edges)
-        return found(given, _counted(samples, counts, given), masses_between(sampler, given))
-    cells, line = every_cell(sampler), line_of(sampler)
-    counted = _counted(samples, counts, line)[line.order]
-    put = binned(sampler, clients=int(counted.sum()), count=bins)
-    return replace(found(put.bins, put.of(counted), put.reference), finest=found(cells.bins, counted, cells.reference))
 
 
 def _parsed(wanted: str, parameter: str) -> float:

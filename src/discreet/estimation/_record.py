@@ -17,6 +17,7 @@ from discreet.estimation._fidelity import Fidelity, fidelity
 from discreet.estimation._liars import Liars, as_far_as_intervals, liars
 from discreet.estimation._population import Estimate, Population
 from discreet.estimation._several import rounds_cost
+from discreet.families._kinds import serves_everybody
 
 Floats = NDArray[np.float64]
 
@@ -108,7 +109,7 @@ def _trusted(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
 
 def _outsiders(found: Population) -> list[str]:
     """Whom intervals do not speak for: clients of a table are lists of values, and short ones are in no band of densities."""
-    if found.finest is None or found.exact:
+    if found.finest is None or found.exact or serves_everybody(found.sampler.family):
         return []
     family, upper = found.sampler.family, found.bounds.upper
     heaviest = np.sort(found.finest.reference)[::-1]

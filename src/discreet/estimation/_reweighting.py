@@ -33,8 +33,11 @@ from discreet.design._examples import as_examples
 from discreet.errors import DiscreetError
 from discreet.estimation._mixing import Mixture, mixtures
 from discreet.estimation._nearest import nearest_law
-from discreet.families._on_outcomes import FiniteFamily
-from discreet.mechanisms._sampler import Sampler
+from discreet.families import ContinuousFamily
+from discreet.families._laws import as_floats
+from discreet.mechanisms._carriers._cells import CellCarrier
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -76,7 +79,7 @@ def reweighted(
 ) -> Reweighted:
     """Examples (N, k) that explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen by them."""
     counts = np.concatenate([counted for _, counted in rounds]).astype(np.float64)
-    released = np.hstack([np.asarray(sampler.output(laws), dtype=np.float64) for sampler, _ in rounds])
+    released = np.hstack([_outputs(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
     path = list(mixtures(released, shares, _pulls(laws.shape[1] if pull is None else pull, number)))
@@ -93,6 +96,13 @@ def reweighted(
         found.gap,
         _strain(rounds, found, fitted),
     )
+
+
+def _outputs(sampler: Sampler[Any], laws: Floats) -> Floats:
+    """The output laws of laws (N, k) on the outcomes, or on the cells of a line."""
+    if not isinstance(sampler.family, ContinuousFamily):
+        return np.asarray(sampler.output(laws), dtype=np.float64)
+    return sampler.weights_on_atoms(laws) / TOTAL
 
 
 def _parts(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
@@ -114,15 +124,22 @@ def _foretelling(path: Sequence[Mixture], freedoms: Sequence[Floats], shares: Fl
     raise AssertionError("the best is no worse than itself")
 
 
-def example_laws(family: FiniteFamily, examples: Any) -> Floats:
-    """Examples as laws (N, k): dense rows, or a scipy.sparse matrix of counts or laws."""
-    given = examples if hasattr(examples, "tocsr") else family.as_rows(examples, "examples")
+def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
+    """Examples as laws (N, k): dense rows, or a scipy.sparse matrix of counts or laws; on the outcomes, or on the cells of a line."""
+    family: AnyFamily = sampler.family
+    given = examples
+    if isinstance(family, ContinuousFamily):
+        if not isinstance(sampler.carrier, CellCarrier):
+            raise DiscreetError(f"examples are laws on cells, by which {sampler!r} does not release; leave them out")
+        given = given if hasattr(given, "tocsr") else as_floats(given, "examples")
+    elif not hasattr(examples, "tocsr"):
+        given = family.as_rows(examples, "examples")
     shape: tuple[int, ...] = tuple(given.shape)
     if len(shape) == 2 and shape[0] * shape[1] > LARGEST_TABLE:
         raise DiscreetError(
             f"examples has {shape[0]:,} rows on {shape[1]:,} outcomes, more than {LARGEST_TABLE:,} numbers; take fewer of them, at random"
         )
-    return as_examples(given, None, family.size, name="examples").dense()
+    return as_examples(given, None, sampler.carrier.size, name="examples").dense()
 
 
 def _pulls(least: float, number: float) -> list[float]:

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError, check_count
+from discreet.estimation._behind import population
 from discreet.estimation._binning import binned, line_of
 from discreet.estimation._planning import MOST_CLIENTS
-from discreet.estimation._population import population
 from discreet.families import ContinuousFamily
 from discreet.families._laws import as_laws
 from discreet.mechanisms._carriers._cells import CellCarrier

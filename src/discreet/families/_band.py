@@ -10,6 +10,7 @@ Both are extreme at the smallest atom, and since that has mass at most 1/2, movi
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 
@@ -57,3 +58,10 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     if upper > most:
         return Bounds(bounds.lower, float(most))
     return Bounds(float(least), bounds.upper) if lower < least else bounds
+
+
+def check_everybody(stated: Any, lower: float) -> bool | None:
+    """What an agreement states of whom a band serves: true, where it claims nothing about clients from below either, or nothing."""
+    if stated is None or (stated is True and lower == 0.0):  # 1 equals True, but not in a canonical form
+        return stated
+    raise DiscreetError(f"family.everybody = {stated!r} is true, where family.lower is 0, or left out")

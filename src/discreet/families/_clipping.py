@@ -67,8 +67,8 @@ class ClippedLaw:
 
 
 def in_band(family: "ContinuousFamily", p: Mixture) -> LogDensity:
-    """p itself where its parameters say that it is a member, else the member nearest to it."""
-    if family.certainly_contains(p):
+    """p itself where its parameters say that it is a member, or the family serves everybody; else the member nearest to it."""
+    if family.everybody or family.certainly_contains(p):
         return p
     if family.dim not in ORDER:
         x = family.draw(_POINTS, np.random.default_rng(0))

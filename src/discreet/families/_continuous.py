@@ -34,6 +34,7 @@ from discreet.families._seen import found_outside, look
 
 Floats = NDArray[np.float64]
 
+ANY = 2.0**900  # an upper bound on p/h that says nothing, and is a power of two: no digit is lost on the way
 MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
 _CELLS_IN_A_ROUND = 1 << 22
@@ -82,11 +83,13 @@ class ContinuousFamily(abc.ABC):
         dim: the dimension of the space.
         bounds: the least and the most p/h.
         box: the space, a (low, high) for each axis; None for all of R^dim.
+        everybody: whether the bounds only choose the box and claim nothing about clients.
     """
 
     dim: int
     bounds: Bounds
     box: list[tuple[float, float]] | None
+    everybody: bool = False
 
     @property
     def space(self) -> tuple[Floats, Floats]:
@@ -101,8 +104,8 @@ class ContinuousFamily(abc.ABC):
 
     @property
     def served(self) -> Bounds:
-        """Bounds of p/h for those whom risks are stated for: the members."""
-        return self.bounds
+        """Bounds of p/h for those whom risks are stated for: the members, or everybody, of whom nothing is known."""
+        return Bounds(0.0, ANY) if self.everybody else self.bounds
 
     @property
     def decomposable(self) -> bool:
@@ -274,7 +277,7 @@ class Partition:
 
     @classmethod
     def of(cls, family: ContinuousFamily, count: int) -> Partition:
-        """Cells halved along their longest side until none is heavier than 1/count; weightless ones left out."""
+        """Cells halved along their longest side until none is heavier than 1/count; weightless ones left out, unless anybody may be there."""
         panels = Panels.between(family.chart.breaks)
         masses = _masses(family, panels)
         while True:
@@ -284,7 +287,7 @@ class Partition:
             halves = panels[heavy].halved(_longest_side(family, panels[heavy]))
             panels = panels[~heavy].joined(halves)
             masses = np.concatenate([masses[~heavy], _masses(family, halves)])
-        held = masses > 1e-15 * masses.max()
+        held = masses > (0.0 if family.everybody else 1e-15 * masses.max())
         panels, masses = panels[held], masses[held]
         return cls(family, panels, masses / masses.sum(), _ceilings(family, panels))
 

@@ -19,12 +19,11 @@ from discreet._showing import shortly
 from discreet.errors import DiscreetError
 from discreet.families._band import normalised_bounds
 from discreet.families._charts import AxisMap, Cartesian, Chart, HalfLine, Identity, Line
-from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, Partition, as_box, refuse_singular
+from discreet.families._continuous import ANY, LARGEST_CHARTED, ContinuousFamily, Partition, as_box, refuse_singular
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
 
 Floats = NDArray[np.float64]
 
-ANY = 2.0**900  # an upper bound on p/h that says nothing, and is a power of two: no digit is lost on the way
 _LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
 _MOST_NODES = 1 << 17  # where the density says that it is narrow
@@ -42,18 +41,25 @@ class DensityBand(ContinuousFamily):
     density knows its own support. A function on an infinite axis should have its bulk within a few units of the origin.
     Above three dimensions h must be normalised and able to draw from itself (a scipy distribution or a `Mixture`).
 
+    With `everybody=True` the bounds only choose the box and claim nothing about clients: every density is served without a warning, and
+    risks are stated for all of them, so that they are the largest there are (`discreet._worst_case`). Designs are such bands.
+
     Args:
         density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
         box: the space, a (low, high) for each axis.
         lower: the least p/h, relative to h as it is given.
         upper: the most p/h.
+        everybody: whether risks are stated for every density there is; needs lower = 0.
 
     Raises:
-        DiscreetError: for something that is no density, a box that is missing, or an h that cannot be integrated.
+        DiscreetError: for something that is no density, a box that is missing, an h that cannot be integrated, or a lower > 0 for everybody.
         ImpossibleError: for upper = inf.
     """
 
-    def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float) -> None:
+    def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, everybody: bool = False) -> None:
+        self.everybody = bool(everybody)
+        if self.everybody and lower != 0.0:
+            raise DiscreetError(f"lower = {lower!r} is a claim about clients; everybody=True needs lower=0")
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise refuse_singular("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _box_of(density, box)
@@ -83,7 +89,7 @@ class DensityBand(ContinuousFamily):
     @property
     def says_something(self) -> bool:
         """Whether `upper` is a claim about clients at all."""
-        return self._given[2] < ANY
+        return not self.everybody and self._given[2] < ANY
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -196,7 +202,8 @@ class DensityBand(ContinuousFamily):
 
     def __repr__(self) -> str:
         _, lower, upper = self._given
-        return f"DensityBand(<density>, box={shortly(self.box)}, lower={lower:g}, upper={upper:g})"
+        served = ", everybody=True" if self.everybody else ""
+        return f"DensityBand(<density>, box={shortly(self.box)}, lower={lower:g}, upper={upper:g}{served})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DensityBand) and self._identity() == other._identity()
@@ -209,7 +216,7 @@ class DensityBand(ContinuousFamily):
         same = (
             density if isinstance(density, Tabulated) else id(density)
         )  # functions are equal when they are the same function
-        return (same, tuple(self.box), lower, upper)
+        return (same, tuple(self.box), lower, upper, self.everybody)
 
 
 def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:

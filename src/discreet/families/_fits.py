@@ -125,7 +125,8 @@ class HistogramFit:
 class KernelFit:
     """One kernel at every record; `bandwidth` is the family's scale in a mixture family, else Scott's.
 
-    Where that is no member of the family by its parameters, it is clipped to the band: nearest to the estimate, and inside.
+    Where that is no member of the family by its parameters, it is clipped to the band: nearest to the estimate, and inside. (Not in a band
+    that serves everybody.)
 
     Args:
         bandwidth: the width of a kernel.
@@ -201,8 +202,8 @@ def pulled_inside(family: MixtureFamily, records: Floats) -> Floats:
 
 
 def share_towards_reference(smallest: float, largest: float, family: ContinuousFamily) -> float:
-    """The least share with lower <= (1 - share) p/h + share <= upper, for p/h between smallest and largest."""
-    lower, upper = family.bounds.lower, family.bounds.upper
+    """The least share with lower <= (1 - share) p/h + share <= upper of those served, for p/h between smallest and largest."""
+    lower, upper = family.served.lower, family.served.upper
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
     from_below = (lower - smallest) / (1.0 - smallest) if smallest < lower else 0.0
     return max(from_above, from_below)

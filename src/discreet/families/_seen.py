@@ -106,10 +106,12 @@ def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen:
 def outside_of(
     family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen, members: ContinuousFamily | None
 ) -> Outsiders | None:
-    """The clients that were seen to be outside the band.
+    """The clients that were seen to be outside the band; none of a band that serves everybody.
 
     `members`: the family that they are of, where the nodes are those of another reference; they are looked at again on its own.
     """
+    if (family if members is None else members).everybody:
+        return None
     if members is not None and clients:
         family, seen = members, look(members, clients)
     return found_outside(family, clients, seen)

@@ -17,7 +17,8 @@ from discreet import release
 from discreet._worst_case import sampler_risk
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import Band, Simplex
+from discreet.families import Simplex
+from discreet.families._kinds import serves_everybody
 from discreet.mechanisms._carriers._choice import How
 from discreet.mechanisms._sampler import F, Sampler
 from discreet.mechanisms._several import ComposedSampler
@@ -64,7 +65,7 @@ class LinearSampler(Sampler[F]):
     def __init__(
         self, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
     ) -> None:
-        if isinstance(family, Band) and family.everybody:
+        if serves_everybody(family):
             raise DiscreetError(
                 f"family = {family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
             )

@@ -23,8 +23,9 @@ from discreet.divergences import divergence as divergence_named
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, FiniteFamily, Simplex
 from discreet.families._band import Bounds
+from discreet.families._continuous import ANY
 from discreet.families._densities import as_density
-from discreet.families._density_band import ANY
+from discreet.families._kinds import serves_everybody
 from discreet.families._laws import is_law, refuse_bad_law
 from discreet.mechanisms._carriers._choice import How, carrier_of
 from discreet.mechanisms._projecting import ProjectingSampler
@@ -111,7 +112,7 @@ class MollifierSampler(ProjectingSampler[F]):
         if self._own_reference is None:
             return bounds
         if isinstance(self._own_reference, DensityBand):
-            return self._own_reference.bounds
+            return bounds if serves_everybody(self.family) else self._own_reference.served
         ratio = self.carrier.reference / self._own_reference
         return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
 
@@ -135,7 +136,8 @@ class MollifierSampler(ProjectingSampler[F]):
         if self._own_reference is None:
             found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
             return Risk(found.value, found.attained, found.attained)
-        if isinstance(self._own_reference, DensityBand) and not self._own_reference.says_something:
+        nothing_said = isinstance(self._own_reference, DensityBand) and not self._own_reference.says_something
+        if nothing_said or (isinstance(self.family, ContinuousFamily) and self.family.everybody):
             return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(formula_risk(self.constants, divergence), exact, exact)

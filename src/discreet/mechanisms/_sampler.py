@@ -129,8 +129,11 @@ class Sampler(abc.ABC, Generic[F]):
 
     @property
     def bounds(self) -> Bounds:
-        """Those whom risks are stated for, as a band around `reference`."""
-        return self.family.served
+        """Those whom risks are stated for, as a band around `reference`: everybody is a law on its atoms."""
+        family: AnyFamily = self.family
+        if not isinstance(family, ContinuousFamily) or not family.everybody or isinstance(self.how, Density):
+            return family.served
+        return Bounds(0.0, 1.0 / float(np.min(self.reference)))
 
     @property
     def mixing(self) -> Affine | None:
