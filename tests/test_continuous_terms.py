@@ -30,6 +30,9 @@ MADE: dict[str, dc.Sampler[Any]] = {
     "laplace": dc.MollifierSampler(dc.LaplaceMixtures(1, scale=2.0), epsilon=1 / 3),
     "points": dc.OptimalSampler(dc.LaplaceMixtures(6), epsilon=1.0, how=dc.Points(500, seed=7)),
     "table": dc.OptimalSampler(dc.DensityBand(TABLE, lower=0.0, upper=1.0), epsilon=1.0, how=dc.Cells(100)),
+    "everybody": dc.OptimalSampler(
+        dc.DensityBand(TABLE, lower=0.0, upper=1.0, everybody=True), epsilon=1.0, how=dc.Cells(100)
+    ),
     "half line": dc.OptimalSampler(
         dc.DensityBand(TABLE, [(0.0, math.inf)], lower=0.1, upper=2.0), epsilon=1.0, how=dc.Points(64, seed=0)
     ),
@@ -98,6 +101,17 @@ def test_an_agreement_made_before_reads_the_same_for_ever(version: int, known: s
     assert read.sampler() == MADE["interval"]
 
 
+def test_whom_a_band_serves_is_a_term_where_it_is_everybody_alone() -> None:
+    """So no agreement that was made before has another id, and none that says it is read as one that does not."""
+    some, all_there_are = dc.Agreement.of(MADE["table"]), dc.Agreement.of(MADE["everybody"])
+    assert "everybody" not in some.text
+    assert all_there_are.document["family"] == {**some.document["family"], "everybody": True}
+    assert all_there_are.sampler().family.everybody
+    assert not some.sampler().family.everybody
+    with pytest.raises(dc.DiscreetError, match=r"everybody"):
+        all_there_are.sampler(MADE["table"].family)
+
+
 def test_a_table_too_large_to_be_listed_stands_as_its_digest() -> None:
     made = dc.Agreement.of(MADE["table"])
     held = dc.Agreement.from_json(made.canonical)
@@ -146,6 +160,14 @@ DAMAGE: dict[str, tuple[str, dict[str, Any], str]] = {
         "has the fields",
     ),
     "unknown": ("interval", {"colour": 1}, "does not know"),
+    "mixtures for everybody": ("interval", {"everybody": True}, r"family\.everybody has no meaning"),
+    "everybody as a number": ("everybody", {"everybody": 1}, r"family\.everybody = 1 is true, where"),
+    "everybody denied": ("everybody", {"everybody": False}, r"family\.everybody = False is true, where"),
+    "everybody from below": (
+        "everybody",
+        {"lower": 0.1},
+        r"family\.everybody = True is true, where family\.lower is 0",
+    ),
     "radius of a band": ("table", {"radius": 1.0}, "has no meaning"),
     "no density": ("table", {"density": 7}, "hexadecimal"),
     "another table": ("table", {"table": {"axes": [[0.0, 1.0]], "values": [1.0]}}, "get the file anew"),

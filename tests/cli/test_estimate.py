@@ -439,9 +439,7 @@ def test_what_is_refused_of_a_continuous_agreement(refusal: Callable[..., str], 
     labels = tmp_path / "labels.txt"
     labels.write_text("a\nb\n")
     terms = ("estimate", source, "--agreement", str(tmp_path / "line.json"))
-    raw = (str(tmp_path / "raw.csv"), "--client", "who", "--value", "x")
     assert "leave it out" in refusal(*terms, "--domain", str(labels))
-    assert "a continuous one has none" in refusal(*terms, "--examples", *raw)
     assert "bins" in refusal(*terms, "--bins", "1000")
     dc.Agreement.of(dc.OptimalSampler(dc.GaussianMixtures(2), epsilon=1.0)).write(tmp_path / "plane.json")
     assert "does not release on a line" in refusal("estimate", source, "--agreement", str(tmp_path / "plane.json"))

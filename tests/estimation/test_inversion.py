@@ -137,11 +137,16 @@ def test_everybody_lies_between_the_lines_of_a_band_that_serves_everybody(k: int
     rng = np.random.default_rng(seed)
     weights = np.exp(-8.0 * rng.random(k))
     family = Band(weights, lower=0.0, upper=1.0 + float(rng.exponential()), everybody=True)
-    sampler = dc.OptimalSampler(family, epsilon=epsilon)
-    lines, mu = inversion_of(sampler), np.broadcast_to(family.reference, k)
+    own = rng.dirichlet(np.full(k, 0.5)) + 1e-6
     clients = np.vstack([np.eye(k), rng.dirichlet(np.full(k, 0.2), 20)])
-    q = sampler.output(clients)
-    assert (lines.low(mu, q) <= clients).all()
-    assert (clients <= lines.high(mu, q) * (1 + 1e-12)).all()
-    assert (lines.least(mu, q.mean(axis=0)) <= clients.mean(axis=0) + 1e-12).all()
-    assert (clients.mean(axis=0) <= lines.most(mu, q.mean(axis=0)) + 1e-12).all()
+    for sampler in (
+        dc.OptimalSampler(family, epsilon=epsilon),
+        dc.MollifierSampler(family, epsilon=epsilon),
+        dc.MollifierSampler(family, epsilon=epsilon, reference=own / own.sum()),
+    ):
+        lines, mu = inversion_of(sampler), np.broadcast_to(sampler.reference, k)
+        q = sampler.output(clients)
+        assert (lines.low(mu, q) <= clients).all()
+        assert (clients <= lines.high(mu, q) * (1 + 1e-12)).all()
+        assert (lines.least(mu, q.mean(axis=0)) <= clients.mean(axis=0) + 1e-12).all()
+        assert (clients.mean(axis=0) <= lines.most(mu, q.mean(axis=0)) + 1e-12).all()

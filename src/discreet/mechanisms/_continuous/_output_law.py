@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,7 @@ from discreet.families._continuous import ContinuousFamily
 from discreet.families._densities import LogDensity, as_points, shape_of_points
 from discreet.families._features import Features, features_of
 from discreet.projection import Affine
+from discreet.projection._breakpoints import NEGLIGIBLE
 from discreet.release import generator
 from discreet.tradeoff import Constants
 
@@ -160,9 +162,9 @@ class OutputLaw:
         """Masses of q on the nodes for some of the clients."""
         masses = self.node_masses if self.node_masses.ndim == 1 else self.node_masses[rows]
         lower, upper = self.constants.b * masses, self.constants.B * masses
-        p = self.client_masses[rows]
+        p, slope = self.client_masses[rows], self.slope[rows, None]
         with np.errstate(invalid="ignore", over="ignore"):
-            value = np.where(p > 0.0, p * self.slope[rows, None], 0.0) + self.lift[rows, None] * lower
+            value = np.where(p > _unheld(slope), p * slope, 0.0) + self.lift[rows, None] * lower
         return np.clip(value, lower, upper)
 
     @property
@@ -194,10 +196,15 @@ class OutputLaw:
 
 
 def affine_clip(ratio: Floats, slope: float, lift: float, constants: Constants) -> Floats:
-    """clip(slope p/h + lift b, b, B), with inf * 0 = 0."""
+    """clip(slope p/h + lift b, b, B), with inf * 0 = 0 as the projection has it."""
     with np.errstate(invalid="ignore", over="ignore"):
-        value = np.where(ratio > 0.0, slope * ratio, 0.0) + lift * constants.b
+        value = np.where(ratio > _unheld(slope), slope * ratio, 0.0) + lift * constants.b
     return np.clip(value, constants.b, constants.B)
+
+
+def _unheld(slope: Any) -> Any:
+    """Up to where p counts as none, as the projection has it that found the slope: where that is infinite, less than floats can divide by."""
+    return np.where(np.isinf(slope), NEGLIGIBLE, 0.0)
 
 
 def ratio_of(log_density: Floats, log_reference: Floats) -> Floats:
