@@ -172,7 +172,7 @@ def test_a_continuous_family_is_estimated_on_public_bins() -> None:
         population(sampler, samples=[0.0], edges=[-1.0, 1.0])
     with pytest.raises(dc.DiscreetError, match="leave out bins="):
         population(sampler, samples=[0.0], edges=edges, bins=8)
-    with pytest.raises(dc.DiscreetError, match="examples are laws on the outcomes of a finite family"):
+    with pytest.raises(dc.DiscreetError, match="one entry for each of the 1372 outcomes"):
         population(sampler, samples=[0.0], examples=[[1.0]])
 
 
