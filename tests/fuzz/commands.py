@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
+from discreet.collect import open_store
+from discreet.collect._store import Arrival, digest
 from tests.fuzz.chooser import Chooser
 
 OPTIONS = [
@@ -49,7 +51,7 @@ FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet",
 MADE = ("--ledger", "--state")  # names under which something may be made
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
-    "estimate", "estimate", "plan", "design", "explore", "tokens", "collect", "enrol", "nonsense",
+    "estimate", "estimate", "plan", "design", "explore", "tokens", "collect", "enrol", "export", "nonsense",
     "",
 ]  # fmt: skip
 
@@ -91,6 +93,8 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
         case "enrol":
             arguments += [c.among(["3", "0", "-1", "x", "99999999999999999999"])]
             arguments += ["-o", str(folder / c.among(["file", "nowhere/file", "\x00"]))]
+        case "export":
+            return [*arguments, *_exporting(c, folder)]
         case "demo":
             arguments += ["--out", str(folder)]
         case "reproduce":
@@ -150,6 +154,35 @@ def _collecting(c: Chooser, folder: Path) -> list[str]:
         option = c.among(options)
         found += [option, str(folder / "tokens.txt") if option == "--tokens" else c.text()]
     return [*found, "--port", c.among(["70000", "-1", "x", ""])] if c.below(2) else found
+
+
+def _exporting(c: Chooser, folder: Path) -> list[str]:
+    """A store, whole, damaged or none, and what is asked of it."""
+    path = folder / "samples.db"
+    with contextlib.closing(open_store(path)) as store:
+        agreement = Agreement.of(dc.LinearSampler(dc.Simplex(c.among([1, 3, ["a", "b"]])), epsilon=1.0))
+        store.add(agreement)
+        store.count(
+            agreement.id, 1, [Arrival(digest(str(n)), digest("key"), 0) for n in range(c.below(4))], "2026-01-01"
+        )
+    if c.below(2):
+        content = bytearray(path.read_bytes())
+        for _ in range(c.below(40)):
+            content[c.below(len(content))] = c.below(256)
+        path.write_bytes(content[: c.below(len(content)) if c.below(3) == 0 else len(content)])
+    (folder / "text").write_text("no store")
+    found = [str(folder / c.among(["samples.db", "samples.db", "samples.db", "text", "nowhere", "\x00"]))]
+    if c.below(8) == 0:
+        found = [c.among(["postgresql://127.0.0.1:1/x", "postgresql://[", "mysql://x/y", "", "://"])]
+    found += [
+        "-o",
+        str(folder / c.among(["out.parquet", "out.csv", "out.x", "samples.db", "text", "nowhere/out.arrow", "\x00"])),
+    ]
+    for _ in range(c.below(3)):
+        option = c.among(["--agreement", "--round", "--write-agreement", "--force", "--json"])
+        value = c.among([agreement.id[:12], agreement.id, "1", "0", "2", str(folder / "made"), c.text()])
+        found += [option] if option in FLAGS else [option, value]
+    return found
 
 
 def _sampling(c: Chooser, folder: Path) -> list[str]:

@@ -78,7 +78,9 @@ def design(
     released: Annotated[
         list[str] | None,
         typer.Option(
-            "--from", metavar="FILE", help="Instead of EXAMPLES: private samples of other clients; may be repeated."
+            "--from",
+            metavar="FILE",
+            help="Instead of EXAMPLES: private samples of other clients, a table or a collector's store; may be repeated.",
         ),
     ] = None,
     agreements: Annotated[

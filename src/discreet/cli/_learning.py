@@ -1,16 +1,19 @@
 """`discreet design --from`: an agreement on a design learned from earlier private samples, or on the sampler that is safe without one."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from discreet._files import check_apart as check_files_apart
 from discreet._showing import counted, json_number
+from discreet._tables._coding import Coding
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli._agreed import agreed_by
 from discreet.cli._printing import number, plain, table
+from discreet.collect._opening import is_store, open_store
 from discreet.design import Learned, learn
 from discreet.errors import DiscreetError
 from discreet.estimation._speakers import check_apart
@@ -23,7 +26,7 @@ LISTED = 10  # outcomes of the mean that are shown
 
 @dataclass(frozen=True)
 class Released:
-    """Files of samples, and the agreements they were made under; a file of `discreet sample` may carry its own."""
+    """Files of samples or stores of collections, and the agreements they were made under; a file of `discreet sample` may carry its own."""
 
     samples: tuple[str, ...]
     agreements: tuple[Path, ...]
@@ -68,9 +71,9 @@ def lesson(
     """Read every file, learn, and state the agreement."""
 
     told("reading the samples")
-    sources = [file_source(one) for one in released.samples]
-    agreements = [*released.agreements, *[None] * (len(sources) - len(released.agreements))]
-    read = [_counts(source, path) for source, path in zip(sources, agreements, strict=True)]
+    agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
+    given = [_given(name, path) for name, path in zip(released.samples, agreements, strict=True)]
+    read = [each for one in given for each in one.rounds]
     domain = read[0][1].family.domain
     for agreed, sampler, _ in read[1:]:
         if sampler.family.domain.digest != domain.digest:
@@ -79,9 +82,14 @@ def lesson(
             )
     about = None
     if released.spread is not None:
-        sources.append(file_source(released.spread))
-        about = _counts(sources[-1], released.spread_agreement)
-    distinct = check_apart(sources)
+        given.append(_given(released.spread, released.spread_agreement))
+        about, *others = given[-1].rounds
+        if others:
+            raise DiscreetError(
+                "--spread names a collection of several agreements; give samples on two outcomes, under one"
+            )
+    sources = [one.source for one in given if one.source is not None]
+    distinct = check_apart(sources) and (len(given) == 1 or len(sources) == len(given))
     family = Simplex(domain)
     told(f"learning from {sum(int(counts.sum()) for _, _, counts in read):,} samples on {family.size:,} outcomes")
     found = learn(
@@ -94,23 +102,58 @@ def lesson(
         confidence=confidence,
     )
     agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
-    doubts = () if distinct else ("not all files name their clients; that nobody spoke twice is taken on trust",)
-    return Lesson(
-        found, tuple((agreed, int(counts.sum())) for agreed, _, counts in read), agreement, domain.names, doubts
-    )
+    doubts = [] if distinct else ["not all files name their clients; that nobody spoke twice is taken on trust"]
+    if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
+        doubts.append("of a collection in several rounds the first is learned from: a client speaks in each of them")
+    rounds_read = tuple((agreed, int(counts.sum())) for agreed, _, counts in read)
+    return Lesson(found, rounds_read, agreement, domain.names, tuple(doubts))
 
 
-def _counts(source: Any, path: Path | None) -> tuple[Agreement, Sampler[Any], Any]:
-    """The agreement of a file of samples, its sampler, and how often each outcome was released."""
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What one name stands for: (agreement, sampler, counts) of each agreement; the table they were read from, if it is one."""
 
+    rounds: list[tuple[Agreement, Sampler[Any], Any]]
+    source: Any = None
+
+
+def _given(name: str, path: Path | None) -> _Given:
+    """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
+    if is_store(name):
+        return _Given(_collected(name, path))
+    source = file_source(name)
     agreed = agreed_by(source, path)
+    coding, sampler = _outcomes(agreed)
+    return _Given([(agreed, sampler, tally(source, agreed, coding).counts)], source)
+
+
+def _collected(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
+    """What was counted under every agreement of a collection: the only one of a store, or that of the agreement that is named."""
+    wanted = None if path is None else Agreement.read(path).id
+    with closing(open_store(name, create=False)) as store:
+        kept = store.kept()
+        found = {one.collection for one in kept if wanted is None or one.agreement.id == wanted}
+        if wanted is not None and not found:
+            raise DiscreetError(f"the store holds no samples under agreement {wanted}, which --agreement {path} is")
+        if len(found) > 1:
+            raise DiscreetError(
+                f"the store holds {len(found)} collections, of other clients each; say which one: --agreement FILE, any of its agreements"
+            )
+        counted = [(one.agreement, store.counts(one.agreement.id, 1)) for one in kept if one.collection in found]
+    rounds = [(agreed, _outcomes(agreed)[1], counts) for agreed, counts in counted if counts.any()]
+    if not rounds:
+        raise DiscreetError("the store holds no samples yet; there is nothing to learn from")
+    return rounds
+
+
+def _outcomes(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
+    """How samples are read, and the sampler."""
     if isinstance(agreed.family, ContinuousTerms):
         raise DiscreetError(
             f"agreement {agreed.id[:12]} is on {agreed.family.described}; a design is learned from samples on a list of outcomes, or on the "
             "equal cells of an interval (--bounds LO HI --cells N)"
         )
-    coding, sampler = agreed_outcomes(agreed)
-    return agreed, sampler, tally(source, agreed, coding).counts
+    return agreed_outcomes(agreed)
 
 
 def report(found: Lesson) -> list[Any]:

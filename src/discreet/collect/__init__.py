@@ -6,17 +6,22 @@ from discreet.collect._opening import open_store
 from discreet.errors import need_extra
 
 if TYPE_CHECKING:
+    from discreet.collect._export import export
     from discreet.collect._service import service
     from discreet.collect._serving import serve
 
-__all__ = ["open_store", "serve", "service"]
+__all__ = ["export", "open_store", "serve", "service"]
 
 
 def __getattr__(name: str) -> Any:
-    """What serves needs a web framework, and is imported when it is first used; a store needs none."""
-    if name not in ("serve", "service"):
+    """What serves or exports needs more than a store does, and is imported when it is first used."""
+    if name not in ("export", "serve", "service"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
+        if name == "export":
+            from discreet.collect._export import export
+
+            return export
         from discreet.collect._service import service
         from discreet.collect._serving import serve
     except ImportError as missing:

@@ -11,6 +11,7 @@ from typing import Any
 from discreet._protocol import SAMPLES
 from discreet._tables._coding import Coding
 from discreet.agreement import Agreement, ContinuousTerms
+from discreet.collect._keeping import LEAST_PREFIX, called
 from discreet.collect._outcomes import Outcomes
 from discreet.collect._problems import Problem, unacceptable
 from discreet.collect._store import Arrival, Kept, Store, digest
@@ -21,7 +22,6 @@ from discreet.estimation._tallies import agreed_outcomes
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 FRESH_SECONDS = 2.0  # for which the list of agreements is taken to be that of the store
-LEAST_PREFIX = 12  # digits by which an agreement may be called
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,9 @@ class Catalogue:
             if not self._all:
                 raise Problem(404, "no agreement is collected here yet")
             return self.all[-1]
-        if len(prefix) >= LEAST_PREFIX:
-            found = [each for id, each in self._all.items() if id.startswith(prefix)]
-            if len(found) == 1:
-                return found[0]
+        found = called(self._all, prefix)
+        if found is not None:
+            return self._all[found]
         raise Problem(
             404,
             f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",

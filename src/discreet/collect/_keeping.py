@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
+from discreet.audit._bounds import MOST_DRAWS
 from discreet.collect._store import DIGEST, Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError, check_count
 from discreet.estimation._binning import line_of
+
+LEAST_PREFIX = 12  # digits by which an agreement may be called
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,28 @@ def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str |
     return True
 
 
+def called(agreements: Iterable[str], prefix: str) -> str | None:
+    """The one of these ids that begins so; None if none or several do, or if it is too short to be meant."""
+    found = [each for each in agreements if each.startswith(prefix)]
+    return found[0] if len(found) == 1 and len(prefix) >= LEAST_PREFIX else None
+
+
+def chosen(kept: Sequence[Kept], prefix: str | None) -> Kept:
+    """The agreement of that id, or whose id alone begins so; by default the newest."""
+    if not kept:
+        raise DiscreetError("the store holds no agreement yet; collect under one first")
+    if prefix is None:
+        return kept[-1]
+    by_id = {each.agreement.id: each for each in kept}
+    found = called(by_id, prefix)
+    if found is None:
+        shown = ", ".join(each[:LEAST_PREFIX] for each in by_id)
+        raise DiscreetError(
+            f"agreement = {prefix!r} is not the id of one in the store, nor {LEAST_PREFIX} or more of its first digits; there are {shown}"
+        )
+    return by_id[found]
+
+
 def unknown(agreement: str) -> DiscreetError:
     """No such agreement."""
     return DiscreetError(f"agreement {agreement} is not in the store; add it first")
@@ -89,7 +114,8 @@ def counts_from(rows: Sequence[tuple[Any, Any]], outcomes: int) -> NDArray[np.in
     counts = np.zeros(outcomes, dtype=np.int64)
     if rows:
         read = np.array(rows, dtype=np.int64)
-        if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
-            raise StoreError("the store is damaged: it counts outcomes that were not agreed on; restore it from a copy")
+        in_range = read.min() >= 0 and read[:, 0].max() < outcomes
+        if not in_range or read[:, 1].sum(dtype=np.float64) > MOST_DRAWS:
+            raise StoreError("the store is damaged: it counts what cannot be; restore it from a copy")
         counts[read[:, 0]] = read[:, 1]
     return counts

@@ -7,6 +7,21 @@ from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError
 
+_POSTGRES = ("postgresql", "postgres")
+_SQLITE = b"SQLite format 3\0"  # how such a file begins
+
+
+def is_store(where: str) -> bool:
+    """Whether a name is that of a store, among names of tables: an address of a database, or a file of SQLite."""
+    scheme, found, _ = where.partition("://")
+    if found:
+        return scheme in _POSTGRES
+    try:
+        with open(where, "rb") as file:
+            return os.path.isfile(where) and file.read(len(_SQLITE)) == _SQLITE
+    except (OSError, ValueError):
+        return False
+
 
 def open_store(where: str | Path, *, create: bool = True) -> Store:
     """Open the store of a collection.
@@ -24,7 +39,7 @@ def open_store(where: str | Path, *, create: bool = True) -> Store:
     if not isinstance(where, str | os.PathLike) or not str(where):
         raise DiscreetError(f"where = {where!r} is not the name of a file or an address postgresql://...")
     scheme, found, _ = str(where).partition("://")
-    if found and scheme in ("postgresql", "postgres"):
+    if found and scheme in _POSTGRES:
         from discreet.collect._postgres import PostgresStore  # whose driver who has files does not need
 
         return PostgresStore(str(where), create=create)

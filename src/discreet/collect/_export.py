@@ -1,0 +1,110 @@
+"""The samples of a collection as a table like those of a release: what `discreet estimate` says of it is what the service says.
+
+A store keeps how often each outcome was said, and who has spoken, but not who said what. So the rows are made of the counts: as many
+of each outcome as were counted, in random order, and numbered in that order. The numbers say nothing of any client; they are there because
+each stands for another one. A cell is written as a point in it that is read back into that cell, which is tried before anything is written.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet._files import check_apart, check_target
+from discreet._tables._coding import Coding
+from discreet._tables._formats import STANDARD
+from discreet._tables._outputs import EXISTS, format_of, published, samples_of, writer_to
+from discreet._tables._records import outcomes_of
+from discreet._tables._sources import METADATA
+from discreet.agreement import Agreement
+from discreet.collect._keeping import chosen
+from discreet.collect._store import Store
+from discreet.errors import DiscreetError
+from discreet.estimation._tallies import agreed_outcomes
+
+MOST_ROWS = 10**9 - 1
+_ROWS = 1 << 20  # at a time
+_PLACES = (0.5, 0.25, 0.75, 0.0)  # of a point in its cell; the middle, but where floats are too few for it
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: so many samples of a round under an agreement."""
+
+    agreement: Agreement
+    round: int
+    samples: int
+
+
+def export(
+    store: Store, output: str | Path, *, agreement: str | None = None, round: int = 1, replace: bool = False
+) -> Exported:
+    """Write the samples of an agreement of a store to a file, with the agreement in it.
+
+    Args:
+        store: as `open_store` opens it.
+        output: ends in .parquet, .csv or .arrow; it appears whole or not at all.
+        agreement: its id, or 12 or more of its first digits; by default the newest.
+        round: which of its rounds.
+        replace: whether a plain file of that name may be replaced.
+
+    Returns:
+        What was written.
+
+    Raises:
+        DiscreetError: for an agreement that is not there, one without samples, and an output that may not be written.
+    """
+    kept = chosen(store.kept(), agreement)
+    agreed = kept.agreement
+    number = agreed.check_round(round)
+    kind = format_of(str(output))
+    if str(output) == STANDARD:
+        raise DiscreetError("an export appears whole or not at all; name a file")
+    where = getattr(store, "path", None)
+    beside = {} if where is None else {"store's log": f"{where}-wal", "store's index": f"{where}-shm"}
+    check_apart(output, {"store": where, **beside})
+    check_target(output, replace=replace, fix=EXISTS)
+    coding, _ = agreed_outcomes(agreed)
+    counts = store.counts(agreed.id, number)
+    if not counts.any():
+        raise DiscreetError(f"agreement {agreed.id} has no samples in round {number}; there is nothing to export")
+    total = int(counts.sum())
+    if total > MOST_ROWS:
+        raise DiscreetError(
+            f"agreement {agreed.id} has {total:,} samples, more than {MOST_ROWS:,}; estimate from the service"
+        )
+    place = _places(coding, counts)
+    types = (pa.int64(), coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
+    schema = pa.schema(
+        list(zip(("client", "sample", "agreement"), types, strict=True)), {METADATA: agreed.text.encode()}
+    )
+    rng = np.random.default_rng()
+    with writer_to(str(output), schema, kind, replace=replace) as writer:
+        for start in range(0, total, _ROWS):
+            taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
+            counts = counts - taken
+            outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
+            clients = pl.Series(np.arange(start, start + len(outcomes))).to_arrow()
+            batch = published(clients, coding, outcomes, place[outcomes], agreed.id)
+            writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+    return Exported(agreed, number, total)
+
+
+def _places(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For every outcome the place in its cell at which it is written: one that is read back into it."""
+    place = np.full(len(counts), _PLACES[0])
+    if not coding.has_cells:
+        return place
+    left = np.flatnonzero(counts)
+    for tried in _PLACES:
+        place[left] = tried
+        points = pl.DataFrame({"sample": pl.from_arrow(samples_of(coding, left, place[left]))})
+        left = left[points.select(outcomes_of(coding, "sample")).to_series().to_numpy() != left]
+    if len(left):
+        raise DiscreetError(
+            f"{len(left):,} of the agreement's cells are so narrow that no point is read back into them; estimate from the service"
+        )
+    return place
