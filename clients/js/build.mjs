@@ -1,21 +1,28 @@
-/** node build.mjs [FOLDER]: the client as one minified file, discreet.min.js; and the script of the explorer's page, explorer.js. */
+/** node build.mjs [FOLDER]: the client as one minified file, discreet.min.js; and the scripts and styles of pages, beside what serves them. */
 import { build } from "esbuild";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const explorer = fileURLToPath(new URL("../../src/discreet/_explorer/", import.meta.url));
+const inPackage = (name) => fileURLToPath(new URL(`../../src/discreet/${name}`, import.meta.url));
 const [, , folder] = process.argv;
-for (const [entry, place] of [["src/discreet.js", `${folder ?? here}/discreet.min.js`], ["explorer/main.js", `${folder ?? explorer}/explorer.js`]]) {
-  await build({
-    absWorkingDir: here,
-    entryPoints: [entry],
-    outfile: place,
-    bundle: true,
-    minify: true,
-    format: "esm",
-    target: "es2022",
-    charset: "utf8",
-    legalComments: "none",
-    logLevel: "warning",
-  });
+const MADE = {
+  [here]: { "discreet.min.js": "src/discreet.js" },
+  [inPackage("_explorer/")]: { "explorer.js": "explorer/main.js", "explorer.css": "explorer/explorer.css" },
+  [inPackage("collect/pages/")]: { "live.js": "collector/live.js", "take-part.js": "collector/take-part.js", "collector.css": "collector/collector.css" },
+};
+for (const [place, files] of Object.entries(MADE)) {
+  for (const [name, entry] of Object.entries(files)) {
+    await build({
+      absWorkingDir: here,
+      entryPoints: [entry],
+      outfile: `${folder ?? place}/${name}`,
+      bundle: true,
+      minify: true,
+      format: "esm",
+      target: "es2022",
+      charset: "utf8",
+      legalComments: "none",
+      logLevel: "warning",
+    });
+  }
 }

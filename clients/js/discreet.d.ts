@@ -89,6 +89,8 @@ export class Budget {
   constructor(options: BudgetOptions);
   /** One private sample of a round that was agreed on; the one drawn before, if there is one. */
   release(agreement: Agreement, law: Law, options?: { round?: number }): Promise<Release>;
+  /** The sample of a round that was drawn before. */
+  answered(agreement: Agreement, options?: { round?: number }): Release | undefined;
   /** What has been spent. */
   readonly spent: number;
   /** Forget everything, as the person asks by a click or key: `event` is that event. */

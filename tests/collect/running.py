@@ -76,9 +76,11 @@ class Collector:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *arguments: str, log: str = "log.txt", **environment: str) -> Iterator[Collector]:
-    """`discreet collect ARGUMENTS` in that folder, at a free port, until the end of the block."""
-    command = [sys.executable, "-m", "discreet", "collect", *arguments, "--port", "0", "--json"]
+def running(
+    folder: Path, *arguments: str, log: str = "log.txt", port: int = 0, **environment: str
+) -> Iterator[Collector]:
+    """`discreet collect ARGUMENTS` in that folder, until the end of the block; at a free port unless one is named."""
+    command = [sys.executable, "-m", "discreet", "collect", *arguments, "--port", str(port), "--json"]
     path = folder / log
     with path.open("w") as errors:
         process = subprocess.Popen(

@@ -20,7 +20,7 @@ from discreet._explorer import Explorer, page
 from discreet.cli._app import app
 from discreet.estimation._planning import exact_variance, outlook
 from discreet.numerics import exp_nearest
-from tests.javascript.browser import ROOT, SITE, chromium, node, node_modules, served, watched
+from tests.javascript.browser import ROOT, SITE, chromium, node, node_modules, served, until, watched
 
 STATES = 500
 MEASURES = ("tv", "kl", "hellinger", "chi2")
@@ -69,16 +69,7 @@ def opened(browser: Any) -> Iterator[Any]:
 
 def _go(found: Any, address: str) -> None:
     found.goto(f"{SITE}/{address}")
-    _until(found, "document.documentElement.dataset.ready")
-
-
-def _until(found: Any, holds: str) -> None:
-    """Wait until that holds; asked from outside, since the page forbids scripts that are made of texts."""
-    for _ in range(1500):
-        if found.evaluate(holds):
-            return
-        found.wait_for_timeout(20)
-    raise AssertionError(f"it never came to {holds}")
+    until(found, "document.documentElement.dataset.ready")
 
 
 def _numbers(found: Any) -> dict[str, float]:
@@ -185,12 +176,12 @@ def test_bars_follow_the_pointer_and_the_keys_and_the_address_follows_them(opene
     assert int(opened.locator("#bar-0").input_value()) == count - 1
     opened.locator("#epsilon").focus()
     opened.keyboard.press("ArrowRight")
-    _until(opened, "location.hash.includes('epsilon=1.01')")
+    until(opened, "location.hash.includes('epsilon=1.01')")
     shared, numbers = opened.evaluate("location.hash"), _numbers(opened)
     _go(opened, "#")
     _go(opened, shared)
     opened.reload()
-    _until(opened, "document.documentElement.dataset.ready")
+    until(opened, "document.documentElement.dataset.ready")
     assert _numbers(opened) == numbers
     opened.locator("#show-mollifier").check()
     assert opened.locator("#shown-name").text_content() == "Mollifier"
@@ -263,17 +254,17 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
     turned = tmp_path / "turned.json"
     turned.write_text(dc.Agreement.of(dc.OptimalSampler(dc.Simplex(["a\u202eb", "أحمر"]), epsilon=1.1)).text)
     opened.locator("#file").set_input_files(turned)
-    _until(opened, "document.getElementById('agreement-words').textContent.includes('3.01 to 1')")  # e^1.1 = 3.0042
+    until(opened, "document.getElementById('agreement-words').textContent.includes('3.01 to 1')")  # e^1.1 = 3.0042
     assert "\u2068a\\u{202e}b\u2069, \u2068أحمر\u2069." in opened.locator("#agreement-words").inner_text()
     many = dc.Band(np.arange(1, 66_001), lower=0.0, upper=9.0, everybody=True)
     beside = dc.Agreement.of(dc.OptimalSampler(many, epsilon=1.0))
     beside.write(tmp_path / "many.json")
     opened.locator("#file").set_input_files(tmp_path / "many.json")
-    _until(opened, "document.getElementById('agreement-problem').textContent.includes('pass the file of weights')")
+    until(opened, "document.getElementById('agreement-problem').textContent.includes('pass the file of weights')")
     opened.locator("#file").set_input_files([tmp_path / "many.json", tmp_path / "many.json.weights"])
-    _until(opened, f"document.getElementById('agreement-words').textContent.includes('{beside.id}')")
+    until(opened, f"document.getElementById('agreement-words').textContent.includes('{beside.id}')")
     opened.locator("#file").set_input_files(tampered)
-    _until(opened, "document.getElementById('agreement-problem').textContent.includes('bits = 61 is not 62')")
+    until(opened, "document.getElementById('agreement-problem').textContent.includes('bits = 61 is not 62')")
     assert opened.locator("#agreement-words dd").count() == 0
     opened.locator("#file").set_input_files(hostile)
     opened.wait_for_selector("#agreement-words dd")
@@ -314,13 +305,13 @@ def test_a_page_from_a_file_or_without_a_generator_says_what_is_the_matter(brows
     found = browser.new_page()
     complaints = watched(found)
     found.goto(path.as_uri())
-    _until(found, "document.documentElement.dataset.ready")
+    until(found, "document.documentElement.dataset.ready")
     assert "1,000" in found.locator("#draws-told").text_content()
     assert complaints() == []
     bare = browser.new_page()
     bare.add_init_script("Object.defineProperty(globalThis, 'crypto', { value: undefined })")
     bare.goto(path.as_uri())
-    _until(bare, "document.documentElement.dataset.ready")
+    until(bare, "document.documentElement.dataset.ready")
     assert "no crypto.getRandomValues" in bare.locator("#problem").text_content()
 
 
@@ -347,12 +338,13 @@ def test_the_page_is_served_to_this_machine_alone() -> None:
 
 
 @pytest.mark.slow
-def test_the_script_of_the_page_is_that_of_its_sources(tmp_path: Path) -> None:
+def test_the_script_and_style_of_the_page_are_those_of_their_sources(tmp_path: Path) -> None:
     node_modules()
     assert shutil.which("node")
     node("build.mjs", tmp_path)
-    kept = ROOT / "src" / "discreet" / "_explorer" / "explorer.js"
-    assert (tmp_path / "explorer.js").read_bytes() == kept.read_bytes(), "run make client"
+    for name in ("explorer.js", "explorer.css"):
+        kept = ROOT / "src" / "discreet" / "_explorer" / name
+        assert (tmp_path / name).read_bytes() == kept.read_bytes(), "run make client"
 
 
 def test_the_page_asks_nothing_of_a_network() -> None:
@@ -362,4 +354,5 @@ def test_the_page_asks_nothing_of_a_network() -> None:
         line for line in text.splitlines() if "src=" in line and "<img src=x" not in line and "script-src" not in line
     ]
     assert "/*SCRIPT*/" not in text
+    assert "/*STYLE*/" not in text
     assert "/*FLIGHTS*/" not in text

@@ -74,6 +74,15 @@ def served(page: Any, files: dict[str, Path | str]) -> None:
     page.route("**/*", answer)
 
 
+def until(page: Any, holds: str) -> None:
+    """Wait until that holds; asked from outside, since pages of ours forbid scripts that are made of texts."""
+    for _ in range(1500):
+        if page.evaluate(holds):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"it never came to {holds}")
+
+
 def watched(page: Any) -> Callable[[], list[str]]:
     """What the page has complained about so far: errors of its own, and lines in the console that are warnings or errors."""
     found: list[str] = []

@@ -1,17 +1,7 @@
 /** The bars of a client, and the curve of what privacy costs. Marks differ in shape, not only in colour; labels are only ever texts. */
+import { element } from "../page/element.js";
+import { percent, short } from "../page/words.js";
 import { MECHANISMS, WORST, worstOf } from "./model.js";
-import { percent, short } from "./words.js";
-
-export function element(name, attributes = {}, ...children) {
-  const svg = ["svg", "path", "line", "text", "g", "circle", "title"].includes(name);
-  const found = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) found.addEventListener(key.slice(2), value);
-    else if (value !== undefined && value !== false) found.setAttribute(key, value === true ? "" : value);
-  }
-  found.append(...children);
-  return found;
-}
 
 export const NAMES = { optimal: "Optimal (Q*)", linear: "Linear", mollifier: "Mollifier", designed: "Designed for the spread" };
 
@@ -71,7 +61,7 @@ export class Bars {
         type: "range", min: 0, max: 100, step: 1, id: `bar-${place}`, "aria-describedby": "bars-help",
         oninput: () => this.onchange(place, Number(slider.value)),
       });
-      const name = element("label", { for: `bar-${place}`, dir: "auto" }, label || "(empty)");
+      const name = element("label", { class: "name", for: `bar-${place}`, dir: "auto" }, label || "(empty)");
       const told = element("span", { class: "told" }), count = element("span", { class: "count" });
       const track = element("div", { class: "track" }, box, held, draws, law, slider);
       this.follow(track, place, slider);

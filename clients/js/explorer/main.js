@@ -1,9 +1,10 @@
 /** The explorer: a state, the page that shows it, and the address that holds it. */
 import { Agreement, randomInteger } from "../src/agreement.js";
-import { Bars, curve, element, NAMES } from "./chart.js";
+import { element, told } from "../page/element.js";
+import { asked, atMost, certainty, percent, percentAtMost, short } from "../page/words.js";
+import { Bars, curve, NAMES } from "./chart.js";
 import { MECHANISMS, MOST, numbers, samplerOf } from "./model.js";
 import { fitted, hashOf, pasted, stateOf, USUAL } from "./state.js";
-import { asked, atMost, certainty, percent, percentAtMost, short } from "./words.js";
 
 const by = (id) => document.getElementById(id);
 const MEASURES = { tv: "total variation", kl: "KL divergence", hellinger: "squared Hellinger distance", chi2: "chi-squared" };
@@ -132,7 +133,7 @@ async function open(files) {
     const weights = beside && (await beside.arrayBuffer());
     const agreement = Agreement.read(await file.arrayBuffer(), { weights });
     words.replaceChildren(
-      ...asked(agreement).flatMap(([heading, sentence]) => [element("dt", {}, heading), element("dd", { dir: "auto" }, sentence)]),
+      ...told(asked(agreement)),
       element("dt", {}, "Its id"),
       element("dd", {}, element("code", {}, agreement.id), " is computed from what it says: compare it with the one you were given."),
     );

@@ -1,15 +1,14 @@
 /** What the explorer shows, and how it stands in the address: whatever an address says that makes no sense is left at its usual value. */
+import { countsOf, isCount } from "../page/rows.js";
+
 export const USUAL = {
   labels: ["red", "orange", "yellow", "green", "blue", "violet"],
   counts: [60, 25, 10, 5, 0, 0],
   epsilon: 1, spread: 2, measure: "tv", target: 0.3, clients: 1000, shown: "optimal", tab: "explore",
 };
 export const MOST_OUTCOMES = 120;
-export const LARGEST_COUNT = 1e9;
 const WORDS = { measure: ["tv", "kl", "hellinger", "chi2"], shown: ["optimal", "linear", "mollifier", "designed"], tab: ["explore", "agreement"] };
 const RANGES = { epsilon: [0.01, 20], spread: [1, MOST_OUTCOMES], target: [1e-4, 100], clients: [1, 1e9] };
-
-export const isCount = (value) => Number.isInteger(value) && value >= 0 && value <= LARGEST_COUNT;
 
 export function stateOf(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
@@ -44,26 +43,9 @@ export function hashOf(state) {
   return `#${fields}`;
 }
 
-/** Labels and counts from pasted rows: "label, count", "label <tab> count", or one record a row. What is none of these is said. */
+/** Labels and counts from pasted rows. What is none of these is said. */
 export function pasted(text) {
-  const rows = text.split(/\r\n|\r|\n/).filter((row) => row.trim());
-  if (!rows.length) throw new Error("There is nothing to read: paste rows of a label and a count, or one record a row.");
-  const pairs = rows.map((row) => /^(.*?)[\t,;]\s*(-?[0-9.eE+]+)\s*$/u.exec(row));
-  const counted = pairs.every(Boolean);
-  if (!counted && pairs.filter(Boolean).length > rows.length / 2) {
-    throw new Error(`Row ${pairs.indexOf(null) + 1} has no count: give every row one, or none.`);
-  }
-  const found = new Map();
-  for (let place = 0; place < rows.length; place++) {
-    const label = (counted ? pairs[place][1] : rows[place]).trim();
-    const count = counted ? Number(pairs[place][2]) : 1;
-    if (!isCount(count)) throw new Error(`Row ${place + 1} has the count ${pairs[place][2].slice(0, 20)}: counts are whole numbers from 0 on.`);
-    found.set(label, (found.get(label) ?? 0) + count);
-    if (found.size > MOST_OUTCOMES) throw new Error(`There are more than ${MOST_OUTCOMES} different labels: group them.`);
-  }
+  const found = countsOf(text, MOST_OUTCOMES);
   if (found.size < 2) throw new Error("There is one label only: with one outcome there is nothing to keep private.");
-  const counts = [...found.values()];
-  if (!counts.some(Boolean)) throw new Error("All counts are 0: a client without records holds nothing.");
-  if (!counts.every(isCount)) throw new Error("The counts add up to more than a thousand million: divide them.");
-  return { labels: [...found.keys()], counts };
+  return { labels: [...found.keys()], counts: [...found.values()] };
 }

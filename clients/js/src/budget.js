@@ -54,6 +54,12 @@ export class Budget {
     return { sample: book.answers[question].sample, agreement: agreement.id };
   }
 
+  /** The sample of a round that was drawn before; undefined if none was. */
+  answered(agreement, { round = 1 } = {}) {
+    const sample = this.#read().answers[`${agreement.id} ${round}`]?.sample;
+    return sample === undefined ? undefined : { sample, agreement: agreement.id };
+  }
+
   /** What has been spent, as a number. */
   get spent() {
     const [numerator, denominator] = spent(this.#read());

@@ -125,9 +125,12 @@ test("the same question has the same answer, also in another tab, and is charged
   const wide = read({ family: { kind: "simplex", size: 1000 }, rounds: 2 });
   const tabs = [new Budget({ limit: 2, storage, locks }), new Budget({ limit: 2, storage, locks })];
   const laws = [1, 2, 3].map((outcome) => wide.law({ records: [outcome] }));
+  assert.equal(tabs[0].answered(wide), undefined);
   const found = await Promise.all(laws.flatMap((law) => tabs.map((tab) => tab.release(wide, law))));
   assert.equal(new Set(found.map(({ sample }) => sample)).size, 1);
   assert.equal(tabs[0].spent, 1);
+  assert.deepEqual(tabs[1].answered(wide), found[0]);
+  assert.equal(tabs[1].answered(wide, { round: 2 }), undefined);
   await tabs[1].release(wide, laws[0], { round: 2 });
   assert.equal(tabs[0].spent, 2);
   await assert.rejects(tabs[0].release(read(), read().law({ records: [0] })), /budget of 2 does not allow another epsilon = 1/);

@@ -1,7 +1,7 @@
 """One page on which a person moves a client's bars and the budget, and sees what privacy costs: self-contained, without a network.
 
-The page is a file of ours with a script in it that `clients/js` builds (`make client`) and the bundled flights. It may load nothing from
-anywhere: its own policy says so. Every number on it is that of the library (`tests/explorer`).
+The page is a file of ours with a style and a script in it that `clients/js` builds (`make client`) and the bundled flights. It may load
+nothing from anywhere: its own policy says so. Every number on it is that of the library (`tests/explorer`).
 """
 
 import json
@@ -20,8 +20,10 @@ def page() -> str:
         HTML.
     """
     files = resources.files(__name__)
-    text, script = ((files / name).read_text(encoding="utf-8") for name in ("page.html", "explorer.js"))
-    return text.replace("/*FLIGHTS*/", _flights()).replace("/*SCRIPT*/", script.strip())
+    text, style, script = (
+        (files / name).read_text(encoding="utf-8").strip() for name in ("page.html", "explorer.css", "explorer.js")
+    )
+    return text.replace("/*STYLE*/", style).replace("/*FLIGHTS*/", _flights()).replace("/*SCRIPT*/", script)
 
 
 def _flights() -> str:

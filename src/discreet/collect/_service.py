@@ -20,6 +20,7 @@ from discreet.collect._estimates import USUAL, Estimates
 from discreet.collect._guarding import FAILED, Guard, report
 from discreet.collect._limits import Room
 from discreet.collect._metrics import MEDIA_TYPE, Metrics
+from discreet.collect._pages import page_routes
 from discreet.collect._problems import Problem, malformed, not_now
 from discreet.collect._reading import Sent, from_arrow, from_json
 from discreet.collect._store import Arrival, Store, Verdict
@@ -79,6 +80,7 @@ class _Service:
             Route(protocol.WEIGHTS, self._weights),
             Route(protocol.HEALTH, self._health),
             Route(protocol.METRICS, self._metrics_text),
+            *page_routes(),
         ]
         self._paths = {route.path for route in routes}
         inner = Starlette(

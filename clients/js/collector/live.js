@@ -1,0 +1,172 @@
+/** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
+import { element, told } from "../page/element.js";
+import { atMost, certainty, labelled, percentAtMost } from "../page/words.js";
+import { agreed, ordered, words } from "./agreed.js";
+import { addressed, chosen, offer } from "./choice.js";
+import { days } from "./days.js";
+import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
+import { json, Unreachable } from "./service.js";
+import { reading, trusted } from "./trust.js";
+
+const [LOOKED_AT, UNSEEN, SLOWEST] = [2000, 30_000, 5000]; // milliseconds between two questions
+const COLLECTION_EVERY = 10_000;
+const TOLD_EVERY = 10_000; // to people who listen: a count that is read out every two seconds drowns everything else
+
+const by = (id) => document.getElementById(id);
+const say = (id, text) => {
+  if (by(id).textContent !== text) by(id).textContent = text;
+};
+const clock = () => new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const rows = new Rows(by("rows"), by("scale"));
+
+let choice = chosen();
+let known = {}; // {collection, collectionAt, agreed, estimate, etag}
+let all = false;
+let delay = LOOKED_AT;
+let turn = 0; // of the choice: what was asked for an earlier one is not shown
+let timer = 0;
+
+async function refresh() {
+  const asked = turn;
+  if (!known.collection || Date.now() - known.collectionAt > COLLECTION_EVERY) {
+    const { value } = await json("collection", { agreement: choice.agreement });
+    if (asked !== turn) return;
+    Object.assign(known, { collection: value, collectionAt: Date.now() });
+  }
+  const now = { agreement: choice.agreement ?? known.collection.agreement, round: choice.round ?? known.collection.round };
+  const found = await json("estimate", now, known.etag);
+  if (asked !== turn) return;
+  if (found) {
+    const { agreement } = found.value;
+    if (known.agreed?.id !== agreement) known.agreed = await agreed(agreement);
+    if (asked !== turn) return;
+    Object.assign(known, { estimate: found.value, etag: found.etag });
+    say("changed", `Last change at ${clock()}.`);
+  }
+  offer(known.collection, { agreement: known.estimate.agreement, round: known.estimate.round ?? now.round }, {
+    form: by("choice"), agreement: by("choice-agreement"), agreementField: by("choice-agreement-field"), round: by("choice-round"), roundField: by("choice-round-field"),
+  });
+  by("take-part").href = addressed("take-part", choice);
+  if (found) show();
+}
+
+function show() {
+  const { estimate, collection } = known;
+  const { samples, shares, epsilon } = estimate;
+  const { fields } = known.agreed;
+  say("purpose", fields.purpose ? labelled(fields.purpose) : "What these samples tell");
+  count(samples);
+  const pure = fields.privacy === undefined;
+  by("odds-figure").hidden = !pure;
+  if (pure) {
+    tell("odds", Math.exp(epsilon), (factor) => `${atMost(factor)} to 1`);
+    tell("sure", certainty(Math.exp(epsilon)), percentAtMost);
+  }
+  by("width-figure").hidden = !samples;
+  by("liars-figure").hidden = !samples || !estimate.liars;
+  if (samples) tell("width", widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
+  if (samples && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
+  say("confidence", `${100 * estimate.confidence}\u00a0%`);
+  say("reading", reading(estimate));
+  by("nothing").hidden = samples > 0;
+  by("population").hidden = !samples;
+  if (samples) picture();
+  by("reveal").replaceChildren(...told(words(known.agreed, collection.enrolment)), element("dt", {}, "The agreement"), element("dd", {}, element("code", {}, estimate.agreement)));
+  by("trust").replaceChildren(...told(trusted(estimate, collection.enrolment)));
+  by("days-card").hidden = !estimate.days?.length;
+  days(by("days"), estimate.days ?? []);
+}
+
+/** The population, as wide as there is room. */
+function picture() {
+  const { shares } = known.estimate;
+  const inOrder = ordered(known.agreed);
+  by("rows-part").hidden = inOrder;
+  by("histogram").toggleAttribute("hidden", !inOrder);
+  const top = largest(shares, all ? MANY : FEW);
+  if (inOrder) {
+    const width = Math.max(280, Math.floor(by("population").clientWidth));
+    histogram(by("histogram"), shares, width);
+    by("histogram").setAttribute("aria-label", `A histogram of ${shares.length.toLocaleString("en")} outcomes in their order; the largest is ${labelled(shares[top[0]].outcome)}. All numbers are in the table below.`);
+  } else rows.show(shares, top);
+  by("more").hidden = inOrder || shares.length <= FEW;
+  by("all").setAttribute("aria-expanded", all);
+  say("all", all ? `Show the ${FEW} largest` : `Show all ${shares.length.toLocaleString("en")} outcomes`);
+  say("cut", shares.length > MANY && all ? `These are the ${MANY.toLocaleString("en")} largest of ${shares.length.toLocaleString("en")}; all of them are at /estimate.` : "");
+  if (by("table-part").open) by("table").replaceChildren(...rowsOfTable(shares));
+}
+
+/** A number on the page: rounded for people, and to all its digits for whoever checks it. */
+function tell(id, value, shown) {
+  say(id, shown(value));
+  by(id).dataset.number = value;
+}
+
+function count(samples) {
+  tell("samples", samples, (value) => value.toLocaleString("en"));
+  const last = Number(by("listened").dataset.at ?? 0);
+  if (Date.now() - last < TOLD_EVERY || by("listened").dataset.samples === String(samples)) return;
+  Object.assign(by("listened").dataset, { at: Date.now(), samples });
+  say("listened", `${samples.toLocaleString("en")} samples so far.`);
+}
+
+/** What is the matter, said once however long it lasts; what was known stays on the page. */
+function troubled(error) {
+  const gone = error instanceof Unreachable;
+  const state = gone ? "unreachable" : "refused";
+  if (document.documentElement.dataset.state !== state || !gone) {
+    const since = known.estimate ? ` What you see is what it said last, before ${clock()}.` : "";
+    say("problem", gone ? `${error.message}.${since} This page goes on trying.` : `${error.message}.`);
+  }
+  document.documentElement.dataset.state = state;
+  known.collectionAt = 0; // another service may answer next
+  delay = Math.min(delay * 1.5, SLOWEST);
+}
+
+async function ask() {
+  clearTimeout(timer);
+  const asked = turn;
+  try {
+    await refresh();
+    if (asked === turn) {
+      delay = LOOKED_AT;
+      document.documentElement.dataset.state = "live";
+      say("problem", "");
+    }
+  } catch (error) {
+    if (asked === turn) troubled(error);
+  }
+  if (asked === turn) timer = setTimeout(ask, document.hidden ? UNSEEN : delay);
+}
+
+/** Speak of another agreement or round from now on. */
+function choose(next) {
+  choice = next;
+  turn += 1;
+  known = {};
+  ask();
+}
+
+by("choice").addEventListener("submit", (event) => event.preventDefault());
+for (const id of ["choice-agreement", "choice-round"]) {
+  by(id).addEventListener("change", () => {
+    const round = Number(by("choice-round").value);
+    const same = known.estimate?.agreement === by("choice-agreement").value;
+    const next = { agreement: by("choice-agreement").value, round: same && Number.isInteger(round) && round > 0 ? round : undefined };
+    history.pushState(null, "", addressed(location.pathname, next));
+    choose(next);
+  });
+}
+addEventListener("popstate", () => choose(chosen()));
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  turn += 1;
+  ask();
+});
+by("all").addEventListener("click", () => {
+  all = !all;
+  picture();
+});
+by("table-part").addEventListener("toggle", () => known.estimate?.samples && picture());
+new ResizeObserver(() => known.estimate?.samples && ordered(known.agreed) && picture()).observe(by("population"));
+ask();

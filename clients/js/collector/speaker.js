@@ -1,0 +1,96 @@
+/**
+ * What this browser remembers of collections: its secret, the limit its person set, and under which agreement it speaks in each round.
+ *
+ * A client speaks once in a round of a collection, under whichever of its agreements. So the first agreement is written down before anything is
+ * drawn, and stays: a page that is reloaded, or opened for an agreement that follows, finds it and draws under no other.
+ */
+import { refuse } from "../src/errors.js";
+import { hexed, nameIn } from "./identity.js";
+
+const KEY = "discreet collector";
+const VERSION = 1;
+
+export class Speaker {
+  #storage;
+  #locks;
+
+  constructor({ storage, locks = globalThis.navigator?.locks } = {}) {
+    this.#storage = storage ?? ownStorage();
+    this.#locks = locks ?? refuse("this browser has no locks, so two tabs could each draw a sample; use a newer one, or open the page by https");
+  }
+
+  /** {agreement, client, at}: under which agreement this browser speaks in a round; `client`, `at`: as whom it was heard, and when. */
+  spoken(collection, round) {
+    return this.#read()?.spoken[`${collection} ${round}`];
+  }
+
+  /** The most that may be spent at this site, if the person has said so. */
+  get limit() {
+    return this.#read()?.limit;
+  }
+
+  /** Speak under this agreement in this round, within this limit; what was written down first stays, and is what this returns. */
+  async speak(collection, round, agreement, limit) {
+    return this.#locks.request(KEY, () => {
+      const book = this.#read() ?? { discreet: VERSION, secret: secret(), limit, spoken: {} };
+      const place = `${collection} ${round}`;
+      book.spoken[place] ??= { agreement };
+      this.#write(book);
+      return book.spoken[place];
+    });
+  }
+
+  /** It was heard in this round, as this client. */
+  async heard(collection, round, client, at) {
+    return this.#locks.request(KEY, () => {
+      const book = this.#read();
+      Object.assign(book.spoken[`${collection} ${round}`], { client, at });
+      this.#write(book);
+    });
+  }
+
+  /** What this browser is called in a collection, where no token is asked for. */
+  name(collection) {
+    return nameIn(collection, this.#read().secret);
+  }
+
+  #read() {
+    const text = kept(() => this.#storage.getItem(KEY));
+    return text === null || text === undefined ? undefined : bookOf(text);
+  }
+
+  #write(book) {
+    const text = JSON.stringify(book);
+    kept(() => this.#storage.setItem(KEY, text));
+    if (this.#storage.getItem(KEY) !== text) refuse("this browser kept something else than it was given, so nothing may be drawn");
+  }
+}
+
+function secret() {
+  if (typeof globalThis.crypto?.getRandomValues !== "function") {
+    refuse("there is no crypto.getRandomValues here, so nothing can be drawn in private; open the page in another browser");
+  }
+  return hexed(globalThis.crypto.getRandomValues(new Uint8Array(32)));
+}
+
+function kept(touch) {
+  try {
+    return touch();
+  } catch {
+    return refuse("this browser keeps nothing (private browsing, or storage is full or blocked), so nothing may be drawn");
+  }
+}
+
+const ownStorage = () => kept(() => globalThis.localStorage) ?? refuse("this browser keeps nothing, so nothing may be drawn");
+
+/** What a stored text says, if it is ours; another one is not taken for an empty one. */
+function bookOf(text) {
+  try {
+    const book = JSON.parse(text);
+    const whole = book.discreet === VERSION && /^[0-9a-f]{64}$/.test(book.secret) && Number.isFinite(book.limit) && book.limit > 0;
+    if (whole && Object.values(book.spoken).every(({ agreement }) => /^[0-9a-f]{64}$/.test(agreement))) return book;
+  } catch {
+    // said below
+  }
+  return refuse("what this site has stored here is not what it wrote; clear the site's data in your browser to begin anew");
+}

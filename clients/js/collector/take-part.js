@@ -1,0 +1,204 @@
+/**
+ * The page to take part by. What a person enters stays on it; a sample is drawn once, shown with the whole request, and leaves by a click.
+ *
+ * In order: the agreement is written down as that of this browser's one sample, the budget is charged and the sample drawn and kept
+ * (`Budget`), it is shown, sent until it is answered, and then remembered as heard. Whatever breaks off in between goes on where it was.
+ */
+import { Budget } from "../src/budget.js";
+import { element, told } from "../page/element.js";
+import { atMost, certainty, labelled, percentAtMost } from "../page/words.js";
+import { agreed, words } from "./agreed.js";
+import { addressed, chosen } from "./choice.js";
+import { drawnFrom } from "./drawn.js";
+import { keyOf } from "./identity.js";
+import { allowed, Records } from "./records.js";
+import { sent } from "./sending.js";
+import { json, Refused, Unreachable } from "./service.js";
+import { Speaker } from "./speaker.js";
+
+const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
+const by = (id) => document.getElementById(id);
+const say = (id, text) => (by(id).textContent = text);
+const ended = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
+
+let choice = chosen();
+let here; // {collection, round, enrolment, agreement, id, speaker}
+let records;
+let stop = new AbortController();
+
+/** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
+const upwards = new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false });
+const covering = ({ epsilon, rounds }) => Number(upwards.format(epsilon * rounds * (1 - 1e-14)));
+
+async function open() {
+  try {
+    await found();
+    say("problem", "");
+  } catch (error) {
+    say("problem", error instanceof Unreachable ? `${ended(error.message)} This page goes on trying.` : ended(error.message));
+    if (error instanceof Unreachable) setTimeout(open, AGAIN);
+  }
+  document.documentElement.dataset.ready = "true";
+}
+
+/** What is collected here, and what this browser has said of it. */
+async function found() {
+  const { value } = await json("collection", { agreement: choice.agreement });
+  const { round } = value; // the open one: a sample of another would be charged and not taken
+  if (!globalThis.isSecureContext) {
+    throw new Error("This page came over plain http, where anybody on the way could have changed it, and where browsers keep nothing safely: open it by https, or on the machine itself as localhost");
+  }
+  const speaker = new Speaker();
+  const spoken = speaker.spoken(value.collection, round);
+  const id = spoken?.agreement ?? choice.agreement ?? value.agreement;
+  const known = await agreed(id);
+  by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
+  say("purpose", known.fields.purpose ? labelled(known.fields.purpose) : "Take part");
+  by("asked").replaceChildren(...told(words(known, value.enrolment)), element("dt", {}, "Its id"), element("dd", {}, element("code", {}, known.id), " is computed from what it says: compare it with the one you were given."));
+  by("asked-card").hidden = false;
+  if (!known.agreement) throw new Error(`From this page you cannot take part: ${known.problem}. Python's client may be able to`);
+  here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, speaker };
+  const answer = spoken && budget().answered(known.agreement, { round });
+  if (answer) shown(answer, spoken);
+  else ask();
+}
+
+/** The person's budget, within the limit that they set, or are about to. */
+const budget = () => new Budget({ limit: here.speaker.limit ?? Number(by("limit").value) });
+
+/** Let the person say what they hold. */
+function ask() {
+  const { agreement, speaker } = here;
+  const { domain } = agreement;
+  by("held-card").hidden = false;
+  by("limit-field").hidden = speaker.limit !== undefined;
+  by("limit").value = covering(agreement);
+  const factor = Math.exp(agreement.epsilon);
+  say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure.`);
+  say("cost", `It costs epsilon = ${agreement.epsilon}${speaker.limit === undefined ? "" : `; your limit here is ${speaker.limit}, of which ${budget().spent} are spent`}.`);
+  say("entry-told", domain.labels ? "Type one of the outcomes" : `Type ${allowed(domain)}`);
+  records = new Records(domain, { list: by("held"), entry: by("entry"), offered: by("offered"), problem: by("held-problem") }, changed);
+  changed();
+}
+
+function changed() {
+  const held = records?.held;
+  by("drawn-card").hidden = by("draw-card").hidden = !held;
+  say("held-problem", "");
+  if (!held) return;
+  try {
+    drawnFrom(by("drawn"), by("rest"), here.agreement, held);
+    by("draw").disabled = false;
+  } catch (error) {
+    by("drawn-card").hidden = true;
+    by("draw").disabled = true;
+    say("held-problem", ended(error.message));
+  }
+}
+
+/** Draw the one sample, once and for all. */
+async function draw() {
+  const { collection, round, agreement, id, speaker } = here;
+  try {
+    const limit = speaker.limit ?? Number(by("limit").value);
+    const book = new Budget({ limit }); // refused before anything is written down
+    const law = agreement.law(records.held);
+    if (!book.answered(agreement, { round }) && limit < agreement.epsilon) throw new Error(`A limit of ${limit} does not allow this sample, which costs ${agreement.epsilon}`);
+    const spoken = await speaker.speak(collection, round, id, limit);
+    if (spoken.agreement !== id) return location.reload(); // another tab was first, under another agreement
+    shown(await book.release(agreement, law, { round }), spoken);
+    by("sample-heading").focus();
+  } catch (error) {
+    say("draw-problem", ended(error.message));
+  }
+}
+
+/** The whole request, as it would leave; null until there is a token where one is asked for. */
+function request(answer) {
+  const { collection, round, enrolment, id, speaker } = here;
+  const client = enrolment ? by("token").value.trim() : speaker.name(collection);
+  return client ? { agreement: id, round, client, key: keyOf(client, id, round), sample: answer.sample } : null;
+}
+
+/** The sample, and what would be sent, before it is. */
+function shown(answer, spoken) {
+  const { agreement, enrolment, round } = here;
+  for (const id of ["held-card", "drawn-card", "draw-card"]) by(id).hidden = true;
+  by("sample-card").hidden = false;
+  by("sample").textContent = labelled(agreement.domain.name(agreement.domain.number(answer.sample)));
+  by("sample").dataset.sample = JSON.stringify(answer.sample);
+  if (spoken.client && enrolment) by("token").value = spoken.client;
+  by("token-field").hidden = !enrolment;
+  const preview = () => {
+    const body = request(answer);
+    by("send").disabled = !body;
+    by("request").textContent = body ? JSON.stringify(body, null, 2) : "Enter your token first: it is a part of what is sent.";
+    by("words").replaceChildren(
+      ...told([
+        ["Where to", `${new URL("samples", location.href)}`],
+        ["The sample", `${labelled(agreement.domain.name(agreement.domain.number(answer.sample)))}, which is all that is said about you.`],
+        ["Under which agreement", `The one that this page shows, in round ${round.toLocaleString("en")}.`],
+        ["From whom", enrolment ? "The token that you were given. Whoever gave it to you knows that it is yours." : "A name that this browser made up for this collection. It says nothing about you, and another collection gets another one."],
+        ["A key", "It is made of the agreement, the round and the name. Should the answer get lost, the same is sent again, and counted once."],
+      ]),
+    );
+  };
+  by("token").addEventListener("input", preview);
+  preview();
+  by("send").onclick = () => send(request(answer));
+  if (spoken.at) heard(request(answer), spoken, "You have taken part already, thank you. This is what you said then: a person speaks once in a round, so there is nothing more to do.");
+}
+
+async function send(body) {
+  stop = new AbortController();
+  by("send").disabled = by("token").disabled = true;
+  by("stop").hidden = false;
+  say("send-problem", "");
+  say("sending", "Sending …");
+  try {
+    const answer = await sent(JSON.stringify(body), ({ attempt, problem, wait }) => say("sending", `${ended(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
+    const at = new Date().toISOString();
+    await here.speaker.heard(here.collection, here.round, body.client, at);
+    heard(body, { at }, answer.counted ? "Your sample has arrived and is counted. Thank you." : "Your sample had arrived before. It is counted once, as it should be.");
+  } catch (error) {
+    refused(error);
+  } finally {
+    say("sending", "");
+    by("stop").hidden = true;
+    by("send").disabled = by("token").disabled = false;
+  }
+}
+
+function refused(error) {
+  if (error instanceof Refused && error.status === 409) {
+    say("send-problem", "Somebody with this name has spoken in this round already, with another sample. That one counts, this one was not taken, and there is nothing more to do. Thank you for taking part.");
+  } else if (error instanceof Unreachable) say("send-problem", `${ended(error.message)} Nothing is lost: the same sample can be sent later, also after this page was closed.`);
+  else say("send-problem", ended(error.message));
+}
+
+/** The receipt. */
+function heard(body, { at }, thanks) {
+  say("send", "Send the same again");
+  by("send").classList.replace("action", "plain");
+  by("receipt-card").hidden = false;
+  say("thanks", thanks);
+  by("receipt").replaceChildren(
+    ...told([
+      ["When", new Date(at).toLocaleString()],
+      ["Agreement and round", `${body.agreement.slice(0, 12)}, round ${body.round.toLocaleString("en")}`],
+      ["The key that it was sent with", body.key],
+    ]),
+  );
+  by("receipt-heading").focus();
+}
+
+by("add").addEventListener("submit", (event) => {
+  event.preventDefault();
+  records.add(by("entry").value);
+  if (!by("held-problem").textContent) by("entry").value = "";
+});
+by("read-pasted").addEventListener("click", () => records.paste(by("pasted").value));
+by("clear").addEventListener("click", () => records.clear());
+by("draw").addEventListener("click", draw);
+by("stop").addEventListener("click", () => stop.abort());
+open();

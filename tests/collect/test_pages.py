@@ -1,0 +1,434 @@
+"""The pages of a collection, in a real Chromium, of a real service: their numbers are its own, and a visitor is counted once."""
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import discreet as dc
+from discreet._protocol import key_of, name_in
+from discreet.collect._enrolment import write_tokens
+from discreet.collect._pages import LIVE, TAKE_PART
+from tests.collect.running import Collector, agreed, one, running
+from tests.javascript.browser import CLIENT, ROOT, chromium, node, node_modules, until, watched
+
+PAGES = ROOT / "src" / "discreet" / "collect" / "pages"
+MARKUP = "<img src=x onerror=document.title=1>"
+LABELS = [MARKUP, "أحمر", "蓝色", "🦊", "a\u202eb", "x" * 300, "two words", ""]
+KINDS: dict[str, Any] = {
+    "labels": LABELS,
+    "numbers": 12,
+    "cells": dc.Interval(0.0, 50.0, cells=20),
+    "fine": dc.Interval(0.0, 1.0, cells=300),
+    "many": [f"town {number}" for number in range(1000)],
+    "visited": ["red", "green", "blue"],
+    "typed": ["red", "green", "blue"],
+}
+OBJECTIONS = (
+    "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + nodes.map(({ html }) => html).join()))"
+)
+WIDE = "document.documentElement.scrollWidth"
+READY = "document.documentElement.dataset.ready"
+SHOWN = """[...document.querySelectorAll('[data-estimate]')].map(({ dataset: { samples, estimate, low, high } }) =>
+  [samples, estimate, low, high].map(Number))"""
+
+
+@dataclass
+class Collection:
+    """A service with an agreement of every kind, side by side."""
+
+    collector: Collector
+    agreements: dict[str, dc.Agreement] = field(default_factory=dict)
+
+    def address(self, page: str, kind: str) -> str:
+        return f"{self.collector.address}{page}?agreement={self.agreements[kind].id}"
+
+    def estimate(self, kind: str) -> Any:
+        return self.collector.get(f"/estimate?agreement={self.agreements[kind].id}").json
+
+    def send(self, kind: str, samples: list[Any]) -> None:
+        """Send samples, each of another client."""
+        rows = [{"client": secrets.token_hex(16), "key": "k", "sample": sample} for sample in samples]
+        found = self.collector.send({"agreement": self.agreements[kind].id, "round": 1, "samples": rows})
+        assert found.json["counted"] == len(samples)
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    folder = tmp_path_factory.mktemp("pages")
+    made = {kind: agreed(folder, of, name=f"{kind}.json", purpose=f"{kind} {MARKUP}") for kind, of in KINDS.items()}
+    made["continuous"] = dc.Agreement.of(
+        dc.OptimalSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0)), epsilon=1.0)
+    )
+    made["continuous"].write(folder / "continuous.json")
+    with running(folder, *(f"{kind}.json" for kind in made)) as collector:
+        found = Collection(collector, made)
+        found.send("labels", [LABELS[number % 3] for number in range(60)])
+        found.send("numbers", [number % 5 for number in range(60)])
+        found.send("cells", [number / 2.0 for number in range(60)])
+        found.send("fine", [number / 60.0 for number in range(60)])
+        found.send("many", [f"town {number % 40}" for number in range(60)])
+        found.send("continuous", [number / 30.0 - 1.0 for number in range(60)])
+        yield found
+        assert collector.said == ""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def person(browser: Any, collection: Collection) -> Iterator[Callable[..., Any]]:
+    """Pages of new people; whatever one complains of, or asks of another site, fails the test."""
+    contexts, complaints, asked = [], [], []
+
+    def opened(address: str, **more: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **more})
+        page = context.new_page()
+        contexts.append(context)
+        complaints.append(watched(page))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        return page
+
+    yield opened
+    assert [each for found in complaints for each in found()] == []
+    assert [url for url in asked if not url.startswith((f"{collection.collector.address}/", "data:"))] == []
+    for context in contexts:
+        context.close()
+
+
+def _counted(page: Any, samples: int) -> None:
+    until(page, f"document.getElementById('samples').dataset.number === '{samples}'")
+
+
+def _expected(share: Any) -> list[float]:
+    return [share["samples"], *(share["law"][name] for name in ("estimate", "low", "high"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["labels", "cells", "many", "continuous"])
+def test_the_numbers_are_those_of_the_estimate_and_follow_the_samples(
+    collection: Collection, person: Any, kind: str
+) -> None:
+    page = person(collection.address(LIVE, kind))
+    for more in (1, 7):
+        collection.send(kind, [{"labels": "🦊", "cells": 7.5, "many": "town 3", "continuous": 0.5}[kind]] * more)
+        told = collection.estimate(kind)
+        _counted(page, told["samples"])
+        expected = [_expected(share) for share in told["shares"]]
+        if kind in ("labels", "many"):  # the largest first
+            expected.sort(key=lambda share: -share[1])
+        if kind == "many":
+            assert page.evaluate(SHOWN) == expected[:15]
+            page.locator("#all").click()
+        assert page.evaluate(SHOWN) == expected
+        if kind == "many":
+            page.locator("#all").click()
+        widest = max(share["law"]["high"] - share["law"]["low"] for share in told["shares"]) / 2.0
+        assert float(page.locator("#width").get_attribute("data-number")) == widest
+        assert float(page.locator("#liars").get_attribute("data-number")) == told["liars"]["one"]
+    notes = page.locator("#trust").inner_text()
+    for note in told["notes"]:
+        assert note[1:] in notes
+    assert "Anybody" in notes
+    assert "a factor of at most 2.72" in page.locator("#reveal").inner_text()
+    page.locator("#table-part summary").click()
+    until(page, f"document.querySelectorAll('#table tr').length === {len(told['shares'])}")
+
+
+@pytest.mark.slow
+def test_cells_too_fine_for_bars_are_a_band_and_rounds_have_a_field(collection: Collection, person: Any) -> None:
+    page = person(collection.address(LIVE, "fine"), viewport={"width": 360, "height": 800})
+    page.wait_for_selector("#histogram .band")
+    assert page.locator("#histogram .cell").count() == 0
+    assert page.locator("#choice-round-field").is_hidden()  # one round was agreed on
+
+
+@pytest.mark.slow
+def test_markup_in_labels_and_purposes_is_only_ever_a_text(collection: Collection, person: Any) -> None:
+    page = person(collection.address(LIVE, "labels"))
+    page.wait_for_selector("#rows li")
+    names = page.locator("#rows .name").all_text_contents()
+    assert {MARKUP, "أحمر", "蓝色", "🦊", "a\\u{202e}b", "(empty)"} < set(names)
+    assert page.locator("h1").text_content() == f"labels {MARKUP}"
+    taking = person(collection.address(TAKE_PART, "labels"))
+    until(taking, READY)
+    taking.get_by_role("button", name=f"One more of {MARKUP}").click()
+    assert taking.locator("#drawn .name").all_text_contents()[0] == MARKUP
+    taking.locator("#entry").fill(MARKUP)
+    taking.locator("#entry").press("Enter")
+    assert taking.locator("#held input").first.input_value() == "2"
+    for each in (page, taking):
+        assert each.locator("img").count() == 0
+        assert each.title().startswith("discreet: ")
+
+
+@pytest.mark.slow
+def test_another_agreement_is_chosen_and_the_address_says_so(collection: Collection, person: Any) -> None:
+    page = person(f"{collection.collector.address}/")
+    newest = collection.agreements["continuous"]
+    until(page, f"document.getElementById('reveal').textContent.includes('{newest.id}')")
+    assert "gaussian mixtures" in page.locator("#reveal").inner_text()
+    page.locator("#choice-agreement").select_option(collection.agreements["numbers"].id)
+    until(page, f"location.search.includes('{collection.agreements['numbers'].id}')")
+    page.wait_for_selector("#histogram .cell")
+    until(page, "document.querySelectorAll('#histogram .cell').length === 12")
+    page.locator("#take-part").click()
+    page.wait_for_url("**/take-part?*")
+    until(page, READY)
+    assert page.locator("#entry-told").text_content() == "Type a whole number from 0 to 11"
+    page.go_back()
+    page.go_back()
+    until(page, f"document.getElementById('reveal').textContent.includes('{newest.id}')")
+
+
+def _secret(page: Any) -> bytes:
+    return bytes.fromhex(json.loads(page.evaluate("localStorage.getItem('discreet collector')"))["secret"])
+
+
+@pytest.mark.slow
+def test_a_visitor_sees_what_is_sent_and_is_counted_once(collection: Collection, person: Any) -> None:
+    agreement, names = collection.agreements["visited"], set()
+    for visitor in range(2):
+        before = collection.estimate("visited")["samples"]
+        page = person(collection.address(TAKE_PART, "visited"))
+        until(page, READY)
+        bodies: list[str] = []
+        page.on(
+            "request", lambda request, to=bodies: to.append(request.post_data) if request.method == "POST" else None
+        )
+        page.locator("#held-card details summary").click()
+        page.locator("#pasted").fill("red, 3\nmauve, 2")
+        page.locator("#read-pasted").click()
+        assert "mauve" in page.locator("#held-problem").text_content()
+        page.locator("#pasted").fill("red, 3\ngreen, 2")
+        page.locator("#read-pasted").click()
+        assert page.locator("#drawn .told").all_text_contents()[0].startswith("60")
+        page.locator("#limit").fill("0.5")
+        page.locator("#draw").click()
+        until(page, "document.getElementById('draw-problem').textContent.includes('does not allow')")
+        page.locator("#limit").fill("1")
+        page.locator("#draw").click()
+        page.wait_for_selector("#sample-card:not([hidden])")
+        shown = json.loads(page.locator("#request").inner_text())
+        assert bodies == []  # nothing leaves before it is shown
+        name = name_in(agreement.id, _secret(page))
+        key = key_of(name, agreement.id, 1)
+        sample = page.locator("#sample").inner_text()
+        assert shown == {"agreement": agreement.id, "round": 1, "client": name, "key": key, "sample": sample}
+        page.reload()  # and still the same one
+        until(page, "!document.getElementById('sample-card').hidden")
+        assert json.loads(page.locator("#request").inner_text()) == shown
+        bodies.clear()
+        page.locator("#send").click()
+        page.wait_for_selector("#receipt-card:not([hidden])")
+        assert "counted" in page.locator("#thanks").inner_text()
+        assert [json.loads(body) for body in bodies] == [shown]
+        after = collection.estimate("visited")
+        assert after["samples"] == before + 1
+        page.reload()
+        page.wait_for_selector("#receipt-card:not([hidden])")
+        assert "taken part already" in page.locator("#thanks").inner_text()
+        assert key in page.locator("#receipt").inner_text()
+        page.locator("#send").click()
+        until(page, "document.getElementById('thanks').textContent.includes('arrived before')")
+        assert [json.loads(body) for body in bodies] == [shown, shown]
+        assert collection.estimate("visited") == after
+        names.add(name)
+        page.locator("#see").click()
+        page.wait_for_url(f"{collection.collector.address}/?*")
+        _counted(page, visitor + 1)
+    assert len(names) == 2
+
+
+def _tabbed(page: Any, wanted: str) -> None:
+    """Reach a part of the page by the Tab key alone."""
+    for _ in range(80):
+        if page.evaluate("document.activeElement.id || document.activeElement.getAttribute('aria-label')") == wanted:
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{wanted} cannot be reached by Tab")
+
+
+@pytest.mark.slow
+def test_the_keyboard_is_enough(collection: Collection, person: Any) -> None:
+    page = person(collection.address(LIVE, "typed"))
+    until(page, "document.documentElement.dataset.state === 'live'")
+    _tabbed(page, "take-part")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/take-part?*")
+    until(page, READY)
+    _tabbed(page, "One more of green")
+    page.keyboard.press("Enter")
+    _tabbed(page, "entry")
+    page.keyboard.type("blue")
+    page.keyboard.press("Enter")
+    _tabbed(page, "draw")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#sample-card:not([hidden])")
+    _tabbed(page, "send")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#receipt-card:not([hidden])")
+    until(page, "document.activeElement.id === 'receipt-heading'")  # where listening goes on
+    assert collection.estimate("typed")["samples"] == 1
+
+
+@pytest.mark.slow
+def test_what_cannot_be_done_here_is_said_in_a_sentence(collection: Collection, person: Any) -> None:
+    page = person(collection.address(TAKE_PART, "continuous"))
+    until(page, READY)
+    said = page.locator("#problem").inner_text()
+    assert said.startswith("From this page you cannot take part: family.kind")
+    assert page.locator("#held-card").is_hidden()
+    for script, says in (
+        ("Object.defineProperty(globalThis, 'localStorage', { get() { throw new Error() } })", "keeps nothing"),
+        ("Object.defineProperty(navigator, 'locks', { value: undefined })", "no locks"),
+        ("Object.defineProperty(globalThis, 'isSecureContext', { value: false })", "plain http"),
+        ("localStorage.setItem('discreet collector', '{}')", "not what it wrote"),
+    ):
+        page = person("about:blank")
+        page.add_init_script(script)
+        page.goto(collection.address(TAKE_PART, "numbers"))
+        until(page, READY)
+        assert says in page.locator("#problem").inner_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_everybody_can_use_it(collection: Collection, person: Any, scheme: str, width: int) -> None:
+    """axe-core finds nothing to object to, and nothing is wider than a phone."""
+    checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    for kind in ("labels", "numbers"):
+        more = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "bypass_csp": True}
+        page = person(collection.address(LIVE, kind), **more)
+        page.wait_for_selector("#rows li, #histogram .cell")
+        page.locator("#table-part summary").click()
+        page.evaluate(checks)
+        assert page.evaluate(OBJECTIONS) == []
+        assert page.evaluate(WIDE) <= width
+        page.goto(collection.address(TAKE_PART, kind))
+        until(page, READY)
+        page.get_by_role("button", name="One more of").first.click()
+        page.evaluate(checks)
+        assert page.evaluate(OBJECTIONS) == []
+        assert page.evaluate(WIDE) <= width
+        page.locator("#draw").click()
+        page.wait_for_selector("#sample-card:not([hidden])")
+        assert page.evaluate(OBJECTIONS) == []
+        assert page.evaluate(WIDE) <= width
+
+
+@pytest.mark.slow
+def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, tmp_path: Path) -> None:
+    """Killed while both pages are open: they say so, try again, and go on by themselves; tokens are asked for where there is a list."""
+    write_tokens(tmp_path / "tokens.txt", 2)
+    token, other = (tmp_path / "tokens.txt").read_text().split()
+    first = agreed(tmp_path, ["yes", "no"])
+    second = agreed(tmp_path, ["yes", "no"], name="second.json", purpose="the second")
+    contexts = [browser.new_context() for _ in range(2)]
+    live, taking, late = contexts[0].new_page(), contexts[0].new_page(), contexts[1].new_page()
+    with running(tmp_path, "agreement.json", "--tokens", "tokens.txt") as collector:
+        live.goto(f"{collector.address}/")
+        taking.goto(f"{collector.address}{TAKE_PART}")
+        _counted(live, 0)
+        assert "Whoever was given a token" in live.locator("#trust").inner_text()
+        taking.get_by_role("button", name="One more of yes").click()
+        taking.locator("#draw").click()
+        taking.wait_for_selector("#sample-card:not([hidden])")
+        assert taking.locator("#send").is_disabled()
+        taking.locator("#token").fill("a-token-of-nobody")
+        taking.locator("#send").click()
+        until(taking, "document.getElementById('send-problem').textContent.includes('not one of the tokens')")
+        collector.process.kill()
+        collector.process.wait()
+    until(live, "document.documentElement.dataset.state === 'unreachable'")
+    assert "cannot be reached" in live.locator("#problem").inner_text()
+    taking.locator("#token").fill(token)
+    taking.locator("#send").click()
+    until(taking, "document.getElementById('sending').textContent.includes('attempt 1')")
+    follows = ("second.json", "--follows", first.id, "--tokens", "tokens.txt")
+    with running(tmp_path, *follows, port=collector.port, log="again.txt") as again:
+        taking.wait_for_selector("#receipt-card:not([hidden])")
+        sent = json.loads(taking.locator("#request").inner_text())
+        assert (sent["client"], sent["agreement"]) == (token, first.id)
+        until(live, f"document.getElementById('reveal').textContent.includes('{second.id}')")  # the newest
+        until(live, "document.documentElement.dataset.state === 'live'")
+        assert live.locator("#problem").inner_text() == ""
+        live.locator("#choice-agreement").select_option(first.id)
+        _counted(live, 1)
+        taking.goto(f"{again.address}{TAKE_PART}?agreement={second.id}")
+        until(taking, READY)
+        assert json.loads(taking.locator("#request").inner_text()) == sent  # who has spoken draws nothing anew
+        assert again.send(one(first, other, "yes")).status == 200
+        late.goto(f"{again.address}{TAKE_PART}")
+        late.get_by_role("button", name="One more of no").click()
+        late.locator("#draw").click()
+        late.locator("#token").fill(other)
+        late.locator("#send").click()
+        until(late, "document.getElementById('send-problem').textContent.includes('has spoken in this round already')")
+        _counted(live, 2)
+        assert (collector.said, again.said) == ("", "")
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.slow
+def test_names_and_keys_are_those_of_the_protocol(tmp_path: Path) -> None:
+    vectors: list[dict[str, Any]] = [
+        {"collection": os.urandom(32).hex(), "secret": os.urandom(length).hex(), "client": client, "round": number}
+        for length in (1, 32, 63, 64, 65, 200)
+        for client in ("", "ann", "é\u0000蓝🦊", "x" * 500)
+        for number in (1, 12, 10**15)
+    ]
+    for each in vectors:
+        each["name"] = name_in(each["collection"], bytes.fromhex(each["secret"]), each["client"])
+        each["key"] = key_of(each["name"], each["collection"], each["round"])
+    (tmp_path / "vectors.json").write_text(json.dumps(vectors))
+    (tmp_path / "check.mjs").write_text(
+        f"""import {{ readFileSync }} from "node:fs";
+        const {{ keyOf, nameIn }} = await import("{(CLIENT / "collector" / "identity.js").as_uri()}");
+        const vectors = JSON.parse(readFileSync(process.argv[2], "utf8"));
+        const found = vectors.map(({{ collection, secret, client, round }}) => {{
+          const name = nameIn(collection, secret, client);
+          return {{ name, key: keyOf(name, collection, round) }};
+        }});
+        process.stdout.write(JSON.stringify(found));"""
+    )
+    found = json.loads(node(tmp_path / "check.mjs", tmp_path / "vectors.json"))
+    assert found == [{"name": each["name"], "key": each["key"]} for each in vectors]
+
+
+@pytest.mark.slow
+def test_scripts_and_styles_are_those_of_their_sources(tmp_path: Path) -> None:
+    node_modules()
+    assert shutil.which("node")
+    node("build.mjs", tmp_path)
+    for name in ("live.js", "take-part.js", "collector.css"):
+        assert (tmp_path / name).read_bytes() == (PAGES / name).read_bytes(), "run make client"
+
+
+@pytest.mark.slow
+def test_pages_are_files_of_the_service_and_hold_no_script(collection: Collection) -> None:
+    for page, name in ((LIVE, "live.html"), (TAKE_PART, "take-part.html")):
+        answer = collection.collector.get(page)
+        text = answer.body.decode()
+        assert (answer.status, text) == (200, (PAGES / name).read_text(encoding="utf-8"))
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+        again = collection.collector.ask("GET", page, headers={"If-None-Match": answer.headers["ETag"]})
+        assert (again.status, again.body) == (304, b"")
+        assert not re.search(r"<style|<script(?![^>]* src=)|\son\w+=|\sstyle=|://", text)
+        for part in re.findall(r'(?:src|href)="(pages/[^"]*)"', text):
+            found = collection.collector.get(f"/{part}")
+            assert (found.status, found.body) == (200, (PAGES / Path(part).name).read_bytes())
+            assert found.headers["Content-Type"].startswith("text/css" if part.endswith("css") else "text/javascript")
