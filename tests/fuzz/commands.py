@@ -149,7 +149,17 @@ def _collecting(c: Chooser, folder: Path) -> list[str]:
         "--store",
         str(folder / "samples.db"),
     ]
-    options = ["--follows", "--host", "--allow-origin", "--allow-host", "--domain", "--round", "--workers", "--tokens"]
+    options = [
+        "--follows",
+        "--host",
+        "--allow-origin",
+        "--allow-host",
+        "--domain",
+        "--round",
+        "--workers",
+        "--tokens",
+        "--patience",
+    ]
     for _ in range(c.below(4)):
         option = c.among(options)
         found += [option, str(folder / "tokens.txt") if option == "--tokens" else c.text()]

@@ -59,6 +59,9 @@ def collect(
             metavar="NAME", help="A name that a proxy calls the service by; may be repeated. [default: this machine's]"
         ),
     ] = None,
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long a client may take to send a request.")
+    ] = 30.0,
     workers: Annotated[int, typer.Option(metavar="N", help="How many processes.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the address as one line of JSON.")] = False,
 ) -> None:
@@ -91,6 +94,7 @@ def collect(
         gateways=gateways,
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
+        patience=patience,
         workers=workers,
         listening=listening,
     )

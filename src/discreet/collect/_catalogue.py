@@ -21,6 +21,7 @@ from discreet.estimation._counting import LARGEST, reference_on
 from discreet.estimation._tallies import agreed_outcomes
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
+_REST = 50.0  # times as long as a look took, until the next: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements is taken to be that of the store
 
 
@@ -92,29 +93,36 @@ class Catalogue:
         self._store = store
         self._rounds = tuple(sorted(set(rounds)))
         self._all: dict[str, Collected] = {}
-        self._read = 0.0
-        self.read()
+        self._stale = 0.0  # when the store is to be looked at again
+        self.read(strict=True)
 
     @property
     def all(self) -> list[Collected]:
         """Every agreement, in the order they came."""
         return list(self._all.values())
 
-    def read(self) -> None:
-        """Read what the store holds by now."""
+    def read(self, *, strict: bool = False) -> None:
+        """Read what the store holds by now; `strict`: refuse it if it holds what cannot be collected, else leave that out."""
+        began = time.monotonic()
         found = {}
         for kept in self._store.kept():
             known = self._all.get(kept.agreement.id)
             if known is None:
-                _, coding, sampler = collectable(kept.agreement)
+                try:
+                    _, coding, sampler = collectable(kept.agreement)
+                except DiscreetError:
+                    if strict:
+                        raise
+                    continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = Collected(kept, coding, sampler, rounds)
             found[known.id] = known
-        self._all, self._read = found, time.monotonic()
+        now = time.monotonic()
+        self._all, self._stale = found, now + max(FRESH_SECONDS, _REST * (now - began))
 
     async def _fresh(self) -> None:
-        if time.monotonic() - self._read > FRESH_SECONDS:
-            self._read = time.monotonic()
+        if time.monotonic() > self._stale:
+            self._stale = time.monotonic() + FRESH_SECONDS
             with suppress(StoreError):  # what was there is there
                 await asyncio.get_running_loop().run_in_executor(None, self.read)
 

@@ -8,13 +8,13 @@ import json
 from asyncio import TimerHandle
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from discreet.collect._limits import PATIENCE
 from discreet.collect._problems import RETRY_SECONDS
 
 MOST_CONNECTIONS = 2_000
 MOST_HEAD = 1 << 14  # bytes of a request line and headers, or between two parts of a body
-HEAD_SECONDS = 10.0  # until a head is whole
 LINGER_SECONDS = 5.0  # for the rest of a request that was answered before it was whole, and for an answer nobody reads
 STOPPING_SECONDS = 1.0  # for bodies that are not whole when the service is to stop
 _MOST_AHEAD = 16  # requests sent before the first of them was answered
@@ -23,11 +23,14 @@ _MOST_AHEAD = 16  # requests sent before the first of them was answered
 class Connection(HttpToolsProtocol):
     """One connection of a client, with limits."""
 
+    patience = PATIENCE  # seconds until a head has to be whole
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._unfinished = 0  # bytes since something was whole
         self._in_body = False
         self._clock: TimerHandle | None = None
+        self._active: RequestResponseCycle | None = None  # the request that is being answered
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, or refuse it where there are too many."""
@@ -35,11 +38,12 @@ class Connection(HttpToolsProtocol):
         if len(self.connections) > MOST_CONNECTIONS:
             self._refuse(503, "there are too many connections; try again in a moment")
         else:
-            self._clock = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+            self._clock = self.loop.call_later(self.patience, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of it."""
         self._stop_clock()
+        self._forget()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -53,7 +57,7 @@ class Connection(HttpToolsProtocol):
         if self._unfinished > MOST_HEAD:
             self._refuse(431, f"the head of the request is longer than {MOST_HEAD:,} bytes")
         elif self._unfinished and not self._in_body and self._clock is None:
-            self._clock = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+            self._clock = self.loop.call_later(self.patience, self._too_slow)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Headers stand at the head of a request; what comes after its body is not read."""
@@ -81,6 +85,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """The answer is on its way: whoever neither reads it nor ends the request is not waited for."""
+        self._active = None
         super().on_response_complete()
         if self._in_body or self.transport.is_closing():
             self._stop_clock()
@@ -110,21 +115,33 @@ class Connection(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._clock = None
         if self._unfinished:
-            self._refuse(408, f"the head of the request was not whole after {HEAD_SECONDS:g} seconds")
+            self._refuse(408, f"the head of the request was not whole after {self.patience:g} seconds")
         else:
             self.transport.abort()
 
     def _refuse(self, status: int, sentence: str) -> None:
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:  # else the answer would stand inside another
+        if self._active is None or not self._active.response_started:  # else it would stand in another's answer
             body = json.dumps({"error": sentence}).encode()
             retry = b"retry-after: %d\r\n" % RETRY_SECONDS if status == 503 else b""
             head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
             self.transport.write(STATUS_LINE[status] + retry + head + b"\r\n" + body)
+        self._forget()
         self.transport.close()
         self._stop_clock()
         self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _forget(self) -> None:
+        """Nothing more is sent: neither to the request that is being answered nor to those behind it."""
+        self.pipeline.clear()
+        if self._active is not None and not self._active.response_complete:
+            self._active.disconnected = True
+            self._active.message_event.set()
 
     def _stop_clock(self) -> None:
         if self._clock is not None:

@@ -25,6 +25,7 @@ from discreet.errors import DiscreetError, check_count
 NAME = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
 SPELLED = f"1 to {MOST_NAME} visible ASCII characters without a space"
 MOST_TOKENS = 10_000_000
+_BEARER = "bearer "
 _SHORTEST = 16  # characters of a token, which are to be guessed by nobody
 _LARGEST_FILE = 1 << 31
 
@@ -47,12 +48,11 @@ class Enrolment:
         return self.clients is not None or self.gateways is not None
 
     def names_freely(self, authorization: list[str]) -> bool:
-        """Whether the sender of these Authorization headers may name clients itself; a token that is none is refused."""
-        if not authorization:
+        """Whether the sender of these Authorization headers may name clients itself; a token that is no gateway's is refused."""
+        tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
+        if self.gateways is None or not tokens:  # what other schemes say is for a proxy
             return not self.needed
-        scheme, _, token = authorization[0].partition(" ")
-        known = self.gateways or frozenset()
-        if len(authorization) == 1 and scheme.lower() == "bearer" and _digest(token.strip()) in known:
+        if len(tokens) == 1 and tokens[0].isascii() and _digest(tokens[0]) in self.gateways:
             return True
         raise Problem(
             401,

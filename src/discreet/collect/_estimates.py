@@ -25,7 +25,8 @@ from discreet.estimation._record import notes, record
 
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")
 USUAL = "0.95"
-MOST_LISTED = 100_000  # outcomes of an answer
+MOST_LISTED = 20_000  # outcomes of an answer
+MOST_KEPT = 64  # answers, of agreements, rounds and confidences
 OTHERS_SECONDS = 1.0  # for which counts are taken not to change if this process has written nothing
 _REST = 4.0  # times as long as it took
 
@@ -71,7 +72,11 @@ class Estimates:
                 422,
                 f"the agreement has more than {MOST_LISTED:,} outcomes, too many to list here; estimate from an export: discreet export",
             )
-        last = self._last.setdefault((collected.id, round_number, confidence), _Last())
+        asked = (collected.id, round_number, confidence)
+        last = self._last.pop(asked, None) or _Last()
+        self._last[asked] = last
+        if len(self._last) > MOST_KEPT:
+            del self._last[next(iter(self._last))]  # the one that was not asked for the longest
         if self._current(last):
             assert last.told is not None
             return last.told

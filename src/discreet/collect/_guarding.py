@@ -5,6 +5,7 @@ header, same-origin resource policy) nor send a sample (its Origin is not ours) 
 whoever runs the service by its kind and the lines of code, never by its message, which may quote what somebody sent.
 """
 
+import asyncio
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -100,6 +101,9 @@ class Guard:
                 await self._app(scope, receive, guarded)
             except ClientDisconnect:
                 return
+            except asyncio.CancelledError:  # the service stops, and has waited long enough
+                if not started:
+                    await not_now("the collector is stopping").answer(scope, receive, guarded)
             except Problem as problem:
                 await problem.answer(scope, receive, guarded)
         except Exception as error:  # a bug of ours: whoever asked is told to come again, whoever runs this where it is

@@ -8,16 +8,17 @@ from starlette.requests import ClientDisconnect, Request
 
 from discreet.collect._problems import Problem, malformed, not_now
 
-MOST_BODY = 8 << 20  # bytes: the largest batch with the longest names
+MOST_BODY = 4 << 20  # bytes: the largest batch has about two million, with names of 64 digits
 MOST_HELD = 64 << 20  # bytes of the bodies of all requests together
-BODY_SECONDS = 30.0  # until a body is whole
+PATIENCE = 30.0  # seconds until a request has to be whole
 
 
 class Room:
-    """The bytes of bodies that are held at once, by all requests of a process."""
+    """The bytes of bodies that are held at once, by all requests of a process, each whole within so many seconds."""
 
-    def __init__(self, most: int = MOST_HELD) -> None:
-        self._left = most
+    def __init__(self, patience: float) -> None:
+        self._left = MOST_HELD
+        self._patience = patience
 
     @asynccontextmanager
     async def body(self, request: Request) -> AsyncIterator[bytes]:
@@ -28,7 +29,7 @@ class Room:
         held, parts = 0, []
         try:
             try:
-                async with asyncio.timeout(BODY_SECONDS):
+                async with asyncio.timeout(self._patience):
                     more = True
                     while more:
                         message = await request.receive()
@@ -43,7 +44,7 @@ class Room:
                         held += len(part)
                         parts.append(part)
             except TimeoutError:
-                raise Problem(408, f"the body was not whole after {BODY_SECONDS:g} seconds") from None
+                raise Problem(408, f"the body was not whole after {self._patience:g} seconds") from None
             yield parts[0] if len(parts) == 1 else b"".join(parts)
         finally:
             self._left += held

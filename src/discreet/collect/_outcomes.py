@@ -57,7 +57,10 @@ class Outcomes:
         return self._cells(np.array([_point(sample) for sample in samples], dtype=np.float64))
 
     def of_column(self, column: pa.Array) -> Integers:
-        """The same for a checked column of plain values without nulls, whose type `fits`."""
+        """The same for a checked column without nulls, whose type `fits`. Words of a dictionary are looked up once, not unpacked."""
+        if pa.types.is_dictionary(column.type):
+            words = self.numbers(column.dictionary.cast(pa.large_string()).to_pylist())
+            return np.asarray(words[column.indices.to_numpy(zero_copy_only=False)])
         if self._index:
             return self.numbers(column.to_pylist())
         values = column.to_numpy(zero_copy_only=False)
@@ -71,7 +74,7 @@ class Outcomes:
     def fits(self, kind: pa.DataType) -> bool:
         """Whether a column of that type can hold samples."""
         if self._texts:
-            return is_text(kind) or bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
+            return holds_texts(kind)
         if self._index or isinstance(self._domain, Numbers):
             return bool(pa.types.is_integer(kind))
         return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
@@ -85,6 +88,11 @@ class Outcomes:
             inside = inside[~between(points[inside])]
         found[inside] = self._domain.numbers(points[inside])
         return found
+
+
+def holds_texts(kind: pa.DataType) -> bool:
+    """Whether a column of that type holds texts, as they are or by a dictionary."""
+    return is_text(kind) or bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
 
 
 def _point(sample: Any) -> float:

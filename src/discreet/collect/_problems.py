@@ -32,7 +32,9 @@ class Problem(Exception):
     def answer(self) -> Response:
         """What is sent."""
         body = json.dumps({"error": self.sentence, **self.more}).encode()
-        return Response(body, status_code=self.status, media_type=JSON, headers=self.headers)
+        return Response(
+            body, status_code=self.status, media_type=JSON, headers={"Cache-Control": "no-store", **self.headers}
+        )
 
 
 def malformed(sentence: str) -> Problem:

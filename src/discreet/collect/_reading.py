@@ -13,13 +13,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from discreet._protocol import MOST_BATCH
-from discreet._tables._arrow import checked, is_text, names_of, plain
+from discreet._protocol import MOST_BATCH, MOST_NAME
+from discreet._tables._arrow import checked, names_of, plain
 from discreet._tables._ipc import Stream
 from discreet.collect._enrolment import NAME, SPELLED
-from discreet.collect._outcomes import Outcomes
+from discreet.collect._outcomes import Outcomes, holds_texts
 from discreet.collect._problems import malformed, unacceptable
 from discreet.errors import DiscreetError
 
@@ -28,7 +29,7 @@ _ROW = {"client", "key", "sample"}
 _MOST_ROUND = 10**18
 _ID_DIGITS = 64
 _MOST_TOLD = 300  # characters of what Arrow says of a stream
-_WORDS = 1 << 20  # bytes that the dictionary of a column may hold: names are short
+_MOST_UNPACKED = 1 << 24  # bytes of a stream's columns
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Sent:
     def _of_column(self, outcomes: Outcomes, column: pa.Array) -> NDArray[np.int64]:
         if not outcomes.fits(column.type):
             raise unacceptable(f"column 'sample' has a type that does not fit: a sample is {outcomes.allowed}")
-        return outcomes.of_column(plain(column))
+        return outcomes.of_column(column)
 
 
 def from_json(body: bytes) -> Sent:
@@ -101,18 +102,17 @@ def from_json(body: bytes) -> Sent:
 
 def from_arrow(body: bytes) -> Sent:
     """The samples in an Arrow stream, whose metadata say under which agreement and in which round."""
+    clients: list[str] = []
+    keys: list[str] = []
+    samples = []
     try:
         stream = Stream("the body", io.BytesIO(body))
-        if set(names_of(stream.schema, "the body")) != _ROW:
-            raise malformed("the columns of the Arrow stream are not client, key and sample")
-        for name in ("client", "key"):
-            kind = stream.schema.field(name).type
-            if not (is_text(kind) or (pa.types.is_dictionary(kind) and is_text(kind.value_type))):
-                raise unacceptable(f"column {name!r} does not hold texts")
+        _check_columns(stream.schema)
         agreement, round_number = _told(stream.schema.metadata or {})
-        batches = list(_few(stream))
-        clients, keys = ([text for batch in batches for text in _texts(batch, name)] for name in ("client", "key"))
-        samples = [batch.column("sample") for batch in batches]
+        for batch in _few(stream):
+            clients += _names(batch, "client")
+            keys += _names(batch, "key")
+            samples.append(batch.column("sample"))
     except DiscreetError as error:
         raise malformed(str(error)[:_MOST_TOLD]) from None
     if not clients:
@@ -122,32 +122,44 @@ def from_arrow(body: bytes) -> Sent:
     return sent
 
 
+def _check_columns(schema: pa.Schema) -> None:
+    if set(names_of(schema, "the body")) != _ROW:
+        raise malformed("the columns of the Arrow stream are not client, key and sample")
+    for name in ("client", "key"):
+        if not holds_texts(schema.field(name).type):
+            raise unacceptable(f"column {name!r} does not hold texts")
+    kind = schema.field("sample").type
+    if not (holds_texts(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise unacceptable("column 'sample' holds neither texts nor numbers")
+
+
 def _few(stream: Stream) -> Iterator[pa.RecordBatch]:
-    """The checked batches of a stream that are not too many rows together."""
-    rows = 0
+    """The batches of a stream, checked to their last byte, that are not too much together: unpacked, they may be more than was sent."""
+    rows = size = 0
     for batch in stream:
         rows += batch.num_rows
         if rows > MOST_BATCH:
             raise unacceptable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows; send more in several")
-        if batch.num_rows:
-            found = checked(batch, "the body", sorted(_ROW))
-            _check_values(found)
-            yield found
+        if not batch.num_rows:
+            continue
+        found = checked(batch, "the body", sorted(_ROW))
+        size += found.nbytes
+        if size > _MOST_UNPACKED:
+            raise unacceptable(f"the Arrow stream unpacks to more than {_MOST_UNPACKED:,} bytes; send less in one")
+        for name, column in zip(found.schema.names, found.columns, strict=True):
+            words = column.dictionary if pa.types.is_dictionary(column.type) else column
+            if column.null_count or words.null_count:
+                raise unacceptable(f"column {name!r} holds nulls")
+        yield found
 
 
-def _check_values(batch: pa.RecordBatch) -> None:
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if pa.types.is_dictionary(column.type):
-            if column.dictionary.null_count or column.dictionary.nbytes > _WORDS:
-                raise unacceptable(f"the dictionary of column {name!r} holds nulls, or more than names and labels are")
-        elif not (is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-            raise unacceptable(f"column {name!r} holds neither texts nor numbers")
-        if column.null_count:
-            raise unacceptable(f"column {name!r} holds nulls")
-
-
-def _texts(batch: pa.RecordBatch, name: str) -> list[str]:
+def _names(batch: pa.RecordBatch, name: str) -> list[str]:
+    """The texts of a column, none of them longer than names are: a dictionary repeats each word as often as it likes."""
     column = batch.column(name)
+    words = column.dictionary if pa.types.is_dictionary(column.type) else column
+    lengths = pc.binary_length(words.cast(pa.large_string()))
+    if (pc.max(lengths).as_py() or 0) > MOST_NAME:
+        raise unacceptable(f"column {name!r} holds a text that is not {SPELLED}")
     return [str(text) for text in plain(column).to_pylist()]
 
 

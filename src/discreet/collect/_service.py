@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +19,7 @@ from discreet.collect._catalogue import Catalogue, Collected
 from discreet.collect._enrolment import Enrolment
 from discreet.collect._estimates import USUAL, Estimates
 from discreet.collect._guarding import FAILED, Guard, report
-from discreet.collect._limits import Room
+from discreet.collect._limits import PATIENCE, Room
 from discreet.collect._metrics import MEDIA_TYPE, Metrics
 from discreet.collect._pages import page_routes
 from discreet.collect._problems import Problem, malformed, not_now
@@ -39,6 +40,7 @@ def service(
     gateways: Iterable[str] | None = None,
     hosts: Sequence[str] | None = None,
     origins: Iterable[str] = (),
+    patience: float = PATIENCE,
 ) -> ASGIApp:
     """The collector as an application that any ASGI server can serve.
 
@@ -51,6 +53,7 @@ def service(
         gateways: tokens of gateways, which name clients themselves.
         hosts: names under which the service may be called, against sites whose name leads to this machine; None: any.
         origins: of other sites whose pages may read and send, such as "https://example.org".
+        patience: seconds until the body of a request has to be whole.
 
     Returns:
         An ASGI application.
@@ -58,18 +61,21 @@ def service(
     Raises:
         DiscreetError: for agreements whose samples cannot be counted, and origins that are none.
     """
-    return _Service(store, rounds, Enrolment.of(tokens, gateways)).app(hosts, origins)
+    return _Service(store, rounds, Enrolment.of(tokens, gateways), patience).app(hosts, origins)
 
 
 class _Service:
-    def __init__(self, store: Store, rounds: Iterable[int], enrolment: Enrolment) -> None:
+    def __init__(self, store: Store, rounds: Iterable[int], enrolment: Enrolment, patience: float) -> None:
         self._store, self._enrolment = store, enrolment
         self._catalogue = Catalogue(store, rounds)
         self._version = 0
         self._metrics = Metrics(lambda: self._writer.waiting)
         self._writer = Writer(store, wrote=self._wrote, failed=self._failed)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.estimated)
-        self._room = Room()
+        self._room = Room(patience)
+        self._reading = ThreadPoolExecutor(
+            1, "reading"
+        )  # one at a time: what a hostile body unfolds to is many times its size
 
     def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [
@@ -100,6 +106,7 @@ class _Service:
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         yield
         await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
+        self._reading.shutdown()
 
     def _answered(self, scope: Scope, status: int) -> None:
         path = scope["path"]
@@ -117,9 +124,9 @@ class _Service:
         read = _reader(request)
         freely = self._enrolment.names_freely(request.headers.getlist("authorization"))
         async with self._room.body(request) as body:
-            sent = await _off_the_loop(len(body), read, body)
+            sent = await self._off_the_loop(len(body), read, body)
             collected = await self._catalogue.of(sent.agreement)
-            arrivals = await _off_the_loop(len(body), self._arrivals, sent, collected, freely)
+            arrivals = await self._off_the_loop(len(body), self._arrivals, sent, collected, freely)
             verdicts = await self._writer.take(collected.id, sent.round, arrivals)
         refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
         counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
@@ -127,6 +134,11 @@ class _Service:
         if sent.alone and refused:
             raise Problem(409, "this client has spoken in this round; its first sample stays", more=found)
         return _json(found)
+
+    async def _off_the_loop(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        if size <= _SMALL:
+            return function(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
 
     def _arrivals(self, sent: Sent, collected: Collected, freely: bool) -> list[Arrival]:
         collected.check_open(sent.round)
@@ -174,19 +186,14 @@ class _Service:
 
     async def _health(self, request: Request) -> Response:
         _query(request)
-        await asyncio.get_running_loop().run_in_executor(None, self._store.kept)
+        collected = await self._catalogue.called(None)
+        await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, collected.round)
         return _json({"status": "ok"})
 
     async def _metrics_text(self, request: Request) -> Response:
         _query(request)
         text = await asyncio.get_running_loop().run_in_executor(None, self._metrics.text)
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
-
-
-async def _off_the_loop(size: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    if size <= _SMALL:
-        return function(*arguments)
-    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
 def _reader(request: Request) -> Callable[[bytes], Sent]:

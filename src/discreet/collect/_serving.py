@@ -4,6 +4,7 @@ Asked to stop (SIGTERM, SIGINT) a process takes no more, writes what it has take
 Several processes share the socket and the store; one that dies is replaced, and all of them end when the first does.
 """
 
+import asyncio
 import contextlib
 import ipaddress
 import logging
@@ -27,17 +28,19 @@ from discreet.agreement import Agreement
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import Connection
 from discreet.collect._enrolment import read_tokens
-from discreet.collect._guarding import LOCAL, checked_origin
+from discreet.collect._guarding import LOCAL, checked_origin, report
+from discreet.collect._limits import PATIENCE
 from discreet.collect._metrics import FOLDER
 from discreet.collect._opening import open_store
 from discreet.collect._service import service
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, Range, check_count
 
 _LARGEST_PORT = 65535
 _BACKLOG = 2048
 _KEEP_ALIVE = 30  # seconds without a request
 _STOPPING = 20  # seconds for answers to be read
 _MOST_WORKERS = 64
+_SECONDS = Range(0.0, 3600.0, low_open=True)
 _MOST_FILES = 1 << 16
 
 
@@ -51,9 +54,11 @@ class Settings:
     gateways: str | None = None
     hosts: tuple[str, ...] | None = None
     origins: tuple[str, ...] = ()
+    patience: float = PATIENCE
 
     def check(self) -> None:
         """Refuse what cannot be served, before anything is written."""
+        _SECONDS.check("patience", self.patience)
         for number in self.rounds:
             check_count("round", number)
         for origin in self.origins:
@@ -61,16 +66,19 @@ class Settings:
         for file in (self.tokens, self.gateways):
             _tokens(file)
 
-    def app(self) -> Any:
-        """The application."""
-        return service(
-            open_store(self.store, create=False),
-            rounds=self.rounds,
-            tokens=_tokens(self.tokens),
-            gateways=_tokens(self.gateways),
-            hosts=self.hosts,
-            origins=self.origins,
-        )
+    def stay(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
+        """Serve in this process until told to stop. `alone`: by whoever runs it, and not by the first of several processes."""
+        with contextlib.closing(open_store(self.store, create=False)) as store:
+            app = service(
+                store,
+                rounds=self.rounds,
+                tokens=_tokens(self.tokens),
+                gateways=_tokens(self.gateways),
+                hosts=self.hosts,
+                origins=self.origins,
+                patience=self.patience,
+            )
+            _Server(app, listening, self.patience, alone=alone).stay(bound)
 
 
 def _tokens(file: str | None) -> list[str] | None:
@@ -89,6 +97,7 @@ def serve(
     gateways: str | Path | None = None,
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
+    patience: float = PATIENCE,
     workers: int = 1,
     listening: Callable[[str], None] | None = None,
 ) -> None:
@@ -105,6 +114,7 @@ def serve(
         gateways: a file with the tokens of gateways, which name clients themselves.
         hosts: names under which the service may be called; by default those of this machine where it listens to it alone, else any.
         origins: of other sites whose pages may read and send.
+        patience: seconds until a request has to be whole.
         workers: how many processes.
         listening: is told the address once requests are taken.
 
@@ -120,16 +130,16 @@ def serve(
         gateways=None if gateways is None else str(gateways),
         hosts=_names(host, hosts),
         origins=tuple(origins),
+        patience=patience,
     )
     settings.check()
     with _bound(host, port) as bound:
         _keep(settings.store, whole, follows)
-        app = settings.app()
         bound.listen(_BACKLOG)
         address = _address(bound)
         told = (lambda: None) if listening is None else (lambda: listening(address))
         if workers == 1:
-            _Server(app, told).stay(bound)
+            settings.stay(bound, told)
         else:
             _Several(settings, bound, workers, told).stay()
 
@@ -137,11 +147,11 @@ def serve(
 class _Server(uvicorn.Server):
     """One process of the service."""
 
-    def __init__(self, app: Any, listening: Callable[[], None]) -> None:
+    def __init__(self, app: Any, listening: Callable[[], None], patience: float, *, alone: bool) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=type("Connection", (Connection,), {"patience": patience}),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -155,7 +165,7 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=_STOPPING,
             )
         )
-        self._listening = listening
+        self._listening, self._alone = listening, alone
 
     def stay(self, bound: socket.socket) -> None:
         """Serve until told to stop."""
@@ -164,6 +174,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin, and say so."""
+        asyncio.get_running_loop().set_exception_handler(_unhandled)
         await super().startup(sockets=sockets)
         if self.started:
             self._listening()
@@ -176,7 +187,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """One of the two signals came."""
-        if self.should_exit:
+        if self.should_exit and self._alone:
             os._exit(128 + sig)
         self.should_exit = True
 
@@ -233,8 +244,6 @@ class _Several:
 
 def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
     """One of several processes, which ends when the first one does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; the first one passes it on
-    server = _Server(settings.app(), ready.release)
     first = multiprocessing.parent_process()
     assert first is not None
 
@@ -243,7 +252,14 @@ def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=follow, daemon=True).start()
-    server.stay(bound)
+    settings.stay(bound, ready.release, alone=False)
+
+
+def _unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What went wrong outside of any request."""
+    error = context.get("exception")
+    if isinstance(error, Exception) and not isinstance(error, OSError):  # that a connection broke is nobody's fault
+        report(error)
 
 
 @contextlib.contextmanager
@@ -283,15 +299,19 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
     if not 0 <= port <= _LARGEST_PORT:
         raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = found[0]
-        bound = socket.socket(family, kind, protocol)
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError):
+        raise DiscreetError(f"host = {host!r} is no address of this machine") from None
+    with socket.socket(family, kind, protocol) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(where)
-    except (OSError, UnicodeError) as error:
-        said = getattr(error, "strerror", None) or "it is no name of a machine"
-        raise DiscreetError(f"host = {host!r}, port = {port} cannot be had ({said}); name others") from None
-    with bound:
+        try:
+            bound.bind(where)
+        except OSError as error:
+            raise DiscreetError(
+                f"host = {host!r}, port = {port} cannot be had ({error.strerror}); name others, --port 0 for one that is free"
+            ) from None
         yield bound
 
 
