@@ -277,7 +277,7 @@ def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 def _keep(where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
     """Add agreements to a store, which keeps at least one then."""
-    with contextlib.closing(open_store(where)) as store:
+    with contextlib.closing(open_store(where, create=bool(agreements) and follows is None)) as store:
         before = [kept.agreement.id for kept in store.kept()]
         if not (before or agreements):
             raise DiscreetError(f"{where} keeps no agreement yet; name the file of one, as `discreet agree` writes it")

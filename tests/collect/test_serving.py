@@ -1,0 +1,170 @@
+"""The service as processes: it stops when told to and loses nothing, at once when told twice, and several share a socket and a store."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from discreet.collect import open_store
+from tests.cli.conftest import refusal, run
+from tests.collect.running import PATIENCE, Collector, agreed, one, running
+
+__all__ = ["refusal", "run"]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_was_acknowledged_before_a_signal_is_there_after_it(tmp_path: Path, workers: str) -> None:
+    agreement = agreed(tmp_path)
+    acknowledged: list[str] = []
+    with running(tmp_path, "agreement.json", "--workers", workers) as collector:
+
+        def send(sender: int) -> None:
+            for number in range(10_000):
+                name = f"{sender}-{number}"
+                try:
+                    answer = collector.send(one(agreement, name, 0))
+                except OSError:
+                    return
+                assert answer.status in (200, 503), answer
+                if answer.status == 200:
+                    acknowledged.append(name)
+
+        senders = [threading.Thread(target=send, args=(sender,)) for sender in range(4)]
+        for sender in senders:
+            sender.start()
+        deadline = time.monotonic() + PATIENCE
+        while len(acknowledged) < 50 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert collector.stop() == 0
+        for thread in senders:
+            thread.join()
+        assert collector.said == ""
+    store = open_store(tmp_path / "samples.db")
+    assert 50 <= len(acknowledged) <= store.counts(agreement.id, 1)[0]
+    store.close()
+    with running(tmp_path) as collector:
+        rows = [{"client": name, "key": f"key-{name}", "sample": 0} for name in acknowledged]
+        again = collector.send({"agreement": agreement.id, "round": 1, "samples": rows}).json
+        assert again == {"counted": 0, "again": len(acknowledged), "refused": []}
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    agreed(tmp_path)
+    with running(tmp_path, "agreement.json") as collector:
+        with socket.create_connection(("127.0.0.1", collector.port), timeout=PATIENCE) as waiting:
+            waiting.sendall(
+                b"POST /samples HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+            )
+            collector.process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + PATIENCE
+            while collector.process.poll() is None and time.monotonic() < deadline:
+                with contextlib.suppress(ProcessLookupError):
+                    collector.process.send_signal(signal.SIGTERM)
+                time.sleep(0.01)
+        assert collector.process.returncode in (0, 128 + signal.SIGTERM)
+
+
+def children(collector: Collector) -> list[int]:
+    """The processes that serve."""
+    pid = collector.process.pid
+    found = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return [each for each in found if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+
+
+def test_one_of_several_that_dies_is_replaced_and_all_end_with_the_first(tmp_path: Path) -> None:
+    agreement = agreed(tmp_path)
+    with running(tmp_path, "agreement.json", "--workers", "2") as collector:
+        for number in range(20):
+            assert collector.send(one(agreement, f"c{number}", 0)).status == 200
+        for line in ('verdict="counted"} 20.0', 'discreet_requests_total{path="/samples",status="200"} 20.0'):
+            assert line in collector.get("/metrics").body.decode()
+        before = children(collector)
+        assert len(before) == 2
+        os.kill(before[0], signal.SIGKILL)
+        until(lambda: len(found := children(collector)) == 2 and before[0] not in found)
+        assert collector.send(one(agreement, "new", 0)).status == 200
+        serving = children(collector)
+        collector.process.kill()
+        until(lambda: all(map(gone, serving)))
+
+
+def test_what_cannot_be_served_is_told_before_anything_is_written(
+    tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agreed(tmp_path)
+    (tmp_path / "tokens.txt").write_text("a" * 20)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for said, options in (
+            ("cannot be had", ["--port", port]),
+            ("is not in [0, 65535]", ["--port", "65536"]),
+            ("host", ["--host", "no such host"]),
+            ("workers", ["--workers", "0"]),
+            ("patience", ["--patience", "0"]),
+            ("patience", ["--patience", "nan"]),
+            ("round", ["--round", "0"]),
+            ("origin", ["--allow-origin", "*"]),
+            ("chmod 600", ["--tokens", "tokens.txt"]),
+            ("nowhere", ["--gateways", "nowhere"]),
+            ("domain", ["--domain", "labels.txt"]),
+        ):
+            assert said in refusal("collect", "agreement.json", *options)
+        assert "no store" in refusal("collect", "--store", "empty.db", "--port", "0")
+        assert "--follows" in refusal("collect", "agreement.json", "agreement.json", "--follows", "a" * 12)
+    assert "no store" in refusal("collect", "agreement.json", "--port", "0", "--follows", "0123456789ab")
+    assert {path.name for path in tmp_path.iterdir()} == {"agreement.json", "tokens.txt"}
+    open_store("samples.db").close()
+    assert "keeps no agreement yet" in refusal("collect", "--port", "0")
+    assert "follows = '0123456789ab'" in refusal(
+        "collect", "agreement.json", "--port", "0", "--follows", "0123456789ab"
+    )
+
+
+def test_rounds_that_are_open_are_taken_and_no_others(tmp_path: Path) -> None:
+    agreement = agreed(tmp_path, rounds=3)
+    with running(tmp_path, "agreement.json", "--round", "1", "--round", "2") as collector:
+        assert collector.get("/collection").json["round"] == 2
+        assert [collector.send(one(agreement, "ann", 0, round=number)).status for number in (1, 2, 3)] == [
+            200,
+            200,
+            422,
+        ]
+        found = [collector.get(f"/estimate?round={number}").json for number in (1, 2, 3)]
+        assert [each["samples"] for each in found] == [1, 1, 0]
+        assert collector.get("/estimate").json == found[1]
+        assert json.dumps(found[0]["rounds"])
+
+
+def test_an_agreement_that_another_process_adds_is_collected_too(tmp_path: Path) -> None:
+    first = agreed(tmp_path)
+    with running(tmp_path, "agreement.json") as collector:
+        assert collector.get("/collection").json["agreement"] == first.id
+        second = agreed(tmp_path, name="second.json", purpose="second")
+        store = open_store(tmp_path / "samples.db")
+        store.add(second, follows=first.id)
+        store.close()
+        until(lambda: collector.get("/collection").json["agreement"] == second.id)
+        assert collector.send(one(second, "ann", 0)).status == 200
