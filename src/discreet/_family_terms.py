@@ -138,13 +138,18 @@ class FamilyTerms:
 
     def with_beside(self, path: Path) -> "FamilyTerms":
         """The terms with the weights of the file beside an agreement's, if it is there and they are not listed."""
-        if self.weights is None or self.reference is not None or not path.is_file():
+        if not self.lacks_weights or not path.is_file():
             return self
-        return self.with_weights(path.read_bytes(), path)
+        return self.with_weights(path.read_bytes(), str(path))
 
-    def with_weights(self, content: bytes, where: Any) -> "FamilyTerms":
-        """The terms with weights that are too many to list, as `beside` gives them. `where`: what errors call them."""
-        if self.weights is None or len(content) != 8 * self.size:
+    @property
+    def lacks_weights(self) -> bool:
+        """Whether there are weights, and only their digest is known."""
+        return self.weights is not None and self.reference is None
+
+    def with_weights(self, content: bytes, where: str) -> "FamilyTerms":
+        """The terms with the weights that such a file holds; `where`: what errors call it."""
+        if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
         weights = _checked_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
         return replace(self, reference=weights)._with_true_weights()

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 __all__ = [
     "BudgetError",
+    "CollectorError",
     "DiscreetError",
     "ImpossibleError",
     "LargeEpsilonWarning",
@@ -63,6 +64,10 @@ class ImpossibleError(DiscreetError):
 
 class BudgetError(DiscreetError):
     """The budget does not allow another release. Nothing was charged and no sample left."""
+
+
+class CollectorError(DiscreetError):
+    """A collector cannot be reached, refuses, or says what cannot be. What was drawn is in the ledger: sending again sends the same."""
 
 
 class StoreError(DiscreetError):

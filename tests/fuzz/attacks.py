@@ -24,6 +24,7 @@ from discreet.agreement import Agreement
 from discreet.audit import verify
 from discreet.ledger import Budget, Ledger
 from tests.fuzz.chooser import NUMBERS, WORDS, Chooser
+from tests.fuzz.collectors import collectors
 from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
@@ -216,6 +217,7 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "ledgers": _ledgers,
     "population ledgers": population_ledgers,
     "commands": commands,
+    "collectors": collectors,
     "continuous families": continuous_families,
     "continuous samplers": continuous_samplers,
     "tables": tables,
@@ -230,6 +232,7 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
 }
 SLOW = (
     "accounting",
+    "collectors",
     "commands",
     "continuous families",
     "continuous samplers",

@@ -12,6 +12,7 @@ from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import open_store
 from discreet.collect._store import Arrival, digest
+from discreet.engines import write_secret
 from tests.fuzz.chooser import Chooser
 
 OPTIONS = [
@@ -47,11 +48,15 @@ PLANNING = [
 DESIGNING = [
     "--epsilon", "--keep", "--divergence", "--other", "--nulls", "--cells", "--count", "--weight", "--rounds", "--purpose", "--json",
 ]  # fmt: skip
-FLAGS = ("--json", "--check", "--help", "--version", "--drop-client", "--quiet", "--force")
+SENDING = [
+    "--epsilon", "--round", "--agreement", "--domain", "--other", "--nulls", "--count", "--weight", "--ledger", "--budget", "--over-budget",
+    "--gateway-token-file", "--ca-file", "--timeout", "--plain-http", "--json", "--quiet",
+]  # fmt: skip
+FLAGS = ("--plain-http", "--json", "--check", "--help", "--version", "--drop-client", "--quiet", "--force")
 MADE = ("--ledger", "--state")  # names under which something may be made
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
-    "estimate", "estimate", "plan", "design", "explore", "tokens", "collect", "enrol", "export", "nonsense",
+    "estimate", "estimate", "plan", "design", "explore", "tokens", "collect", "enrol", "export", "send", "nonsense",
     "",
 ]  # fmt: skip
 
@@ -74,7 +79,9 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
     if c.below(64) == 63:  # these take seconds where they succeed
         command = c.among(["demo", "reproduce"])
     arguments = command.split()
-    options = {"sample": SAMPLING, "estimate": ESTIMATING, "plan": PLANNING, "design": DESIGNING}.get(command, OPTIONS)
+    options = {"sample": SAMPLING, "send": SENDING, "estimate": ESTIMATING, "plan": PLANNING, "design": DESIGNING}.get(
+        command, OPTIONS
+    )
     match command:
         case "agree" | "ledger show" | "ledger create" | "secret":
             arguments.append(str(folder / c.among(["file", "nowhere/file", "\x00"])))
@@ -101,6 +108,8 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
             arguments += [c.among(["fig2", "fig3", "fig9", "", "all fig"]), "--quick", "--out", str(folder)]
         case "sample" | "design":
             arguments += _sampling(c, folder)
+        case "send":
+            arguments += _sending(c, folder)
         case "estimate":
             arguments += _estimating(c, folder)
     for option in NEEDED.get(command, ()) if c.below(8) else ():
@@ -193,6 +202,24 @@ def _exporting(c: Chooser, folder: Path) -> list[str]:
         value = c.among([agreement.id[:12], agreement.id, "1", "0", "2", str(folder / "made"), c.text()])
         found += [option] if option in FLAGS else [option, value]
     return found
+
+
+def _sending(c: Chooser, folder: Path) -> list[str]:
+    """A table, a secret, and a collector that is not there."""
+    (folder / "in.csv").write_text("client,value\na,1\nb,0\n")
+    (folder / "labels.txt").write_text("0\n1\n")
+    write_secret(folder / "secret")
+    to = c.text() if c.below(4) == 0 else c.among(["http://127.0.0.1:9", "https://127.0.0.1:9", "http://localhost:0"])
+    found = [
+        str(folder / c.among(["in.csv", "in.csv", "nowhere.csv"])),
+        "--to",
+        to,
+        "--client",
+        "client",
+        "--value",
+        "value",
+    ]
+    return [*found, "--secret", str(folder / c.among(["secret", "secret", "labels.txt"])), "--patience", "0"]
 
 
 def _sampling(c: Chooser, folder: Path) -> list[str]:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from typer.main import get_command
 
 import discreet
-from discreet import accounting, audit, engines, estimation, families, ledger, mechanisms
+from discreet import accounting, audit, client, engines, estimation, families, ledger, mechanisms
 from discreet.cli._app import COMMANDS, app
 from tests.fuzz.attacks import ATTACKS, attack
 
 EXAMPLES = {
-    "ledgers": 60, "commands": 100, "accounting": 200, "auditing": 200, "continuous families": 200, "continuous samplers": 60,
-    "tables": 200, "table files": 100, "population ledgers": 60, "designs": 100, "several": 100,
+    "ledgers": 60, "commands": 100, "collectors": 100, "accounting": 200, "auditing": 200, "continuous families": 200,
+    "continuous samplers": 60, "tables": 200, "table files": 100, "population ledgers": 60, "designs": 100, "several": 100,
 }  # fmt: skip
 ROLES = {"Domain", "ContinuousFamily", "FiniteFamily"}  # have no constructor of their own
 TOLD = {
@@ -45,6 +45,8 @@ RESULTS = {
     "Population",
     "RoundsCost",
     "PrivacyLoss",
+    "Receipt",
+    "Sent",
     "Shares",
     "Spent",
     "Summary",
@@ -72,7 +74,7 @@ def test_every_entry_point_keeps_the_contract(name: str) -> None:
 def entry_points() -> dict[str, CodeType]:
     """The code behind every public name that does something: functions, constructors and commands."""
     found = {}
-    for module in (discreet, accounting, audit, engines, estimation, families, ledger, mechanisms):
+    for module in (discreet, accounting, audit, client, engines, estimation, families, ledger, mechanisms):
         for name in set(module.__all__) - TOLD - RESULTS - ROLES - {"__version__"}:
             value: Any = getattr(module, name)
             made = inspect.getattr_static(value, "__init__") if isinstance(value, type) else value

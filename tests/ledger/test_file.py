@@ -454,3 +454,19 @@ def test_killing_would_find_a_writer_that_publishes_before_it_is_charged() -> No
     done = killed("--careless")
     assert done.returncode == 1
     assert "a sample left without its charge" in done.stderr
+
+
+def test_what_was_released_is_known_and_costs_nothing(tmp_path: Path) -> None:
+    families: list[Any] = [dc.Simplex(["a", "b", "c"]), dc.GaussianMixtures(1, box=(-4.0, 4.0))]
+    for number, family in enumerate(families):
+        ledger = Ledger.create(tmp_path / f"{number}", Budget(epsilon=1.0))
+        sampler: Any = dc.LinearSampler(family, epsilon=0.5)
+        agreement = Agreement.of(sampler, rounds=2)
+        assert ledger.known(sampler, agreement=agreement) is None
+        held: Any = [0.2, 0.3, 0.5] if number == 0 else family.law(records=[0.5])
+        sample = ledger.release(sampler, held, agreement=agreement)
+        assert ledger.known(sampler, agreement=agreement) == sample
+        assert ledger.known(sampler, agreement=agreement, round=2) is None
+        assert len(ledger.entries()) == 1
+        with pytest.raises(DiscreetError, match="round = 3"):
+            ledger.known(sampler, agreement=agreement, round=3)

@@ -28,6 +28,7 @@ COMMANDS = {  # in the order of the work: the module that a command is in, and w
     "tokens": ("tokens", "A private text of a language model, with its statement."),
     "collect": ("collect", "A service that takes samples and shows what they tell."),
     "enrol": ("enrol", "Make tokens for those whom a collector takes samples of."),
+    "send": ("send", "One private sample for each client of a table, to a collector."),
     "export": ("export", "The samples of a collection, as a table to estimate from."),
     "estimate": ("estimate", "The population behind such samples, with intervals."),
     "tradeoff": ("tradeoff", "What privacy costs, and which epsilon a target takes."),

@@ -24,6 +24,27 @@ def progress_bars() -> Iterator[Callable[[Source], Progress]]:
         yield made
 
 
+@contextmanager
+def sending_bar() -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many of how many samples are acknowledged."""
+    columns = (
+        TextColumn("sending"),
+        BarColumn(),
+        TextColumn("{task.completed:,} of {task.total:,}"),
+        TimeElapsedColumn(),
+    )
+    with LiveBars(*columns, console=Terminal(stderr=True), transient=True) as bars:
+        task: Any = None
+
+        def told(done: int, total: int) -> None:
+            nonlocal task
+            if task is None:
+                task = bars.add_task("", total=total)
+            bars.update(task, completed=done)
+
+        yield told
+
+
 class _Bars:
     """Rows read and clients released, with their speeds."""
 

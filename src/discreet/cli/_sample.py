@@ -1,7 +1,6 @@
 """`discreet sample`: a table of (client, value) rows in, one private sample for each client out."""
 
 import re
-import resource
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -14,6 +13,7 @@ from discreet._showing import counted
 from discreet._tables._formats import STANDARD
 from discreet._tables._sources import opened
 from discreet.agreement import Agreement, weights_beside
+from discreet.cli import _core_dumps as core_dumps
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -169,8 +169,7 @@ def sample(
 
     First decide whether you will estimate the population from the samples, or want each to be like its own client: --for.
     """
-    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # a core dump is all records
+    core_dumps.switch_off()
     held = None if secret is None else read_secret(secret, state=state)
     stated = domain, domain_size, bounds, cells
     given = given_domain(*stated) if agreement else needed_domain(*stated, instead=" (or --agreement FILE)")

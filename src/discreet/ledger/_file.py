@@ -14,6 +14,7 @@ times are only shown.
 """
 
 import math
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,7 +108,25 @@ class Ledger:
         number, place = self._charged(
             agreement.id, round=round, profile=profile_of(sampler), draw=draw, privacy=sampler.privacy
         )
-        return sampler.points(number, rng=None if place is None else np.random.default_rng(place))
+        return _spelled(sampler, number, place)
+
+    def known(self, sampler: Sampler[AnyFamily], *, agreement: Agreement, round: int = 1) -> Any:
+        """The sample that was released under this agreement in this round; None if none was. Nothing is drawn or charged.
+
+        Args:
+            sampler: the one agreed on.
+            agreement: what it was released under.
+            round: in which round.
+
+        Returns:
+            What `release` returned, and will return again.
+
+        Raises:
+            LedgerError: for a ledger that cannot be read.
+        """
+        agreement.check_sampler(sampler)
+        found = _sample(self._book.lines(), (agreement.id, agreement.check_round(round)))
+        return None if found is None else _spelled(sampler, *found)
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
         """The sample of this agreement and round: the one already paid for, or a new one once its charge is durable.
@@ -167,6 +186,20 @@ class Ledger:
         raise BudgetError(
             f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} {why}; nothing was charged"
         )
+
+
+def is_made(path: str | Path) -> bool:
+    """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
+    if not os.path.lexists(path):
+        return False
+    try:
+        return not Book(path, kind=FORMAT).is_blank()
+    except LedgerError:  # whoever opens it says what is wrong with it
+        return True
+
+
+def _spelled(sampler: Sampler[AnyFamily], number: int, place: int | None) -> Any:
+    return sampler.points(number, rng=None if place is None else np.random.default_rng(place))
 
 
 def _budget(terms: Any) -> Budget:

@@ -62,6 +62,10 @@ class Rounds:
                     + _advice(agreement, released)
                 )
 
+    def released(self) -> set[tuple[str, int]]:
+        """The agreements and rounds that were released under this secret without a ledger."""
+        return {(line[1], line[3]) for line in self._noted() if line[0] == _ROUND}
+
     def serve(self, ledger: str) -> None:
         """Note that this secret serves the population's ledger with that id. Refused if it serves another, or served without one."""
         with self._writing() as notes:
@@ -82,10 +86,13 @@ class Rounds:
 
     def check_without_ledger(self) -> None:
         """Refuse a release without a ledger under a secret that serves one."""
+        self._refuse_ledger(self._noted())
+
+    def _noted(self) -> list[Any]:
+        """All notes there are, for whoever adds none."""
         if self._book is None:
-            self._refuse_ledger(_HELD.get(self._name, []))
-        elif os.path.lexists(self._book.path):
-            self._refuse_ledger(self._book.lines()[1:])
+            return _HELD.get(self._name, [])
+        return self._book.lines()[1:] if os.path.lexists(self._book.path) else []
 
     def _refuse_ledger(self, lines: list[Any]) -> None:
         if any(line[0] == _LEDGER for line in lines):

@@ -1,0 +1,179 @@
+"""`discreet send`: a table of (client, value) rows in, one private sample of each client to a collector."""
+
+import os
+import ssl
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet._files import check_private, read_lines, reason
+from discreet._showing import counted
+from discreet._tables._sources import opened
+from discreet.cli import _core_dumps as core_dumps
+from discreet.cli._options import Client, Count, Nulls, Other, Value, Weight, given_domain, labels_in
+from discreet.cli._population_ledger import ledger_of
+from discreet.cli._printing import write_json
+from discreet.client import Sent, send_table
+from discreet.client._address import address_of
+from discreet.errors import DiscreetError, visible
+from discreet.release._keyed import read_secret
+from discreet.tradeoff import LARGE_EPSILON
+
+
+def send(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input.",
+        ),
+    ],
+    to: Annotated[
+        str, typer.Option("--to", metavar="URL", help="The collector: https://..., or http:// on this machine.")
+    ],
+    client: Client,
+    value: Value,
+    secret: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Made by `discreet secret`: samples and names are made with it, so that the same again sends the same.",
+        ),
+    ],
+    round_number: Annotated[
+        int | None,
+        typer.Option(
+            "--round", metavar="R", help="In which round. [default: the one that is open]", show_default=False
+        ),
+    ] = None,
+    agreement: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|ID", help="The only agreement to release under. [default: the one that is offered]"),
+    ] = None,
+    epsilon: Annotated[
+        float, typer.Option(metavar="E", help="The most that a sample may spend, whatever is offered.")
+    ] = LARGE_EPSILON,
+    domain: Annotated[Path | None, labels_in(", where the agreement holds only a digest of them")] = None,
+    other: Other = None,
+    nulls: Nulls = "error",
+    count: Count = None,
+    weight: Weight = None,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Counts what each client spends, as with `discreet sample`.")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="What each client may spend in the ledger, which is made if it is not there."),
+    ] = None,
+    over_budget: Annotated[
+        str,
+        typer.Option(metavar="refuse|drop", help="Clients that cannot pay: refuse the run, or leave them out."),
+    ] = "refuse",
+    gateway_token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Holds the gateway's token, for a collection with enrolment (mode 600)."),
+    ] = None,
+    ca_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Whom to believe besides the system's authorities.")
+    ] = None,
+    plain_http: Annotated[
+        bool, typer.Option("--plain-http", help="Talk unencrypted to another machine, on a network of your own.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(metavar="S", help="Seconds to wait for an answer.")] = 60.0,
+    patience: Annotated[float, typer.Option(metavar="S", help="Seconds to keep trying, for each batch.")] = 600.0,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+) -> None:
+    """One private sample for each client of a table, sent to a collection. Run again after any failure, each client is counted once.
+
+    Raw records never leave this machine. What a client is called there is made of the secret: nobody who has not got it can tell who that is.
+    """
+    core_dumps.switch_off()
+    trusted = _context(ca_file)
+    try:
+        address_of(to, plain_http=plain_http, tls=trusted)
+    except DiscreetError as error:
+        raise DiscreetError(str(error).replace("url", "--to", 1)) from None
+    held = read_secret(secret)
+    token = None if gateway_token_file is None else _token(gateway_token_file)
+    labels = given_domain(domain, None, None, None)
+    books = None if (ledger, budget) == (None, None) else ledger_of(ledger, budget, held, quiet=quiet or json)
+    with opened(source) as records, _progress(quiet=quiet) as progress:
+        sent = send_table(
+            to,
+            records,
+            client=client,
+            value=value,
+            secret=held,
+            count=count,
+            weight=weight,
+            domain=labels,
+            other=other,
+            nulls=nulls,
+            round=round_number,
+            agreement=agreement,
+            epsilon=epsilon,
+            ledger=books,
+            over_budget=over_budget,
+            token=token,
+            timeout=timeout,
+            patience=patience,
+            plain_http=plain_http,
+            tls=trusted,
+            progress=progress,
+        )
+    if json:
+        write_json({**asdict(sent), "samples": sent.samples})
+    elif not quiet:
+        typer.echo("\n".join(map(visible, _told(sent, to))), err=True)
+
+
+def _told(sent: Sent, to: str) -> list[str]:
+    lines = [
+        f"{counted(sent.samples, 'sample')} sent to {to}",
+        f"{sent.counted:,} counted, {sent.again:,} were there already, {sent.refused:,} refused",
+        f"agreement {sent.agreement}, round {sent.round}",
+    ]
+    if sent.refused:
+        lines.append(
+            "refused are clients that had spoken in this round, with another sample; nothing was changed for them"
+        )
+    return lines
+
+
+def _token(path: Path) -> str:
+    """The one token in a file that is its owner's alone."""
+    try:
+        check_private(path, os.stat(path), what="--gateway-token-file")
+    except (OSError, ValueError) as error:
+        if isinstance(error, DiscreetError):
+            raise
+        raise DiscreetError(f"--gateway-token-file {path} cannot be read: {reason(error)}") from None
+    lines = read_lines(path, "token", each="a token")
+    if len(lines) != 1:
+        raise DiscreetError(f"--gateway-token-file {path} holds {len(lines)} lines, not the gateway's token alone")
+    return lines[0].strip()
+
+
+def _context(ca_file: Path | None) -> ssl.SSLContext | None:
+    if ca_file is None:
+        return None
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(ca_file)
+    except (OSError, ValueError) as error:
+        raise DiscreetError(f"--ca-file {ca_file} cannot be read: {reason(error)}") from None
+    return context
+
+
+def _progress(*, quiet: bool) -> Any:
+    """What is told how far it has come, on a terminal; nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from discreet.cli._progress import sending_bar  # loaded for a terminal alone
+
+    return sending_bar()

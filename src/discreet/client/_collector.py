@@ -1,0 +1,217 @@
+"""What a collector says, believed as far as it can be checked: ids are those of the documents, lists are lists, and no longer than can be.
+
+Nothing that protects a person rests on it. What a server may choose is which agreement it offers, and the agreement says what a sample
+reveals; a device that pins one, or whose ledger's budget is spent, releases nothing whatever it is told.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
+
+from discreet import _protocol as protocol
+from discreet._family_terms import LISTED, FamilyTerms
+from discreet.agreement import Agreement
+from discreet.client._address import Address
+from discreet.client._http import Answer, asked
+from discreet.client._patience import Patience
+from discreet.errors import CollectorError, DiscreetError
+
+_ID = re.compile("[0-9a-f]{64}")
+_MOST_SAID = 1 << 20  # bytes of JSON
+_MOST_AGREED = 1 << 26  # of an agreement that lists its labels
+_MOST_OUTCOMES = 10**7  # of an agreement whose weights come in a file of their own
+_SENTENCE = 300  # characters of a server's words that are shown
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A collection as it says what it is. `follows`: of each of its agreements the one it follows, None for the first."""
+
+    collection: str
+    agreement: str
+    round: int
+    enrolment: bool
+    follows: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of the samples of one request."""
+
+    counted: int
+    again: int
+    refused: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Collector:
+    """A service, and how long to bear with it. `token`: of a gateway."""
+
+    address: Address
+    patience: Patience
+    token: str | None = None
+
+    def offer(self, agreement: str | None) -> Offer:
+        """The collection that an agreement belongs to; by default that of the newest."""
+        said = self._json(self._get(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION)
+        collection, newest, number, enrolment = (
+            said.get(name) for name in ("collection", "agreement", "round", "enrolment")
+        )
+        follows = _follows(said.get("agreements"))
+        if not (is_id(collection) and is_id(newest) and is_count(number) and isinstance(enrolment, bool)):
+            raise self._nonsense(protocol.COLLECTION)
+        if follows is None or newest not in follows:
+            raise self._nonsense(protocol.COLLECTION)
+        wanted = newest if agreement is None else agreement
+        if wanted not in follows:
+            raise CollectorError(f"{self.address} does not collect under agreement {wanted}; check the address")
+        if _first(wanted, follows) != collection:
+            raise self._nonsense(protocol.COLLECTION)
+        return Offer(collection, newest, number, enrolment, follows)
+
+    def agreement(self, wanted: str) -> Agreement:
+        """The agreement with this id: the id is a digest of what it says, so it does not matter who says it."""
+        answer = self._get(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
+        try:
+            found = Agreement.from_json(answer.body.decode())
+        except UnicodeDecodeError:
+            raise self._nonsense(protocol.AGREEMENT) from None
+        except DiscreetError as error:
+            raise CollectorError(f"{self.address} offers what is no agreement: {error}") from None
+        if found.id != wanted:
+            raise CollectorError(
+                f"{self.address} offers agreement {wanted} and gives {found.id}: it is not what it says"
+            )
+        terms = found.family
+        if not isinstance(terms, FamilyTerms) or not terms.lacks_weights or terms.size <= LISTED:
+            return found
+        if terms.size > _MOST_OUTCOMES:
+            raise CollectorError(
+                f"{self.address} offers an agreement on {terms.size:,} outcomes, which cannot be collected"
+            )
+        weights = self._get(protocol.WEIGHTS, wanted, most=8 * terms.size)
+        return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
+
+    def verdict(self, body: bytes, kind: str, samples: int) -> Verdict:
+        """What becomes of so many samples that are sent, however often it takes."""
+        headers = {"Content-Type": kind}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        answer = self.patience.answer(
+            self.address,
+            lambda timeout: asked(
+                self.address, "POST", protocol.SAMPLES, body=body, headers=headers, timeout=timeout, most=_MOST_SAID
+            ),
+        )
+        if answer.status == 409 and samples == 1:
+            return Verdict(0, 0, (0,))
+        said = self._json(self._accepted(answer, protocol.SAMPLES), protocol.SAMPLES)
+        counted, again, refused = said.get("counted"), said.get("again"), said.get("refused", [])
+        if not (is_count(counted, least=0) and is_count(again, least=0) and isinstance(refused, list)):
+            raise self._nonsense(protocol.SAMPLES)
+        places = tuple(place for place in refused if is_count(place, least=0) and place < samples)
+        if len(set(places)) != len(refused) or counted + again + len(places) != samples:
+            raise self._nonsense(protocol.SAMPLES)
+        return Verdict(counted, again, places)
+
+    def _get(self, path: str, agreement: str | None, *, most: int) -> Answer:
+        where = path if agreement is None else f"{path}?agreement={agreement}"
+        answer = self.patience.answer(
+            self.address, lambda timeout: asked(self.address, "GET", where, timeout=timeout, most=most)
+        )
+        return self._accepted(answer, path)
+
+    def _accepted(self, answer: Answer, path: str) -> Answer:
+        """An answer that is no refusal."""
+        if answer.status == 200:
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                raise self._nonsense(path)
+            return answer
+        if 300 <= answer.status < 400:
+            there = answer.headers.get("location", "elsewhere")[:_SENTENCE]
+            raise CollectorError(
+                f"{self.address} sends us on to {there!r}, where we do not go; if you trust it, give that address"
+            )
+        if answer.status in (401, 403):
+            raise CollectorError(f"{self.address} takes samples of those it has enrolled alone{self._words(answer)}")
+        raise CollectorError(
+            f"{self.address}{path} answers {answer.status}{self._words(answer)}; check the address and what is sent"
+        )
+
+    def _words(self, answer: Answer) -> str:
+        """A server's own sentence."""
+        try:
+            said = _parsed(answer.body).get("error")
+        except CollectorError:
+            return ""
+        return f": {said[:_SENTENCE]!r}" if isinstance(said, str) else ""
+
+    def _json(self, answer: Answer, path: str) -> dict[str, Any]:
+        try:
+            return _parsed(answer.body)
+        except CollectorError:
+            raise self._nonsense(path) from None
+
+    def _nonsense(self, path: str) -> CollectorError:
+        return CollectorError(f"{self.address}{path} does not answer as a collector does; check the address")
+
+
+def one(agreement: str, round: int, client: str, sample: Any) -> bytes:
+    """The body that sends one sample."""
+    key = protocol.key_of(client, agreement, round)
+    said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
+    return json.dumps(said, allow_nan=False).encode()
+
+
+def names(collection: str, secret: bytes, clients: Sequence[Any]) -> list[str]:
+    """How a gateway's clients are named: by what they are called, as a text."""
+    return [protocol.name_in(collection, secret, str(client)) for client in clients]
+
+
+def _follows(rows: Any) -> dict[str, str | None] | None:
+    """Of each agreement of a list the one it follows; None for what is no such list."""
+    if not isinstance(rows, list):
+        return None
+    found: dict[str, str | None] = {}
+    for row in rows:
+        if not isinstance(row, dict) or not is_id(row.get("agreement")):
+            return None
+        before = row.get("follows")
+        if not (before is None or is_id(before)):
+            return None
+        found[row["agreement"]] = before
+    return found if len(found) == len(rows) else None
+
+
+def _first(agreement: str, follows: dict[str, str | None]) -> str | None:
+    """The agreement that those before this one lead to; None where they lead nowhere, or round and round."""
+    here, seen = agreement, set()
+    while here not in seen and here in follows:
+        seen.add(here)
+        before = follows[here]
+        if before is None:
+            return here
+        here = before
+    return None
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(body.decode())
+    except (ValueError, RecursionError):  # ValueError: no UTF-8, no JSON, a number of thousands of digits
+        raise CollectorError("not JSON") from None
+    if not isinstance(said, dict):
+        raise CollectorError("not an object")
+    return said
+
+
+def is_id(said: Any) -> TypeGuard[str]:
+    """Whether that is the id of an agreement."""
+    return isinstance(said, str) and _ID.fullmatch(said) is not None
+
+
+def is_count(said: Any, least: int = 1) -> TypeGuard[int]:
+    """Whether that is a whole number, and not too small or large to count something."""
+    return isinstance(said, int) and not isinstance(said, bool) and least <= said <= 10**9

@@ -1,0 +1,141 @@
+"""One question to a server that need not be a friend: an answer that is whole, in time and not too long; or a sentence why there is none.
+
+Everything has one deadline, however slowly bytes drip in; no more is read than was said to be enough; nothing is unpacked, and nobody is
+followed anywhere: a redirect is an answer like others. `Missing` is what may be tried again: whether the question arrived is not known.
+"""
+
+import http.client
+import io
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from discreet._files import reason
+from discreet.client._address import Address
+from discreet.errors import CollectorError
+
+_PART = 1 << 16
+
+
+class Missing(Exception):
+    """No answer, or a part of one."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def asked(
+    address: Address,
+    method: str,
+    path: str,
+    *,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float,
+    most: int,
+) -> Answer:
+    """The answer to one question.
+
+    Args:
+        address: whom to ask.
+        method: GET or POST.
+        path: what for, after the address's own folder.
+        body: what to send.
+        headers: besides those that are always sent.
+        timeout: seconds until all of the answer has to be here.
+        most: bytes of the body that are read.
+
+    Returns:
+        The answer.
+
+    Raises:
+        Missing: where there is none in time, or a part of one.
+        CollectorError: for a server that cannot be believed to be the one meant, and for an answer that is too long.
+    """
+    deadline = time.monotonic() + timeout
+    sent = {"Accept-Encoding": "identity", "Connection": "close", "Host": address.host_and_port, **(headers or {})}
+    try:
+        line = socket.create_connection((address.host, address.port), timeout=timeout)
+    except (OSError, UnicodeError) as error:
+        raise Missing(f"it cannot be reached: {reason(error)}") from None
+    try:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if address.tls is not None:
+            line.settimeout(_left(deadline))
+            line = address.tls.wrap_socket(line, server_hostname=address.host)
+        talk = http.client.HTTPConnection(address.host, address.port)
+        talk.sock = _Timed(line, deadline)
+        with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a long body answers before its end
+            talk.request(method, address.folder + path, body=body, headers=sent)
+        answer = talk.getresponse()
+        content = _read(answer, most, address)
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
+    except ssl.SSLCertVerificationError as error:
+        raise CollectorError(f"{address} is not who it says it is: {error.verify_message}") from None
+    except TimeoutError:
+        raise Missing(f"no whole answer came within {timeout:g} s") from None
+    except OSError as error:
+        raise Missing(f"the connection broke: {reason(error)}") from None
+    except http.client.HTTPException as error:
+        raise Missing(f"its answer was cut short, or is not HTTP: {type(error).__name__}") from None
+    finally:
+        line.close()
+
+
+def _read(answer: http.client.HTTPResponse, most: int, address: Address) -> bytes:
+    parts, length = [], 0
+    while part := answer.read(min(_PART, most + 1 - length)):
+        parts.append(part)
+        length += len(part)
+        if length > most:
+            raise CollectorError(f"{address} answers with more than {most:,} bytes, which is more than there is to say")
+    if answer.length:  # of a body whose length was stated: what has not come
+        raise Missing(f"its answer was cut short, {answer.length:,} bytes before its end")
+    return b"".join(parts)
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0.0:
+        raise TimeoutError
+    return left
+
+
+class _Timed:
+    """A socket as `http.client` uses one, with one deadline for all that it does; whoever opened the line closes it."""
+
+    def __init__(self, line: socket.socket, deadline: float) -> None:
+        self._line, self._deadline = line, deadline
+
+    def sendall(self, data: bytes) -> None:
+        self._line.settimeout(_left(self._deadline))
+        self._line.sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        assert mode == "rb"
+        return io.BufferedReader(_Reading(self._line, self._deadline))
+
+    def close(self) -> None:
+        """`http.client` lets go of it once the headers are read, and goes on reading."""
+
+
+class _Reading(io.RawIOBase):
+    def __init__(self, line: socket.socket, deadline: float) -> None:
+        self._line, self._deadline = line, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        self._line.settimeout(_left(self._deadline))
+        return self._line.recv_into(into)
