@@ -77,10 +77,10 @@ class Collector:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, *arguments: str, log: str = "log.txt", port: int = 0, **environment: str
+    folder: Path, *arguments: str, log: str = "log.txt", port: int = 0, program: str = "discreet", **environment: str
 ) -> Iterator[Collector]:
     """`discreet collect ARGUMENTS` in that folder, until the end of the block; at a free port unless one is named."""
-    command = [sys.executable, "-m", "discreet", "collect", *arguments, "--port", str(port), "--json"]
+    command = [sys.executable, "-m", program, "collect", *arguments, "--port", str(port), "--json"]
     path = folder / log
     with path.open("w") as errors:
         process = subprocess.Popen(

@@ -12,6 +12,7 @@ asked of it is replaced at once. A server that says nothing any more is given up
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -227,9 +228,12 @@ class _Line:
             self._forgotten.append(self._database)  # the parent's: closing it here would end it there
             self._database = None
         if self._database is not None:
+            began = time.monotonic()
             try:
                 return self._begin(self._database)
             except psycopg.OperationalError:
+                if time.monotonic() - began > self._wait / 2:  # it hangs, and so would another one
+                    raise
                 self._drop()
         self.places.clear()
         self._process = os.getpid()
