@@ -10,6 +10,7 @@ from discreet.cli._options import given_domain, labels_in
 from discreet.cli._printing import say, write_json_line
 from discreet.collect import serve
 from discreet.collect._catalogue import collectable
+from discreet.collect._opening import shown
 from discreet.errors import DiscreetError
 
 
@@ -79,7 +80,7 @@ def collect(
 
     def listening(address: str) -> None:
         if json:
-            write_json_line({"address": address, "store": store, "agreements": [each.id for each in found]})
+            write_json_line({"address": address, "store": shown(store), "agreements": [each.id for each in found]})
         else:
             say("\n".join([f"{address} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]))
 

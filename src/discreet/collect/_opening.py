@@ -23,6 +23,15 @@ def is_store(where: str) -> bool:
         return False
 
 
+def shown(where: str) -> str:
+    """A store's name for people to read: an address without its password."""
+    if where.partition("://")[0] not in _POSTGRES:
+        return where
+    from discreet.collect._postgres import shown_address
+
+    return shown_address(where)
+
+
 def open_store(where: str | Path, *, create: bool = True) -> Store:
     """Open the store of a collection.
 

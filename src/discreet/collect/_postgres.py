@@ -190,7 +190,7 @@ class _Line:
 
     def __init__(self, address: str, wait: float) -> None:
         self._address, self._wait = address, wait
-        self.shown = _shown(address)
+        self.shown = shown_address(address)
         self._lock = threading.Lock()
         self._database: Connection | None = None
         self._process = 0
@@ -289,7 +289,7 @@ def _why(error: psycopg.Error) -> str:
     return f"{' '.join(said.split())}; try again"
 
 
-def _shown(address: str) -> str:
+def shown_address(address: str) -> str:
     """The address without its password."""
     try:
         parts = conninfo_to_dict(address)

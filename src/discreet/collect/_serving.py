@@ -31,7 +31,7 @@ from discreet.collect._enrolment import read_tokens
 from discreet.collect._guarding import LOCAL, checked_origin, report
 from discreet.collect._limits import PATIENCE
 from discreet.collect._metrics import FOLDER
-from discreet.collect._opening import open_store
+from discreet.collect._opening import open_store, shown
 from discreet.collect._service import service
 from discreet.errors import DiscreetError, Range, check_count
 
@@ -280,13 +280,15 @@ def _keep(where: str, agreements: Sequence[Agreement], follows: str | None) -> N
     with contextlib.closing(open_store(where, create=bool(agreements) and follows is None)) as store:
         before = [kept.agreement.id for kept in store.kept()]
         if not (before or agreements):
-            raise DiscreetError(f"{where} keeps no agreement yet; name the file of one, as `discreet agree` writes it")
+            raise DiscreetError(
+                f"{shown(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
+            )
         first = None
         if follows is not None:
             called = [id for id in before if id.startswith(follows)]
             if len(called) != 1:
                 raise DiscreetError(
-                    f"follows = {follows!r} is the beginning of {len(called)} of the ids of agreements that {where} keeps; give the whole id"
+                    f"follows = {follows!r} is the beginning of {len(called)} of the ids in {shown(where)}; give the whole id"
                 )
             first = called[0]
         for agreement in agreements:
