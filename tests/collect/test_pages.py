@@ -63,7 +63,10 @@ class Collection:
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
     folder = tmp_path_factory.mktemp("pages")
-    made = {kind: agreed(folder, of, name=f"{kind}.json", purpose=f"{kind} {MARKUP}") for kind, of in KINDS.items()}
+    made = {
+        kind: agreed(folder, of, name=f"{kind}.json", purpose=f"{kind} {MARKUP}", rounds=1 + (kind == "numbers"))
+        for kind, of in KINDS.items()
+    }
     made["continuous"] = dc.Agreement.of(
         dc.OptimalSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0)), epsilon=1.0)
     )
@@ -151,6 +154,7 @@ def test_cells_too_fine_for_bars_are_a_band_and_rounds_have_a_field(collection: 
     page = person(collection.address(LIVE, "fine"), viewport={"width": 360, "height": 800})
     page.wait_for_selector("#histogram .band")
     assert page.locator("#histogram .cell").count() == 0
+    assert page.locator("#key.banded").count() == 1
     assert page.locator("#choice-round-field").is_hidden()  # one round was agreed on
 
 
@@ -183,12 +187,19 @@ def test_another_agreement_is_chosen_and_the_address_says_so(collection: Collect
     until(page, f"location.search.includes('{collection.agreements['numbers'].id}')")
     page.wait_for_selector("#histogram .cell")
     until(page, "document.querySelectorAll('#histogram .cell').length === 12")
+    page.locator("#choice-round").fill("2")
+    page.locator("#choice-round").press("Enter")
+    _counted(page, 0)
+    assert page.url.endswith("&round=2")
+    page.locator("#choice-round").fill("7")
+    page.locator("#choice-round").press("Enter")
+    assert page.url.endswith("&round=2")  # there is no seventh
     page.locator("#take-part").click()
     page.wait_for_url("**/take-part?*")
     until(page, READY)
     assert page.locator("#entry-told").text_content() == "Type a whole number from 0 to 11"
-    page.go_back()
-    page.go_back()
+    for _ in range(3):
+        page.go_back()
     until(page, f"document.getElementById('reveal').textContent.includes('{newest.id}')")
 
 
@@ -304,6 +315,32 @@ def test_what_cannot_be_done_here_is_said_in_a_sentence(collection: Collection, 
 
 
 @pytest.mark.slow
+def test_a_great_paste_is_read_at_once_and_nobody_is_drawn_for_without_records(
+    collection: Collection, person: Any
+) -> None:
+    page = person(collection.address(TAKE_PART, "many"))
+    until(page, READY)
+    page.locator("#held-card details summary").click()
+    page.evaluate(
+        """() => {
+          const clipboardData = new DataTransfer();
+          clipboardData.setData("text/plain", Array.from({ length: 300000 }, (_, row) => `town ${row % 700}\n`).join(""));
+          document.getElementById("pasted").dispatchEvent(new ClipboardEvent("paste", { clipboardData, cancelable: true }));
+        }"""
+    )
+    assert page.locator("#held-rest").inner_text().startswith("500 more")
+    assert page.locator("#drawn .bar").count() == 12
+    page.locator("#clear").click()
+    assert page.locator("#draw-card").is_hidden()
+    page.locator("#entry").fill("TOWN 999")
+    page.locator("#entry").press("Enter")
+    assert page.locator("#drawn .told").first.inner_text().startswith("100")
+    page.locator("#entry").fill("town 1000")
+    page.locator("#entry").press("Enter")
+    assert "none of the 1,000 outcomes" in page.locator("#held-problem").inner_text()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 def test_everybody_can_use_it(collection: Collection, person: Any, scheme: str, width: int) -> None:
     """axe-core finds nothing to object to, and nothing is wider than a phone."""
@@ -368,7 +405,10 @@ def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, t
         _counted(live, 1)
         taking.goto(f"{again.address}{TAKE_PART}?agreement={second.id}")
         until(taking, READY)
-        assert json.loads(taking.locator("#request").inner_text()) == sent  # who has spoken draws nothing anew
+        assert "taken part already" in taking.locator("#thanks").inner_text()  # who has spoken draws nothing anew
+        assert sent["key"] in taking.locator("#receipt").inner_text()
+        assert json.loads(taking.locator("#sample").get_attribute("data-sample")) == sent["sample"]
+        assert token not in taking.evaluate("Object.values(localStorage).join()")
         assert again.send(one(first, other, "yes")).status == 200
         late.goto(f"{again.address}{TAKE_PART}")
         late.get_by_role("button", name="One more of no").click()
@@ -377,6 +417,8 @@ def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, t
         late.locator("#send").click()
         until(late, "document.getElementById('send-problem').textContent.includes('has spoken in this round already')")
         _counted(live, 2)
+        live.goto(f"{again.address}/?round=7")
+        until(live, "document.getElementById('problem').textContent === 'round is not a whole number from 1 to 1.'")
         assert (collector.said, again.said) == ("", "")
     for context in contexts:
         context.close()

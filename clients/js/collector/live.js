@@ -1,5 +1,5 @@
 /** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
-import { element, told } from "../page/element.js";
+import { told } from "../page/element.js";
 import { atMost, certainty, labelled, percentAtMost } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
 import { addressed, chosen, offer } from "./choice.js";
@@ -33,7 +33,11 @@ async function refresh() {
     if (asked !== turn) return;
     Object.assign(known, { collection: value, collectionAt: Date.now() });
   }
-  const now = { agreement: choice.agreement ?? known.collection.agreement, round: choice.round ?? known.collection.round };
+  const named = known.collection.agreements.find(({ agreement }) => choice.agreement && agreement.startsWith(choice.agreement));
+  const now = { agreement: named?.agreement ?? known.collection.agreement, round: choice.round ?? known.collection.round };
+  offer(known.collection, now, {
+    form: by("choice"), agreement: by("choice-agreement"), agreementField: by("choice-agreement-field"), round: by("choice-round"), roundField: by("choice-round-field"),
+  });
   const found = await json("estimate", now, known.etag);
   if (asked !== turn) return;
   if (found) {
@@ -43,9 +47,6 @@ async function refresh() {
     Object.assign(known, { estimate: found.value, etag: found.etag });
     say("changed", `Last change at ${clock()}.`);
   }
-  offer(known.collection, { agreement: known.estimate.agreement, round: known.estimate.round ?? now.round }, {
-    form: by("choice"), agreement: by("choice-agreement"), agreementField: by("choice-agreement-field"), round: by("choice-round"), roundField: by("choice-round-field"),
-  });
   by("take-part").href = addressed("take-part", choice);
   if (found) show();
 }
@@ -71,8 +72,8 @@ function show() {
   by("nothing").hidden = samples > 0;
   by("population").hidden = !samples;
   if (samples) picture();
-  by("reveal").replaceChildren(...told(words(known.agreed, collection.enrolment)), element("dt", {}, "The agreement"), element("dd", {}, element("code", {}, estimate.agreement)));
-  by("trust").replaceChildren(...told(trusted(estimate, collection.enrolment)));
+  fill("reveal", [...words(known.agreed, collection.enrolment), ["Its id", `${estimate.agreement}, computed from what the agreement says.`]]);
+  fill("trust", trusted(estimate, collection.enrolment));
   by("days-card").hidden = !estimate.days?.length;
   days(by("days"), estimate.days ?? []);
 }
@@ -86,14 +87,25 @@ function picture() {
   const top = largest(shares, all ? MANY : FEW);
   if (inOrder) {
     const width = Math.max(280, Math.floor(by("population").clientWidth));
-    histogram(by("histogram"), shares, width);
+    by("key").classList.toggle("banded", histogram(by("histogram"), shares, width));
     by("histogram").setAttribute("aria-label", `A histogram of ${shares.length.toLocaleString("en")} outcomes in their order; the largest is ${labelled(shares[top[0]].outcome)}. All numbers are in the table below.`);
-  } else rows.show(shares, top);
+  } else {
+    rows.show(shares, top);
+    by("key").classList.remove("banded");
+  }
   by("more").hidden = inOrder || shares.length <= FEW;
   by("all").setAttribute("aria-expanded", all);
   say("all", all ? `Show the ${FEW} largest` : `Show all ${shares.length.toLocaleString("en")} outcomes`);
   say("cut", shares.length > MANY && all ? `These are the ${MANY.toLocaleString("en")} largest of ${shares.length.toLocaleString("en")}; all of them are at /estimate.` : "");
   if (by("table-part").open) by("table").replaceChildren(...rowsOfTable(shares));
+}
+
+/** A list of terms, which is left alone where it says the same: somebody may be reading it. */
+function fill(id, pairs) {
+  const said = JSON.stringify(pairs);
+  if (by(id).dataset.said === said) return;
+  by(id).dataset.said = said;
+  by(id).replaceChildren(...told(pairs));
 }
 
 /** A number on the page: rounded for people, and to all its digits for whoever checks it. */
@@ -150,9 +162,9 @@ function choose(next) {
 by("choice").addEventListener("submit", (event) => event.preventDefault());
 for (const id of ["choice-agreement", "choice-round"]) {
   by(id).addEventListener("change", () => {
-    const round = Number(by("choice-round").value);
-    const same = known.estimate?.agreement === by("choice-agreement").value;
-    const next = { agreement: by("choice-agreement").value, round: same && Number.isInteger(round) && round > 0 ? round : undefined };
+    const same = id === "choice-round";
+    if (same && !by(id).reportValidity()) return;
+    const next = { agreement: by("choice-agreement").value, round: same ? Number(by(id).value) : undefined };
     history.pushState(null, "", addressed(location.pathname, next));
     choose(next);
   });

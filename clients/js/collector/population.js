@@ -15,7 +15,7 @@ const placed = (share, top) => `${(100 * Math.min(Math.max(share, 0), top)) / to
 
 /** The end of an axis that holds all intervals, and a step that divides it into a few parts, in round numbers. */
 export function axis(shares, parts = 5) {
-  const most = Math.min(1, Math.max(1e-6, ...shares.map(({ law }) => Math.max(law.high, law.estimate))));
+  const most = Math.min(1, shares.reduce((top, { law }) => Math.max(top, law.high, law.estimate), 1e-6));
   const rough = most / parts;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 2.5, 5, 10].find((round) => round * power >= rough);
@@ -75,9 +75,9 @@ function row(outcome) {
 }
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [320, 58, 10, 12, 34];
-const NARROWEST = 7; // pixels of a bar that has a whisker of its own; narrower ones have a band in common
+const NARROWEST = 5; // pixels of a bar that has a whisker of its own; narrower ones have a band in common
 
-/** The same as a picture that is `width` pixels wide. */
+/** The same as a picture that is `width` pixels wide. Returns whether bars are too narrow to be told apart, and it shows a band. */
 export function histogram(body, shares, width) {
   const ends = axis(shares, 4);
   const each = (width - LEFT - RIGHT) / shares.length;
@@ -87,10 +87,12 @@ export function histogram(body, shares, width) {
     element("line", { x1: LEFT, x2: width - RIGHT, y1: y(share), y2: y(share), class: share ? "grid" : "axes" }),
     element("text", { x: LEFT - 8, y: Number(y(share)) + 5, "text-anchor": "end" }, round(share)),
   ]);
-  const drawn = each >= NARROWEST ? bars(shares, x, y, each) : band(shares, x, y);
+  const banded = each < NARROWEST;
+  const drawn = banded ? band(shares, x, y) : bars(shares, x, y, each);
   body.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
   body.setAttribute("height", HEIGHT);
   body.replaceChildren(...grid, ...drawn, ...names(shares, x, each));
+  return banded;
 }
 
 function bars(shares, x, y, each) {
@@ -126,7 +128,7 @@ function names(shares, x, each) {
   const cells = shares.map(({ outcome }) => /^(\S+) to (\S+)$/.exec(outcome));
   const edges = cells.every(Boolean) ? [...cells.map((cell) => cell[1]), cells.at(-1)[2]].map(trimmed) : null;
   const told = edges ?? shares.map(({ outcome }) => labelled(outcome));
-  const widest = 9 * Math.max(...told.map((each) => each.length)) + 14;
+  const widest = 9 * told.reduce((most, { length }) => Math.max(most, length), 0) + 14;
   const every = roundUp(Math.max(1, widest / each));
   return told
     .map((text, place) => [text, place])

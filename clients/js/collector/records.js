@@ -5,10 +5,22 @@ import { isolated, labelled } from "../page/words.js";
 
 const ALL = 12; // outcomes that are all there to be clicked on; of more, those that are held
 const MOST_OFFERED = 1000; // in the list that a field offers
-const MOST_ROWS = 100_000;
+const MOST_LABELS = 100_000; // of a paste
+const MOST_SHOWN = 200; // outcomes with a row of their own
 
 /** What records are, where they are no labels. */
 export const allowed = ({ low, high, size }) => (low === undefined ? `a whole number from 0 to ${size - 1}` : `a number from ${low} to ${high}`);
+
+/** Outcomes by what people may call them: a label as it is, or nearly. Of two that differ in that alone, the first. */
+const LIKE = [(name) => name, (name) => name.trim(), (name) => name.trim().toLowerCase()];
+const called = new WeakMap();
+function namesOf(domain) {
+  if (!called.has(domain)) {
+    const last = domain.labels.map((label, place) => [String(label), place]).reverse(); // so that the first stays
+    called.set(domain, LIKE.map((like) => new Map(last.map(([name, place]) => [like(name), place]))));
+  }
+  return called.get(domain);
+}
 
 /** The outcome that a text means; what is none is said. */
 export function outcomeOf(domain, text) {
@@ -18,9 +30,9 @@ export function outcomeOf(domain, text) {
     if (found < 0) throw new Error(`${isolated(text)} is not ${allowed(domain)}.`);
     return found;
   }
-  for (const like of [(name) => name === text, (name) => name.trim() === meant, (name) => name.trim().toLowerCase() === meant.toLowerCase()]) {
-    const found = domain.labels.findIndex((label) => like(String(label)));
-    if (found >= 0) return found;
+  for (const [way, names] of namesOf(domain).entries()) {
+    const found = names.get(LIKE[way](text));
+    if (found !== undefined) return found;
   }
   throw new Error(`${isolated(text)} is none of the ${domain.size.toLocaleString("en")} outcomes.`);
 }
@@ -28,9 +40,9 @@ export function outcomeOf(domain, text) {
 export class Records {
   counts = new Map();
 
-  constructor(domain, { list, entry, offered, problem }, onchange) {
-    Object.assign(this, { domain, list, entry, problem, onchange, rows: new Map() });
-    if (domain.size <= ALL) for (let place = 0; place < domain.size; place++) this.row(place);
+  constructor(domain, { list, offered, problem, rest }, onchange) {
+    Object.assign(this, { domain, list, problem, rest, onchange, rows: new Map() });
+    if (domain.size <= ALL) for (let place = 0; place < domain.size; place++) this.#row(place);
     const names = domain.labels ? domain.labels.slice(0, MOST_OFFERED) : [];
     offered.replaceChildren(...names.map((label) => element("option", { value: String(label) })));
   }
@@ -53,29 +65,43 @@ export class Records {
   /** Rows that were pasted, in place of what was there. */
   paste(text) {
     this.#said(() => {
-      const found = [...countsOf(text, MOST_ROWS)].map(([label, count]) => [outcomeOf(this.domain, label), count]);
-      this.clear();
-      for (const [place, count] of found) this.set(place, (this.counts.get(place) ?? 0) + count);
+      const found = [...countsOf(text, MOST_LABELS)].map(([label, count]) => [outcomeOf(this.domain, label), count]);
+      for (const place of this.counts.keys()) this.#write(place, 0);
+      for (const [place, count] of found) this.#write(place, (this.counts.get(place) ?? 0) + count);
+      this.#changed();
     });
   }
 
   clear() {
-    for (const place of [...this.counts.keys()]) this.set(place, 0);
+    this.#said(() => {
+      for (const place of this.counts.keys()) this.#write(place, 0);
+      this.#changed();
+    });
   }
 
   set(place, count) {
+    this.#write(place, count);
+    this.#changed();
+  }
+
+  #write(place, count) {
     if (!isCount(count)) throw new Error("A count is a whole number from 0 to 1,000,000,000.");
     this.counts.set(place, count);
-    const { line, field, less } = this.row(place);
-    if (document.activeElement !== field || Number(field.value) !== count) field.value = count;
-    less.disabled = !count;
-    line.classList.toggle("some", count > 0);
+    const row = this.rows.get(place) ?? (this.rows.size < MOST_SHOWN && count ? this.#row(place) : null);
+    if (!row) return;
+    if (document.activeElement !== row.field || Number(row.field.value) !== count) row.field.value = count;
+    row.less.disabled = !count;
+    row.line.classList.toggle("some", count > 0);
+  }
+
+  #changed() {
+    const hidden = [...this.counts].filter(([place, count]) => count && !this.rows.has(place)).length;
+    this.rest.textContent = hidden ? `${hidden.toLocaleString("en")} more are counted, and not listed here.` : "";
     this.onchange();
   }
 
   /** The row of an outcome: fewer, how many, more. */
-  row(place) {
-    if (this.rows.has(place)) return this.rows.get(place);
+  #row(place) {
     const name = labelled(this.domain.name(place));
     const change = (by) => () => this.#said(() => this.set(place, (this.counts.get(place) ?? 0) + by));
     const field = element("input", {

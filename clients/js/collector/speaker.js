@@ -19,7 +19,7 @@ export class Speaker {
     this.#locks = locks ?? refuse("this browser has no locks, so two tabs could each draw a sample; use a newer one, or open the page by https");
   }
 
-  /** {agreement, client, at}: under which agreement this browser speaks in a round; `client`, `at`: as whom it was heard, and when. */
+  /** {agreement, key, at}: under which agreement this browser speaks in a round; `key`, `at`: with which it was heard, and when. */
   spoken(collection, round) {
     return this.#read()?.spoken[`${collection} ${round}`];
   }
@@ -40,11 +40,11 @@ export class Speaker {
     });
   }
 
-  /** It was heard in this round, as this client. */
-  async heard(collection, round, client, at) {
+  /** It was heard in this round, with this key. The name stays out of it: where it is a token it is a person's. */
+  async heard(collection, round, key, at) {
     return this.#locks.request(KEY, () => {
       const book = this.#read();
-      Object.assign(book.spoken[`${collection} ${round}`], { client, at });
+      Object.assign(book.spoken[`${collection} ${round}`], { key, at });
       this.#write(book);
     });
   }

@@ -6,6 +6,7 @@
  */
 import { Budget } from "../src/budget.js";
 import { element, told } from "../page/element.js";
+import { readLong } from "../page/pasting.js";
 import { atMost, certainty, labelled, percentAtMost } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen } from "./choice.js";
@@ -77,14 +78,13 @@ function ask() {
   say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure.`);
   say("cost", `It costs epsilon = ${agreement.epsilon}${speaker.limit === undefined ? "" : `; your limit here is ${speaker.limit}, of which ${budget().spent} are spent`}.`);
   say("entry-told", domain.labels ? "Type one of the outcomes" : `Type ${allowed(domain)}`);
-  records = new Records(domain, { list: by("held"), entry: by("entry"), offered: by("offered"), problem: by("held-problem") }, changed);
+  records = new Records(domain, { list: by("held"), offered: by("offered"), problem: by("held-problem"), rest: by("held-rest") }, changed);
   changed();
 }
 
 function changed() {
   const held = records?.held;
   by("drawn-card").hidden = by("draw-card").hidden = !held;
-  say("held-problem", "");
   if (!held) return;
   try {
     drawnFrom(by("drawn"), by("rest"), here.agreement, held);
@@ -127,7 +127,6 @@ function shown(answer, spoken) {
   by("sample-card").hidden = false;
   by("sample").textContent = labelled(agreement.domain.name(agreement.domain.number(answer.sample)));
   by("sample").dataset.sample = JSON.stringify(answer.sample);
-  if (spoken.client && enrolment) by("token").value = spoken.client;
   by("token-field").hidden = !enrolment;
   const preview = () => {
     const body = request(answer);
@@ -146,7 +145,7 @@ function shown(answer, spoken) {
   by("token").addEventListener("input", preview);
   preview();
   by("send").onclick = () => send(request(answer));
-  if (spoken.at) heard(request(answer), spoken, "You have taken part already, thank you. This is what you said then: a person speaks once in a round, so there is nothing more to do.");
+  if (spoken.at) heard(spoken, "You have taken part already, thank you. This is what you said then: a person speaks once in a round, so there is nothing more to do.");
 }
 
 async function send(body) {
@@ -158,8 +157,8 @@ async function send(body) {
   try {
     const answer = await sent(JSON.stringify(body), ({ attempt, problem, wait }) => say("sending", `${ended(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
     const at = new Date().toISOString();
-    await here.speaker.heard(here.collection, here.round, body.client, at);
-    heard(body, { at }, answer.counted ? "Your sample has arrived and is counted. Thank you." : "Your sample had arrived before. It is counted once, as it should be.");
+    await here.speaker.heard(here.collection, here.round, body.key, at);
+    heard({ key: body.key, at }, answer.counted ? "Your sample has arrived and is counted. Thank you." : "Your sample had arrived before. It is counted once, as it should be.");
   } catch (error) {
     refused(error);
   } finally {
@@ -177,7 +176,7 @@ function refused(error) {
 }
 
 /** The receipt. */
-function heard(body, { at }, thanks) {
+function heard({ key, at }, thanks) {
   say("send", "Send the same again");
   by("send").classList.replace("action", "plain");
   by("receipt-card").hidden = false;
@@ -185,8 +184,8 @@ function heard(body, { at }, thanks) {
   by("receipt").replaceChildren(
     ...told([
       ["When", new Date(at).toLocaleString()],
-      ["Agreement and round", `${body.agreement.slice(0, 12)}, round ${body.round.toLocaleString("en")}`],
-      ["The key that it was sent with", body.key],
+      ["Agreement and round", `${here.id.slice(0, 12)}, round ${here.round.toLocaleString("en")}`],
+      ["The key that it was sent with", key],
     ]),
   );
   by("receipt-heading").focus();
@@ -198,6 +197,7 @@ by("add").addEventListener("submit", (event) => {
   if (!by("held-problem").textContent) by("entry").value = "";
 });
 by("read-pasted").addEventListener("click", () => records.paste(by("pasted").value));
+readLong(by("pasted"), (text) => records.paste(text));
 by("clear").addEventListener("click", () => records.clear());
 by("draw").addEventListener("click", draw);
 by("stop").addEventListener("click", () => stop.abort());

@@ -1,6 +1,7 @@
 /** The explorer: a state, the page that shows it, and the address that holds it. */
 import { Agreement, randomInteger } from "../src/agreement.js";
 import { element, told } from "../page/element.js";
+import { readLong } from "../page/pasting.js";
 import { asked, atMost, certainty, percent, percentAtMost, short } from "../page/words.js";
 import { Bars, curve, NAMES } from "./chart.js";
 import { MECHANISMS, MOST, numbers, samplerOf } from "./model.js";
@@ -158,7 +159,6 @@ by("measure").addEventListener("change", ({ target }) => change({ measure: targe
 for (const name of MECHANISMS) by(`show-${name}`).addEventListener("change", () => change({ shown: name }));
 by("again").addEventListener("click", show);
 by("reset").addEventListener("click", () => change({ ...USUAL, tab: "explore" }));
-const LONG = 1e5; // characters past which a text is read at once: no browser lays out a million rows in a field
 function readPasted(text) {
   try {
     change(pasted(text));
@@ -167,12 +167,7 @@ function readPasted(text) {
   }
 }
 by("read-pasted").addEventListener("click", () => readPasted(by("pasted").value));
-by("pasted").addEventListener("paste", (event) => {
-  const text = event.clipboardData?.getData("text/plain") ?? "";
-  if (text.length <= LONG) return;
-  event.preventDefault();
-  readPasted(text);
-});
+readLong(by("pasted"), readPasted);
 by("file").addEventListener("change", ({ target }) => target.files.length && open(target.files));
 by("agreement").addEventListener("dragover", (event) => event.preventDefault());
 by("agreement").addEventListener("drop", (event) => {
