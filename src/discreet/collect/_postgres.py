@@ -34,6 +34,7 @@ except ImportError as error:
 WAIT_SECONDS = 10.0
 FORMAT = 1
 SLOTS = 8
+_LONGER = 3  # times as long may it take to write many rows as to begin
 _LOCK = 0x64637374  # of those who make tables or add agreements
 _SCHEMA = """
 CREATE TABLE discreet_store (format integer NOT NULL);
@@ -204,7 +205,7 @@ class _Line:
             raise self._refused("it has been busy for too long; try again")
         try:
             database = self._begun()
-            with _given_up(database, self._wait):
+            with _given_up(database, _LONGER * self._wait):
                 yield database
                 if database.execute("COMMIT").statusmessage != "COMMIT":
                     raise self._refused("it did not commit; try again")
@@ -248,7 +249,7 @@ class _Line:
 
     def _begin(self, database: Connection) -> Connection:
         with _given_up(database, self._wait):
-            database.execute(_BEGIN.format(wait=round(1000 * self._wait)))
+            database.execute(_BEGIN.format(wait=round(1000 * _LONGER * self._wait)))
         return database
 
     def _drop(self) -> None:

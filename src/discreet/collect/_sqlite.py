@@ -216,6 +216,10 @@ class _Connection:
             self._check_marks(self._database)
             for setting in _SETTINGS:
                 self._database.execute(f"PRAGMA {setting}")
+            with suppress(
+                sqlite3.OperationalError
+            ):  # what the log holds goes into the file, and leaves room on a disk that was full
+                self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return self._database
 
     def _check_marks(self, database: sqlite3.Connection) -> None:
@@ -276,7 +280,7 @@ def _make(path: Path) -> None:
         with written(path, what="store", private=True) as file:
             file.write(content)
     except DiscreetError as error:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise StoreError(str(error)) from None
 
 
