@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet.cli._app import COMMANDS, app
+from tests.collect.running import Collector, running
 from tests.javascript.browser import SITE, chromium, served, watched
 from tests.needed import needed_module
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+USUAL = "http://127.0.0.1:8000"  # where pages say that a service is
 SHOWN = re.compile(r"^(?P<indent>\s*)(?P<expression>\S.*?)\s+# -> (?P<shown>.+)$")
 
 
@@ -108,17 +111,32 @@ def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) 
 def test_a_page_runs_from_top_to_bottom_and_gives_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python blocks and commands in the order they stand, in one folder: files that one makes the next can read."""
+    """Python blocks and commands in the order they stand, in one folder: files that one makes the next can read.
+
+    A command with & at its end is a service, which stays until the end of the page, at another address than the page says.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     namespace: dict[str, Any] = {"same": same}
-    for language, block in found_blocks(page, "python|console"):
-        if language == "python":
-            statements = "\n".join(checked(line) for line in block.splitlines())
-            exec(compile(statements, page.name, "exec"), namespace)
-        else:
-            for command, lines in commands(block):
-                prints_what_is_shown(command, lines)
+    address = USUAL
+    with ExitStack() as services:
+        for language, block in found_blocks(page, "python|console"):
+            if language == "python":
+                statements = "\n".join(checked(line) for line in block.replace(USUAL, address).splitlines())
+                exec(compile(statements, page.name, "exec"), namespace)
+                continue
+            for command, lines in commands(block.replace(USUAL, address)):
+                if command.endswith(" &"):
+                    address = services.enter_context(started(command.removesuffix(" &"), tmp_path)).address
+                else:
+                    prints_what_is_shown(command, lines)
+
+
+def started(command: str, folder: Path) -> AbstractContextManager[Collector]:
+    """A service in a process of its own."""
+    name, kind, *arguments = shlex.split(command)
+    assert (name, kind) == ("discreet", "collect")
+    return running(folder, *arguments)
 
 
 def prints_what_is_shown(command: str, lines: list[str]) -> None:
