@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -151,11 +152,16 @@ def test_the_numbers_are_those_of_the_estimate_and_follow_the_samples(
 
 @pytest.mark.slow
 def test_cells_too_fine_for_bars_are_a_band_and_rounds_have_a_field(collection: Collection, person: Any) -> None:
-    page = person(collection.address(LIVE, "fine"), viewport={"width": 360, "height": 800})
+    page = person("about:blank", viewport={"width": 360, "height": 800})
+    answers: list[tuple[str, int]] = []
+    page.on("response", lambda answer: answers.append((urlsplit(answer.url).path, answer.status)))
+    page.goto(collection.address(LIVE, "fine"))
     page.wait_for_selector("#histogram .band")
     assert page.locator("#histogram .cell").count() == 0
     assert page.locator("#key.banded").count() == 1
     assert page.locator("#choice-round-field").is_hidden()  # one round was agreed on
+    page.wait_for_event("response", lambda answer: answer.status == 304)  # nothing has changed, and nothing is sent
+    assert [status for path, status in answers if path == "/estimate"][:2] == [200, 304]
 
 
 @pytest.mark.slow

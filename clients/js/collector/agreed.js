@@ -4,17 +4,16 @@ import { isDigest } from "../src/domain.js";
 import { asked, labelled, revealed } from "../page/words.js";
 import { bytes, text } from "./service.js";
 
-const BESIDE = "the id of this agreement, a name that your browser made for this collection alone, and a key by which a second sending is recognised";
+const beside = (name) => `the id of this agreement, ${name}, and a key by which a second sending is recognised`;
 
 /** {id, fields, agreement, problem}: an agreement that can be drawn for, or why this page cannot. */
 export async function agreed(id) {
   const document = await text("agreement", { agreement: id });
   const fields = fieldsOf(document);
   const { family = {} } = fields;
-  const beside = {};
-  if (isDigest(family.weights) && !family.reference) beside.weights = await weightsOf(id);
+  const weights = isDigest(family.weights) && !family.reference ? await weightsOf(id) : undefined;
   try {
-    return { id, fields, agreement: Agreement.read(document, { id, ...beside }), problem: "" };
+    return { id, fields, agreement: Agreement.read(document, { id, weights }), problem: "" };
   } catch (error) {
     return { id, fields, agreement: null, problem: error.message };
   }
@@ -40,7 +39,7 @@ async function weightsOf(id) {
 
 /** What a sample can reveal at most, in words: of any agreement that promises epsilon, understood or not. */
 export function words({ agreement, fields, problem }, enrolled) {
-  if (agreement) return asked(agreement, enrolled ? BESIDE.replace("a name that your browser made for this collection alone", "the token that you were given") : BESIDE);
+  if (agreement) return asked(agreement, beside(enrolled ? "the token that you were given" : "a name that your browser made for this collection alone"));
   const { epsilon, rounds = 1, purpose, privacy } = fields;
   const pure = privacy === undefined && typeof epsilon === "number" && Number.isInteger(rounds);
   return [

@@ -1,6 +1,6 @@
 /** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
 import { told } from "../page/element.js";
-import { atMost, certainty, labelled, percentAtMost } from "../page/words.js";
+import { atMost, certainty, ended, labelled, percentAtMost } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
 import { addressed, chosen, offer } from "./choice.js";
 import { days } from "./days.js";
@@ -9,6 +9,7 @@ import { json, Unreachable } from "./service.js";
 import { reading, trusted } from "./trust.js";
 
 const [LOOKED_AT, UNSEEN, SLOWEST] = [2000, 30_000, 5000]; // milliseconds between two questions
+const PART = 4; // times as long as an answer took, until the next question
 const COLLECTION_EVERY = 10_000;
 const TOLD_EVERY = 10_000; // to people who listen: a count that is read out every two seconds drowns everything else
 
@@ -128,20 +129,20 @@ function troubled(error) {
   const state = gone ? "unreachable" : "refused";
   if (document.documentElement.dataset.state !== state || !gone) {
     const since = known.estimate ? ` What you see is what it said last, before ${clock()}.` : "";
-    say("problem", gone ? `${error.message}.${since} This page goes on trying.` : `${error.message}.`);
+    say("problem", gone ? `${ended(error.message)}${since} This page goes on trying.` : ended(error.message));
   }
   document.documentElement.dataset.state = state;
   known.collectionAt = 0; // another service may answer next
-  delay = Math.min(delay * 1.5, SLOWEST);
+  delay = Math.min(Math.max(delay, LOOKED_AT) * 1.5, SLOWEST);
 }
 
 async function ask() {
   clearTimeout(timer);
-  const asked = turn;
+  const asked = turn, began = performance.now();
   try {
     await refresh();
     if (asked === turn) {
-      delay = LOOKED_AT;
+      delay = Math.max(LOOKED_AT, PART * (performance.now() - began)); // a great estimate on a slow line is not asked for all the time
       document.documentElement.dataset.state = "live";
       say("problem", "");
     }

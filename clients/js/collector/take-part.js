@@ -7,7 +7,7 @@
 import { Budget } from "../src/budget.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, labelled, percentAtMost } from "../page/words.js";
+import { atMost, certainty, ended, labelled, percentAtMost } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
@@ -20,7 +20,6 @@ import { Speaker } from "./speaker.js";
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
 const by = (id) => document.getElementById(id);
 const say = (id, text) => (by(id).textContent = text);
-const ended = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 let choice = chosen();
 let here; // {collection, round, enrolment, agreement, id, speaker}

@@ -1,5 +1,5 @@
 /** How far the numbers can be trusted, in words: what samples cannot say, what liars can do, and who can know who took part. */
-import { percentAtMost } from "../page/words.js";
+import { ended, percentAtMost } from "../page/words.js";
 
 /** What bars and intervals mean under this agreement. */
 export function reading({ identifiable, confidence }) {
@@ -12,7 +12,7 @@ export function reading({ identifiable, confidence }) {
 /** [heading, sentence] pairs. */
 export function trusted({ samples, liars, notes = [] }, enrolled) {
   return [
-    ...notes.map((note) => ["Note", `${note.charAt(0).toUpperCase()}${note.slice(1)}.`]),
+    ...notes.map((note) => ["Note", ended(`${note.charAt(0).toUpperCase()}${note.slice(1)}`)]),
     ...(liars && samples ? [["What liars can do", lies(liars)]] : []),
     ["Who can send", enrolled ? ENROLLED : OPEN],
     ["What is kept", KEPT],
@@ -25,8 +25,8 @@ const lies = ({ one, one_at_ends: ends, as_far_as_intervals: many }) =>
   `ten of them by at most ${percentAtMost(Math.min(1, 10 * one))}. It takes ${many.toLocaleString("en")} to move a bar by half the longest interval. Intervals hold the noise of chance and of privacy, and no lies.`;
 
 const OPEN =
-  "Anybody. A device makes its own name, which says nothing about its person, so nobody can be told apart or found again. The price: somebody who makes up many names can send many samples, and what liars can do grows with their number.";
+  "Anybody. A device makes its own name, which says nothing about its person and is another one in every collection. The price: somebody who makes up many names can send many samples, and what liars can do grows with their number.";
 const ENROLLED =
   "Whoever was given a token. Strangers cannot send, and nobody twice. The price is a part of the anonymity: whoever handed out the tokens, together with whoever keeps this service, can learn who took part and on which day. Not who said what: that is kept nowhere, and a sample says little about whoever sent it.";
 const KEPT =
-  "How often each outcome came on each day; and apart from that, as digests, which names have spoken, so that each is counted once. Addresses and times are not kept. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";
+  "How often each outcome came on each day; and apart from that, as digests, which names have spoken, so that each is counted once. This service writes down no addresses and no times of day. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";

@@ -11,6 +11,9 @@ export const atMost = bounding("ceil");
 const atLeast = bounding("floor");
 export const percentAtMost = (share) => `${atMost(100 * share)}\u00a0%`;
 
+/** A sentence of somebody else's, with an end. */
+export const ended = (text) => (/[.!?…]$/u.test(text) ? text : `${text}.`);
+
 /** A label as people see it: what would hide or turn around other texts is spelled out, and a long one is cut. */
 export function labelled(label) {
   const characters = Array.from(String(label));
