@@ -69,7 +69,7 @@ function show() {
   if (samples) tell("width", widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
   if (samples && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
   say("confidence", `${100 * estimate.confidence}\u00a0%`);
-  say("reading", reading(estimate));
+  say("reading", reading(estimate, !ordered(known.agreed) && shares.length > FEW));
   by("nothing").hidden = samples > 0;
   by("population").hidden = !samples;
   if (samples) picture();

@@ -1,12 +1,14 @@
 /** How far the numbers can be trusted, in words: what samples cannot say, what liars can do, and who can know who took part. */
 import { ended, percentAtMost } from "../page/words.js";
 
-/** What bars and intervals mean under this agreement. */
-export function reading({ identifiable, confidence }) {
+/** What bars and intervals mean under this agreement. `picked`: those that are shown are the largest of many. */
+export function reading({ identifiable, confidence }, picked) {
   const often = `${100 * confidence}\u00a0%`;
-  return identifiable
+  const luck = picked ? " Of many shares the largest are large by chance too: the table has intervals that hold for all of them at once." : "";
+  const meaning = identifiable
     ? `A bar is the average person's share, with the noise of privacy taken off again. It is not biased, and may fall below 0 by chance. An interval holds the true share ${often} of the time; it narrows as samples come in.`
     : `A bar is the share among the samples. The average person's own share cannot be told exactly from them, however many: an interval holds every share that could have given them, ${often} of the time. It narrows as samples come in, but not to nothing.`;
+  return meaning + luck;
 }
 
 /** [heading, sentence] pairs. */
