@@ -1,4 +1,4 @@
-"""The flights' aircraft as devices, a visitor in a browser, and the live page over them: `python -m tests.collect.visited --picture out/live`.
+"""The flights' aircraft as devices, a visitor in a browser, and the live page over them: `python -m tests.collect.visited`.
 
 Devices send by the Python client, in processes of their own, while the page is open; then a person takes part from Chromium. What the
 page shows is what the service says, and that is what `discreet estimate` says of the export.
