@@ -108,7 +108,7 @@ def test_the_library_needs_numpy_and_scipy_alone() -> None:
     """Importing discreet, and computing with it where numba is missing, loads no optional dependency."""
     program = """
 import sys
-for name in ("numba", "typer", "rich", "pyarrow", "polars", "matplotlib", "torch", "pyspark"):
+for name in ("numba", "typer", "rich", "pyarrow", "polars", "matplotlib", "torch", "pyspark", "starlette", "uvicorn"):
     sys.modules[name] = None
 import importlib.util
 real = importlib.util.find_spec
@@ -119,6 +119,14 @@ sampler = dc.OptimalSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)
 assert sampler.weights([0.5, 0.5, 0.0]).sum() == 2**62
 assert sampler.release([[0.5, 0.5, 0.0]] * 10).shape == (10,)
 assert abs(sampler.output([0.5, 0.5, 0.0]).sum() - 1) < 1e-12
+import tempfile
+from discreet.client import Client, send_table
+with tempfile.TemporaryDirectory() as folder:
+    device = Client("http://127.0.0.1:9", ledger=f"{folder}/ledger", budget=1.0, patience=0.0)
+    try:
+        device.send([0.5, 0.5, 0.0])
+    except dc.errors.CollectorError as error:
+        assert "cannot be reached" in str(error)
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 

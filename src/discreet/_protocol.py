@@ -11,7 +11,8 @@ outside the collection: devices make it of a secret of their own that never leav
     answered by     {"counted": how many are new, "again": how many were there under their key, "refused": [places of clients that
                     had spoken]}; one sample of a client that had spoken is a 409. A problem is {"error": one sentence}.
     GET /collection {"collection": ID, "agreement": ID of the newest, "round": the open round, "enrolment": whether names have to be known,
-                    "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "purpose": TEXT}, ...],
+                    "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "open": [those in which samples are taken],
+                    "purpose": TEXT}, ...],
                     "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections that are kept here}
     GET /estimate   what `discreet estimate --json` prints, and "round": R, "days": [[DAY, how many samples came], ...], "liars"
 """

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from discreet.agreement import Agreement
+from discreet.cli._progress import sending_bar
 from discreet.engines import write_secret
 from tests.client.hostile import replies, said, serving
 from tests.collect.running import PATIENCE, agreed, running
@@ -78,7 +79,7 @@ def test_a_command_that_is_killed_is_run_again_and_each_client_is_counted_once(f
         (["--to", "http://example.org"], "--to = 'http://example.org' is not encrypted"),
         (["--to", "nowhere"], "--to = 'nowhere' is not an address"),
         (["--secret", "nowhere"], "secret file nowhere cannot be read"),
-        (["--round", "2"], "round = 2 is not open: the collection takes round 1; leave it out (--round)"),
+        (["--round", "2"], "round = 2 is not open: samples are taken in 1; leave it out (--round)"),
         (["--epsilon", "0.5"], "(--epsilon)"),
         (["--agreement", "nowhere"], "agreement nowhere cannot be read"),
         (["--agreement", "0" * 64], "does not collect under agreement 000"),
@@ -102,6 +103,18 @@ def test_errors_say_what_to_mend(
         line = refusal(*arguments(files, server.address, "--patience", "0", *more))
         assert says in line
         assert [each for each in server.asked if each.method == "POST"] == []
+
+
+def test_a_bar_shows_how_many_are_acknowledged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    with sending_bar() as told:
+        for done in (0, 5_000, 12_000):
+            told(done, 12_000)
+    said = capsys.readouterr()
+    assert (said.out, "12,000 of 12,000" in said.err) == ("", True)
 
 
 def test_a_collector_that_fails_half_way_is_told_with_what_to_do(refusal: Callable[..., str], files: Path) -> None:

@@ -104,7 +104,7 @@ def dripping(head: bytes, pause: float) -> Reply:
 
 def offering(agreed: Agreement, /, **changes: Any) -> dict[str, Any]:
     """What a collection says of itself."""
-    listed = {"agreement": agreed.id, "follows": None, "rounds": agreed.rounds, "purpose": ""}
+    listed = {"agreement": agreed.id, "follows": None, "rounds": agreed.rounds, "open": [1], "purpose": ""}
     good = {
         "collection": agreed.id,
         "agreement": agreed.id,

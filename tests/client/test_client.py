@@ -126,20 +126,28 @@ def test_who_has_spoken_under_the_first_agreement_spends_nothing_under_the_secon
 
 @pytest.mark.slow
 def test_rounds_are_released_one_by_one(tmp_path: Path) -> None:
-    agreement = agreed(tmp_path, COLOURS, rounds=3)
-    for number in (1, 2):
-        with running(tmp_path, "agreement.json", "--round", str(number)) as collector:
-            client = device(collector.address, tmp_path, budget=2.0)
-            assert client.send([1, 0, 0]).round == number
-            assert not client.send([1, 0, 0]).counted
-            with pytest.raises(CollectorError, match="round = 3 is not open"):
-                client.send([1, 0, 0], round=3)
-            with pytest.raises(dc.DiscreetError, match="round = 4 is more"):
-                client.send([1, 0, 0], round=4)
+    agreement = agreed(tmp_path, COLOURS, rounds=4)
+    client = None
+    for rounds in ((2,), (1, 3)):
+        with running(
+            tmp_path, "agreement.json", *(word for number in rounds for word in ("--round", str(number)))
+        ) as collector:
+            client = device(collector.address, tmp_path, budget=3.0)
+            assert client.send([1, 0, 0]).round == rounds[-1]
+            assert client.send([1, 0, 0], round=rounds[0]).counted == (len(rounds) > 1)
+            others: list[Any] = [4, 5, 0, "1"]
+            for wrong in others:
+                with pytest.raises(dc.DiscreetError, match="round"):
+                    client.send([1, 0, 0], round=wrong)
+    assert client is not None
     assert [(entry.agreement, entry.round) for entry in client.ledger.entries()] == [
-        (agreement.id, 1),
-        (agreement.id, 2),
+        (agreement.id, r) for r in (2, 3, 1)
     ]
+    with running(tmp_path, "--round", "5") as collector:
+        client = device(collector.address, tmp_path, ledger=tmp_path / "late")
+        with pytest.raises(CollectorError, match="no samples are taken now"):
+            client.send([1, 0, 0])
+        assert client.ledger.entries() == []
 
 
 @pytest.mark.slow
@@ -253,14 +261,16 @@ def test_patience_ends_and_the_sample_stays(tmp_path: Path) -> None:
     assert gone.ledger.entries() == []
 
 
+NO_ROUNDS: list[Any] = [1, "1", None, {}, [0], [True], ["1"], [1.0], [10**30], [None], [[1]]]
 CHANGES: list[dict[str, Any]] = [
     {"collection": None}, {"collection": "0" * 63}, {"collection": ELSEWHERE}, {"collection": AGREED.id.upper()},
     {"agreement": 1}, {"agreement": ELSEWHERE}, {"agreement": [AGREED.id]}, {"agreement": AGREED.id + "\n"},
-    {"round": 0}, {"round": True}, {"round": "1"}, {"round": 1.0}, {"round": 10**30}, {"round": None},
     {"enrolment": 0}, {"enrolment": None}, {"agreements": None}, {"agreements": {}}, {"agreements": []}, {"agreements": [1]},
-    {"agreements": [{"agreement": AGREED.id, "follows": 3}]}, {"agreements": [{"agreement": AGREED.id, "follows": AGREED.id}]},
-    {"agreements": [{"agreement": AGREED.id, "follows": ELSEWHERE}]}, {"agreements": [{"follows": None}]},
-    {"agreements": 2 * [{"agreement": AGREED.id, "follows": None}]},
+    {"agreements": [{"agreement": AGREED.id, "follows": 3, "open": [1]}]}, {"agreements": [{"agreement": AGREED.id, "follows": None}]},
+    {"agreements": [{"agreement": AGREED.id, "follows": AGREED.id, "open": [1]}]}, {"agreements": [{"follows": None, "open": [1]}]},
+    {"agreements": [{"agreement": AGREED.id, "follows": ELSEWHERE, "open": [1]}]},
+    {"agreements": 2 * [{"agreement": AGREED.id, "follows": None, "open": [1]}]},
+    *({"agreements": [{"agreement": AGREED.id, "follows": None, "open": rounds}]} for rounds in NO_ROUNDS),
 ]  # fmt: skip
 WRONG_OFFERS: list[Any] = [
     b"", b"null", b"[]", b"{", b"{}", b"\xff", b"[" * 200_000, b'{"a":' * 100_000, b"9" * 10_000, b'{"round": NaN}',
@@ -311,8 +321,8 @@ def test_whatever_is_offered_no_more_is_spent_than_was_allowed(tmp_path: Path) -
 
 def test_an_agreement_that_changes_under_way_is_refused(tmp_path: Path) -> None:
     both = [
-        {"agreement": AGREED.id, "follows": None, "rounds": 1, "purpose": ""},
-        {"agreement": OTHER.id, "follows": AGREED.id, "rounds": 1, "purpose": ""},
+        {"agreement": AGREED.id, "follows": None, "rounds": 1, "open": [1], "purpose": ""},
+        {"agreement": OTHER.id, "follows": AGREED.id, "rounds": 1, "open": [1], "purpose": ""},
     ]
     changed = said(200, offering(AGREED, agreement=OTHER.id, agreements=both))
     with serving(replies(AGREED, collection=[said(200, offering(AGREED)), changed])) as server:

@@ -134,14 +134,9 @@ class Client:
         if sum(given is not None for given in (p, records, counts)) != 1:
             raise DiscreetError("pass one of p (a law), records= (what was seen) and counts= (how often)")
         offer = self._collector.offer(self._pinned)
-        number = offer.round if round is None else round
-        spoken = self._spoken(offer, number)
-        agreed = self._document(spoken) if spoken is not None else self._agreed(offer)
+        spoken = self._spoken(offer, round)
+        agreed, number = (self._agreed(offer), offer.round(round)) if spoken is None else spoken
         agreed.check_round(number)
-        if spoken is None and number != offer.round:
-            raise CollectorError(
-                f"round = {number} is not open: the collection takes round {offer.round}; leave it out"
-            )
         name = self._name(offer)
         sampler = agreed.sampler(self._family)
         sample = self.ledger.known(sampler, agreement=agreed, round=number)
@@ -162,16 +157,13 @@ class Client:
             )
         return Receipt(bool(verdict.counted), offer.collection, agreed.id, number, said)
 
-    def _spoken(self, offer: Offer, number: int) -> str | None:
-        """The agreement under which this ledger has paid for a sample in this round of the collection."""
-        return next(
-            (
-                entry.agreement
-                for entry in self.ledger.entries()
-                if entry.agreement in offer.follows and entry.round == number
-            ),
-            None,
-        )
+    def _spoken(self, offer: Offer, round: int | None) -> tuple[Agreement, int] | None:
+        """The agreement under which this ledger has paid for a sample in this round of the collection, whichever is open by now."""
+        number = offer.round(None) if round is None else round
+        for entry in self.ledger.entries():
+            if entry.agreement in offer.follows and entry.round == number:
+                return self._document(entry.agreement), number
+        return None
 
     def _agreed(self, offer: Offer) -> Agreement:
         """The agreement to release under: the pinned one, or the one that was offered first."""

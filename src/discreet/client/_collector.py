@@ -27,13 +27,25 @@ _SENTENCE = 300  # characters of a server's words that are shown
 
 @dataclass(frozen=True)
 class Offer:
-    """A collection as it says what it is. `follows`: of each of its agreements the one it follows, None for the first."""
+    """A collection as it says what it is. `follows`: of each of its agreements the one it follows, None for the first.
+
+    `agreement`: the one that was asked for, or the newest. `rounds`: those in which samples are taken under it.
+    """
 
     collection: str
     agreement: str
-    round: int
+    rounds: tuple[int, ...]
     enrolment: bool
     follows: dict[str, str | None]
+
+    def round(self, wanted: int | None) -> int:
+        """The round that is wanted, if it is open; by default the newest that is."""
+        if not self.rounds:
+            raise CollectorError(f"no samples are taken now under agreement {self.agreement}; try again later")
+        if wanted is not None and wanted not in self.rounds:
+            told = ", ".join(map(str, self.rounds))
+            raise CollectorError(f"round = {wanted} is not open: samples are taken in {told}; leave it out (--round)")
+        return self.rounds[-1] if wanted is None else wanted
 
 
 @dataclass(frozen=True)
@@ -56,20 +68,21 @@ class Collector:
     def offer(self, agreement: str | None) -> Offer:
         """The collection that an agreement belongs to; by default that of the newest."""
         said = self._json(self._get(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION)
-        collection, newest, number, enrolment = (
-            said.get(name) for name in ("collection", "agreement", "round", "enrolment")
-        )
-        follows = _follows(said.get("agreements"))
-        if not (is_id(collection) and is_id(newest) and is_count(number) and isinstance(enrolment, bool)):
-            raise self._nonsense(protocol.COLLECTION)
-        if follows is None or newest not in follows:
+        collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
+        listed = _listed(said.get("agreements"))
+        if (
+            not (is_id(collection) and is_id(newest) and isinstance(enrolment, bool))
+            or listed is None
+            or newest not in listed
+        ):
             raise self._nonsense(protocol.COLLECTION)
         wanted = newest if agreement is None else agreement
-        if wanted not in follows:
+        if wanted not in listed:
             raise CollectorError(f"{self.address} does not collect under agreement {wanted}; check the address")
+        follows = {each: before for each, (before, _) in listed.items()}
         if _first(wanted, follows) != collection:
             raise self._nonsense(protocol.COLLECTION)
-        return Offer(collection, newest, number, enrolment, follows)
+        return Offer(collection, wanted, listed[wanted][1], enrolment, follows)
 
     def agreement(self, wanted: str) -> Agreement:
         """The agreement with this id: the id is a digest of what it says, so it does not matter who says it."""
@@ -170,18 +183,18 @@ def names(collection: str, secret: bytes, clients: Sequence[Any]) -> list[str]:
     return [protocol.name_in(collection, secret, str(client)) for client in clients]
 
 
-def _follows(rows: Any) -> dict[str, str | None] | None:
-    """Of each agreement of a list the one it follows; None for what is no such list."""
+def _listed(rows: Any) -> dict[str, tuple[str | None, tuple[int, ...]]] | None:
+    """Of each agreement of a list the one it follows and the rounds that are open; None for what is no such list."""
     if not isinstance(rows, list):
         return None
-    found: dict[str, str | None] = {}
+    found = {}
     for row in rows:
         if not isinstance(row, dict) or not is_id(row.get("agreement")):
             return None
-        before = row.get("follows")
-        if not (before is None or is_id(before)):
+        before, rounds = row.get("follows"), row.get("open")
+        if not (before is None or is_id(before)) or not isinstance(rounds, list) or not all(map(is_count, rounds)):
             return None
-        found[row["agreement"]] = before
+        found[row["agreement"]] = (before, tuple(sorted(set(rounds))))
     return found if len(found) == len(rows) else None
 
 

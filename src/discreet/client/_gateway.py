@@ -113,16 +113,12 @@ def send_table(
     service = Collector(address, Patience(timeout=timeout, total=patience), check_token(token))
     only = pinned(agreement)
     offer = service.offer(only.id if isinstance(only, Agreement) else only)
-    number = offer.round if round is None else round
-    if number != offer.round:
-        raise CollectorError(
-            f"round = {number} is not open: the collection takes round {offer.round}; leave it out (--round)"
-        )
+    number = offer.round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
             f"{address} takes samples of those it has enrolled alone; give the gateway's token: token= (--gateway-token-file)"
         )
-    agreed = only if isinstance(only, Agreement) else service.agreement(only or offer.agreement)
+    agreed = only if isinstance(only, Agreement) else service.agreement(offer.agreement)
     agreed.check_round(number)
     if agreed.epsilon > POSITIVE.check("epsilon", epsilon):
         raise DiscreetError(

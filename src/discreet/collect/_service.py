@@ -226,7 +226,8 @@ def _round(asked: dict[str, str], collected: Collected) -> int:
 
 def _listed(each: Collected) -> dict[str, Any]:
     agreed = each.agreement
-    return {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds, "purpose": agreed.purpose}
+    about = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds, "open": list(each.rounds)}
+    return {**about, "purpose": agreed.purpose}
 
 
 def _json(found: Any) -> Response:
