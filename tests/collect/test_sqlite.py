@@ -219,3 +219,11 @@ def test_a_forked_child_opens_the_file_anew(path: Path) -> None:
 def test_marks_say_what_the_file_is(path: Path) -> None:
     with path.open("rb") as file:
         assert file.read(72)[68:] == APPLICATION.to_bytes(4) == b"dcst"
+
+
+@pytest.mark.parametrize("change", ["outcome = 7", "outcome = -1", "n = -3", "n = 9223372036854775807"])
+def test_counts_that_cannot_be_are_damage(path: Path, change: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute(f"UPDATE counted SET {change}")
+    with pytest.raises(StoreError, match="it counts what cannot be"):
+        counts(path)

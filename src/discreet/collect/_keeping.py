@@ -18,6 +18,8 @@ from discreet.collect._store import DIGEST, Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError, check_count
 from discreet.estimation._binning import line_of
 
+_ROWS = 1 << 16
+_DAMAGED = "the store is damaged: it counts what cannot be; restore it from a copy"
 LEAST_PREFIX = 12  # digits by which an agreement may be called
 
 
@@ -109,13 +111,14 @@ def tallied(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[tu
     return sorted(Counter(new).items())
 
 
-def counts_from(rows: Sequence[tuple[Any, Any]], outcomes: int) -> NDArray[np.int64]:
-    """Counts of all outcomes, from rows (outcome, how many)."""
+def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:
+    """Counts of all outcomes, from rows (outcome, how many), a part of them at a time."""
     counts = np.zeros(outcomes, dtype=np.int64)
-    if rows:
+    while rows := cursor.fetchmany(_ROWS):
         read = np.array(rows, dtype=np.int64)
-        in_range = read.min() >= 0 and read[:, 0].max() < outcomes
-        if not in_range or read[:, 1].sum(dtype=np.float64) > MOST_DRAWS:
-            raise StoreError("the store is damaged: it counts what cannot be; restore it from a copy")
+        if read.min() < 0 or read[:, 0].max() >= outcomes:
+            raise StoreError(_DAMAGED)
         counts[read[:, 0]] = read[:, 1]
+    if counts.sum(dtype=np.float64) > MOST_DRAWS:
+        raise StoreError(_DAMAGED)
     return counts

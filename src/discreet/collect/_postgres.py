@@ -133,7 +133,7 @@ class PostgresStore:
         with self._reader.transaction() as database:
             place = _place(database, self._reader.places, agreement)
             rows = "SELECT outcome, sum(n)::bigint FROM discreet_counted WHERE agreement = %s AND round = %s GROUP BY outcome"
-            return counts_from(database.execute(rows, (place.number, round), binary=True).fetchall(), place.outcomes)
+            return counts_from(database.execute(rows, (place.number, round), binary=True), place.outcomes)
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """How many samples came on each day."""

@@ -130,7 +130,7 @@ class SqliteStore:
         with self._reader.transaction("BEGIN") as database:
             place = _place(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-            return counts_from(database.execute(rows, (place.number, round)).fetchall(), place.outcomes)
+            return counts_from(database.execute(rows, (place.number, round)), place.outcomes)
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """How many samples came on each day."""
