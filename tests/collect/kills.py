@@ -17,8 +17,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
@@ -69,6 +70,11 @@ class Services:
         hearing.close()
         self._running[place] = self._begun()
         return bool(addresses)
+
+    def serves(self, place: int) -> bool:
+        """Whether one of them has begun to serve."""
+        self.addresses()
+        return bool(self._running[place][2])
 
     def addresses(self) -> list[str]:
         """Of those that serve by now."""
@@ -137,6 +143,16 @@ class Senders:
         self._threads = [threading.Thread(target=self._work, args=(seed, number)) for number in range(CLIENTS)]
         for thread in self._threads:
             thread.start()
+
+    def serves(self, place: int) -> bool:
+        """Whether the service at that place has begun to serve."""
+        with self._lock:
+            return self._services.serves(place)
+
+    def kill(self, place: int) -> bool:
+        """Kill the service at that place, and whether it had begun to serve."""
+        with self._lock:
+            return self._services.kill_one(place)
 
     def stop(self) -> None:
         """No more clients; those who have begun are acknowledged."""
@@ -229,9 +245,11 @@ def run(
                 time.sleep(chosen.uniform(0.0, LONGEST_LIFE / SERVICES))
                 known = seen.outcomes(seen.acknowledged)
                 if victim == "service":
-                    with senders._lock:
-                        served = services.kill_one(chosen.randrange(SERVICES))
-                    seen.killed["serving" if served else "starting"] += 1
+                    place = chosen.randrange(SERVICES)
+                    if chosen.random() < 0.75:
+                        until(partial(senders.serves, place), "a service does not begin to serve", PATIENCE)
+                        time.sleep(chosen.uniform(0.0, LONGEST_LIFE / SERVICES))
+                    seen.killed["serving" if senders.kill(place) else "starting"] += 1
                 else:
                     assert database is not None
                     (database.kill if chosen.random() < 0.5 else lambda: _behead(database))()
@@ -239,7 +257,7 @@ def run(
                     database.start()
                     seen.killed["database"] += 1
                 if number % 10 == 9 or victim == "database":
-                    _tried(lambda known=known: seen.check(store, known))
+                    _tried(partial(seen.check, store, known))
                 if seen.failures:
                     break
         finally:
@@ -247,7 +265,7 @@ def run(
             services.end()
         if seen.failures:
             raise seen.failures[0]
-        _tried(lambda: seen.check_end(store))
+        _tried(partial(seen.check_end, store))
     return seen
 
 
@@ -257,7 +275,7 @@ def _behead(database: Server) -> None:
     database.wait()
 
 
-def _tried(check: Any) -> None:
+def _tried(check: Callable[[], None]) -> None:
     """Until the database is there to be asked."""
 
     def done() -> bool:
