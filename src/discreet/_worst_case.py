@@ -30,9 +30,11 @@ from discreet.families._continuous import ContinuousFamily
 from discreet.families._finite import Band
 from discreet.families._kinds import check_family, serves_everybody
 from discreet.families._worst_members import WorstMembers
+from discreet.numerics import LARGEST_EXPONENT
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy._approximate import DELTA, DELTA_IS
 from discreet.privacy._normal import LEAST
+from discreet.privacy._notion import rounded_down
 from discreet.projection import Affine, Box
 from discreet.tradeoff import (
     Constants,
@@ -141,16 +143,22 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
         The budget, as a float that keeps the promise.
 
     Raises:
-        ImpossibleError: where no epsilon reaches the risk.
+        ImpossibleError: where no epsilon reaches the risk, or at a delta only one of 64 or more, for which it is not decided.
         DiscreetError: for something that is no family, or a risk or a delta that is none.
     """
-    delta = DELTA.check("delta", delta, DELTA_IS)
+    delta = rounded_down(DELTA, "delta", delta, DELTA_IS)
     family, pure, lower, upper = _box_reaching(family, divergence, risk)
     if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
         return pure
     if upper - delta <= lower * (1.0 + _LOST_IN_ROUNDING):
         return 0.0
-    return _kept(lambda x: Approximate(x, delta=delta), math.log((upper - delta) / lower), family, divergence, risk)
+    needed = math.log((upper - delta) / lower) if lower else math.inf
+    if needed >= LARGEST_EXPONENT:
+        raise ImpossibleError(
+            f"risk = {risk:g} asks for an epsilon of {LARGEST_EXPONENT:g} or more, from which on (epsilon, delta)-LDP has one box here; take a "
+            "larger risk, or delta = 0"
+        )
+    return _kept(lambda x: Approximate(x, delta=delta), needed, family, divergence, risk)
 
 
 def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:

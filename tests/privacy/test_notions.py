@@ -1,8 +1,9 @@
 """What a notion promises, and that its box keeps it: against the definitions, the published calibration, and other accountants."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -204,6 +205,30 @@ def test_the_decimal_that_was_written_counts() -> None:
     assert Gaussian(0.1).exact_nu == Fraction(1, 10)
     lower = Fraction(1, 4)
     assert not Pure(0.1).allows(lower, lower * exp_lower(0.1))
+
+
+def test_an_exact_number_that_no_float_equals_is_rounded_down() -> None:
+    """Whoever states a fraction is never promised a float above it."""
+    for number in (Fraction(n, 10_007) for n in range(1, 300)):
+        assert Approximate(1.0, delta=cast(float, number)).exact_delta <= number
+        assert Gaussian(cast(float, number)).exact_nu <= number
+        assert Fraction(Pure(cast(float, number)).epsilon) <= number
+
+
+def test_a_table_of_decimals_is_taken_as_written() -> None:
+    """The float 0.9 is more than nine tenths, 0.3 is less than three."""
+    places: Any = [(Decimal(0), Decimal("0.9")), (Decimal("0.3"), Decimal("0.1")), (1, 0)]
+    assert Functional(places).corners[:2] == (
+        (Fraction(0), Fraction(9, 10)),
+        (Fraction(3, 10), Fraction(1, 10)),
+    )
+
+
+@pytest.mark.parametrize("nu", [1e-3, 0.1, 1.0, 30.0])
+def test_a_gaussian_profile_is_never_rounded_to_nothing(nu: float) -> None:
+    """No pure epsilon is promised, so no delta of 0, however far out."""
+    for beta in (50.0 * max(nu, nu * nu), 101.0 * max(nu, nu * nu), 1e6):
+        assert 0.0 < Gaussian(nu).profile(beta) < 1e-80
 
 
 WRONG_KIND: Any = {"text": "1", "function": lambda x: "much", "number": 7, "numbers": [1.0, 2.0]}

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from discreet.errors import Range
 from discreet.numerics import stated
-from discreet.privacy._notion import ERROR, EXPONENT, Privacy
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy, rounded_down
 from discreet.privacy._pure import ROUNDED_UP, at_most_exp, check_epsilon
 
 DELTA = Range(0.0, 1.0, high_open=True)
@@ -43,8 +43,7 @@ class Approximate(Privacy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        delta = DELTA.check("delta", self.delta, DELTA_IS)
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", rounded_down(DELTA, "delta", self.delta, DELTA_IS))
 
     def tradeoff(self, x: float) -> float:
         error, left = ERROR.check("x", x), 1.0 - self.delta

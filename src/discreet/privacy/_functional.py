@@ -16,6 +16,7 @@ import bisect
 import itertools
 import math
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -161,7 +162,7 @@ def _number(name: str, value: Any, at: Any) -> Fraction:
         number = math.nan
     if not math.isfinite(number):
         raise DiscreetError(f"{name} = {value!r} at x = {at!r} is not a number")
-    return Fraction(value) if isinstance(value, Fraction) else Fraction(number)
+    return Fraction(value) if isinstance(value, (Fraction, Decimal)) else Fraction(number)
 
 
 def _hull(points: list[Point]) -> tuple[Point, ...]:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from discreet.errors import Range
 from discreet.numerics import exp_lower, float_up, stated
 from discreet.privacy._normal import normal_cdf, normal_quantile_below
-from discreet.privacy._notion import ERROR, EXPONENT, Privacy
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy, rounded_down
 
 _NU = Range(0.0, math.inf, low_open=True, high_open=True)
 _ROOT_HALF = math.sqrt(0.5)
@@ -36,10 +36,10 @@ class Gaussian(Privacy):
     nu: float
 
     def __post_init__(self) -> None:
-        number = _NU.check(
-            "nu", self.nu, "it is how far apart two clients may be, in standard deviations; 0.5 to 2 is usual"
+        nu = rounded_down(
+            _NU, "nu", self.nu, "it is how far apart two clients may be, in standard deviations; 0.5 to 2 is usual"
         )
-        object.__setattr__(self, "nu", math.nextafter(number, 0.0) if number > self.nu else number)
+        object.__setattr__(self, "nu", nu)
 
     def tradeoff(self, x: float) -> float:
         error = ERROR.check("x", x)
@@ -51,8 +51,8 @@ class Gaussian(Privacy):
 
     def profile(self, beta: float) -> float:
         exponent, nu = Fraction(EXPONENT.check("beta", beta)), Fraction(self.nu)
-        if beta > 100.0 * max(self.nu, self.nu * self.nu):  # far below every float
-            return 0.0
+        if beta > 100.0 * max(self.nu, self.nu * self.nu):  # positive, and far below every other float
+            return math.ulp(0.0)
         high = normal_cdf(nu / 2 - exponent / nu)[1]
         return float_up(max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf(-nu / 2 - exponent / nu)[0]))
 

@@ -42,6 +42,7 @@ equal mass are seen through the groups: `discreet.tradeoff.none_is_better`.)
 from __future__ import annotations
 
 import abc
+import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
@@ -53,6 +54,12 @@ from discreet.families._band import Bounds
 EXPONENT = Range(0.0, 1e6)
 ERROR = Range(0.0, 1.0)
 _HALF = 0.5
+
+
+def rounded_down(allowed: Range, name: str, given: float, fix: str) -> float:
+    """A budget as a float in its range; an exact number that no float equals is rounded down."""
+    number = allowed.check(name, given, fix)
+    return math.nextafter(number, 0.0) if number > given else number
 
 
 class Privacy(abc.ABC):

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from discreet.errors import POSITIVE
 from discreet.numerics import exp_lower, stated
-from discreet.privacy._notion import ERROR, EXPONENT, Privacy
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy, rounded_down
 
 ROUNDED_UP = 1.0 + 1e-14  # more than a dozen operations are off
 
@@ -58,8 +58,7 @@ class Pure(Privacy):
 
 def check_epsilon(epsilon: float) -> float:
     """epsilon as a float in (0, inf); an exact number that no float equals is rounded down."""
-    number = POSITIVE.check("epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
-    return math.nextafter(number, 0.0) if number > epsilon else number
+    return rounded_down(POSITIVE, "epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
 
 
 def at_most_exp(epsilon: float) -> Fraction:
