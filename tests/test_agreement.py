@@ -276,8 +276,10 @@ def test_files(tmp_path: Path) -> None:
     for never_ends in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(DiscreetError, match="exists already and holds no agreement"):
             agreed.write(never_ends)
-    with pytest.raises(DiscreetError, match="No such file or directory"):
-        agreed.write(tmp_path / "nowhere" / "a.json")
+    agreed.write(tmp_path / "new" / "folder" / "a.json")
+    assert Agreement.read(tmp_path / "new" / "folder" / "a.json") == agreed
+    with pytest.raises(DiscreetError, match="its folder cannot be made"):
+        agreed.write(tmp_path / "c.json" / "a.json")
     (tmp_path / "b.json").write_bytes(b"\xff\xfe")
     with pytest.raises(DiscreetError, match="UTF-8"):
         Agreement.read(tmp_path / "b.json")

@@ -94,6 +94,17 @@ def test_only_plain_files_are_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
 
 
+def test_folders_on_the_way_are_made_where_that_is_asked_for(tmp_path: Path) -> None:
+    with written(tmp_path / "new" / "folder" / "file", folders=True) as file:
+        file.write(b"whole")
+    assert (tmp_path / "new" / "folder" / "file").read_bytes() == b"whole"
+    with (
+        pytest.raises(DiscreetError, match="its folder cannot be made"),
+        written(tmp_path / "new" / "folder" / "file" / "in" / "it", folders=True),
+    ):
+        raise AssertionError
+
+
 def test_one_file_is_recognised_by_every_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("secret").write_bytes(b"x")

@@ -112,14 +112,18 @@ def written(
     what: str = "output",
     replace: bool = False,
     private: bool = False,
+    folders: bool = False,
     fix: str = "name another file",
 ) -> Iterator[IO[bytes]]:
-    """A file to write to, which gets its name only if all goes well. `private`: its owner alone may read it (0600).
+    """A file to write to, which gets its name only if all goes well. `private`: its owner alone may read it (0600). `folders`: those on
+    the way are made.
 
     A file that is replaced passes its mode on. Without `replace`, one that appears meanwhile is refused as well.
     """
-    check_target(path, what=what, replace=replace, fix=fix)
     target = Path(path)
+    if folders:
+        _make_folder(target, what)
+    check_target(path, what=what, replace=replace, fix=fix)
     partial = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
@@ -144,6 +148,13 @@ def written(
     finally:
         with suppress(FileNotFoundError):
             os.unlink(partial)
+
+
+def _make_folder(target: Path, what: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise DiscreetError(f"{what} {target}: its folder cannot be made: {reason(error)}") from None
 
 
 def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:

@@ -235,7 +235,7 @@ class Agreement:
         """Write the agreement, with its labels and weights where they are known, to a new file.
 
         An existing file is never replaced; one that holds this agreement already is left as it is. The weights of more than 65,536
-        outcomes go to a file of their own, PATH.weights.
+        outcomes go to a file of their own, PATH.weights. Folders on the way are made.
         """
         if os.path.lexists(path):
             self.check_file(path)
@@ -243,9 +243,9 @@ class Agreement:
         weights = self.family.beside
         if weights is not None:
             check_target(path, what="agreement")
-            with written(weights_beside(path), what="file of weights") as file:
+            with written(weights_beside(path), what="file of weights", folders=True) as file:
                 file.write(weights)
-        with written(path, what="agreement") as file:
+        with written(path, what="agreement", folders=True) as file:
             file.write(self.text.encode() + b"\n")
 
     def check_file(self, path: str | Path) -> None:

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._files import reason, written
+from discreet._files import written
 from discreet._tables._coding import Coding
 from discreet._tables._formats import STANDARD, WRITTEN
 from discreet.domain import Bins, Interval, Labels
@@ -106,11 +106,7 @@ def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) 
         writer.close()
         sys.stdout.buffer.flush()
         return
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise DiscreetError(f"output {path}: its folder cannot be made: {reason(error)}") from None
-    with written(path, replace=replace, fix=EXISTS) as file:
+    with written(path, replace=replace, folders=True, fix=EXISTS) as file:
         writer = _writer(file, schema, kind, streaming=False)
         try:
             yield writer

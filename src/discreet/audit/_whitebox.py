@@ -135,8 +135,8 @@ class Certificate:
         return json.dumps(record, indent=1) + "\n"
 
     def write(self, path: str | Path) -> None:
-        """Write the JSON file that `verify.py` reads. It may replace another certificate, and nothing else."""
-        with written(path, what="certificate", replace=_is_certificate(path)) as file:
+        """Write the JSON file that `verify.py` reads. It may replace another certificate, and nothing else; folders on the way are made."""
+        with written(path, what="certificate", replace=_is_certificate(path), folders=True) as file:
             file.write(self.to_json().encode())
 
 

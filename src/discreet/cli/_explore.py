@@ -33,7 +33,7 @@ def explore(
     content = page()
     size = len(content.encode())
     if output is not None:
-        with written(output, what="page") as file:
+        with written(output, what="page", folders=True) as file:
             file.write(content.encode())
         if json:
             write_json({"file": str(output), "bytes": size})

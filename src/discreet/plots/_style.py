@@ -187,10 +187,9 @@ def save(drawn: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     check_picture(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with styled(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
         content = io.BytesIO()
         drawn.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=160, facecolor="white")
-    with written(path, what="picture", replace=True) as file:
+    with written(path, what="picture", replace=True, folders=True) as file:
         file.write(content.getvalue())
