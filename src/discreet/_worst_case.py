@@ -155,8 +155,8 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
     needed = math.log((upper - delta) / lower) if lower else math.inf
     if needed >= LARGEST_EXPONENT:
         raise ImpossibleError(
-            f"risk = {risk:g} asks for an epsilon of {LARGEST_EXPONENT:g} or more, from which on (epsilon, delta)-LDP has one box here; take a "
-            "larger risk, or delta = 0"
+            f"risk = {risk:g} asks for an epsilon of {LARGEST_EXPONENT:g} or more, from which on (epsilon, delta)-LDP has one box here; take "
+            "a larger risk, or delta = 0"
         )
     return _kept(lambda x: Approximate(x, delta=delta), needed, family, divergence, risk)
 

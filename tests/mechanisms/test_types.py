@@ -50,6 +50,24 @@ def test_a_continuous_client_releases_a_point() -> None:
     assert isinstance(point, float)
 
 
+def test_a_near_sample_is_a_number_or_a_point() -> None:
+    line = dc.TransportSampler([0.0, 15.0, 60.0], epsilon=1.0)
+    assert isinstance(assert_type(line.release(LAW), float | NDArray[Any]), float)
+    assert isinstance(assert_type(line.release([LAW, LAW]), NDArray[Any]), np.ndarray)
+    plane = dc.TransportSampler([(0.0, 0.0), (0.0, 1.0), (1.0, 0.0)], epsilon=1.0)
+    assert np.shape(assert_type(plane.release(LAW), float | NDArray[Any])) == (2,)
+    apart = dc.TransportSampler(metric=[[0, 1, 2], [1, 0, 1], [2, 1, 0]], epsilon=1.0)
+    assert isinstance(assert_type(apart.release(LAW), float | NDArray[Any]), int)
+
+
+def test_raw_records_and_several_samples_are_arrays() -> None:
+    assert isinstance(assert_type(NUMBERS.randomised_response([0, 2]), NDArray[Any]), np.ndarray)
+    assert isinstance(assert_type(COLOURS.release(LAW, size=2), NDArray[Any]), np.ndarray)
+    joint = dc.JointSampler(dc.Simplex(["red", "green", "blue"]), samples=2, epsilon=1.0)
+    assert isinstance(assert_type(joint.release(LAW), NDArray[Any]), np.ndarray)
+    assert isinstance(assert_type(NUMBERS.several(2).release(LAW), NDArray[Any]), np.ndarray)
+
+
 def test_a_family_knows_what_its_outcomes_are_called() -> None:
     assert assert_type(COLOURS.family.labels, tuple[str, ...] | None) == ("red", "green", "blue")
     assert assert_type(NUMBERS.family.domain, dc.Domain[int]) == dc.Numbers(3)

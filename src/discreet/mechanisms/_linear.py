@@ -109,7 +109,7 @@ class LinearSampler(Sampler[F]):
         """
         return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy, self.mixing)
 
-    def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Any:
+    def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """One private sample for each raw record (drawn by the client from its own law): k-ary randomised response.
 
         Exactly epsilon-LDP in integers for each record, hence for the law it came from. On the simplex only.
@@ -119,7 +119,7 @@ class LinearSampler(Sampler[F]):
             rng: a seeded generator, for experiments; then it is NOT private.
 
         Returns:
-            One outcome number or label for each record.
+            An array (n,) with one outcome number or label for each record.
 
         Raises:
             DiscreetError: for a family that is no `Simplex`, or records outside its outcomes.
@@ -128,7 +128,7 @@ class LinearSampler(Sampler[F]):
             raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")
         kept = self.family.numbers(records)
         randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
-        return self.family.named(self._respond(kept, randomness.integers(len(kept))))
+        return np.asarray(self.family.named(self._respond(kept, randomness.integers(len(kept)))))
 
     def _respond(self, kept: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:
         """Above the shared part an integer belongs to the record; what its ceiling leaves over goes to the others in order."""

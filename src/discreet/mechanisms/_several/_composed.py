@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.accounting import compose, keeps_together, profile_of, shared
 from discreet.accounting._composition import MOST_SAMPLES
@@ -97,7 +98,7 @@ class ComposedSampler:
         """
         return self.share.output(p)
 
-    def release(self, p: Any, *, rng: Rng = None) -> Any:
+    def release(self, p: Any, *, rng: Rng = None) -> NDArray[Any]:
         """The samples of each client. All samples of a client together spend the budget, once.
 
         Args:
@@ -114,7 +115,7 @@ class ComposedSampler:
         if isinstance(self.family, ContinuousFamily):
             return np.stack([self.share.release(p, rng=rng) for _ in range(self.samples)], axis=len(shape))
         drawn = [self.share.release_number(p, rng=rng) for _ in range(self.samples)]
-        return self._whole.carrier.spelled(np.stack(drawn, axis=-1), (*shape, self.samples))
+        return np.asarray(self._whole.carrier.spelled(np.stack(drawn, axis=-1), (*shape, self.samples)))
 
     def __repr__(self) -> str:
         return f"ComposedSampler(<{self.samples} samples>, {self._whole!r})"

@@ -219,7 +219,7 @@ class JointSampler:
         found = [release.weights(self.lattice, self._told(rows), None) for rows in self._blocks(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
-    def release(self, p: LawLike, *, rng: Rng = None) -> Any:
+    def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples of each client: outcome numbers, or their labels. All samples of a client together spend epsilon, once.
 
         Args:
@@ -239,7 +239,7 @@ class JointSampler:
             for rows in self._blocks(given.clients)
         ]
         drawn = self.multisets.sequences(np.concatenate(found), order)
-        return self._carrier.spelled(drawn, (*given.shape, self.samples))
+        return np.asarray(self._carrier.spelled(drawn, (*given.shape, self.samples)))
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The largest divergence from the law of so many independent draws of a client to that of what is released for it.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from discreet.domain._records import few
 from discreet.errors import DiscreetError
 from discreet.families import Simplex
 from discreet.families._laws import check_laws
+from discreet.mechanisms._sampler import ManyLaws, Rng
 from discreet.mechanisms._transport._floor import Floor, best_floor
 from discreet.mechanisms._transport._flows import distance, nearest_between
 from discreet.mechanisms._transport._serving import served_on_a_line
@@ -210,7 +211,11 @@ class TransportSampler:
         found = release.weights(self.lattice, laws.reshape(-1, self._space.size), _AS_IT_IS)
         return found.reshape(laws.shape)
 
-    def release(self, p: LawLike, *, size: int | None = None, rng: np.random.Generator | None = None) -> Any:
+    @overload
+    def release(self, p: ManyLaws, *, size: None = None, rng: Rng = None) -> NDArray[Any]: ...
+    @overload
+    def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]: ...
+    def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]:
         """One private sample for each client: the point itself where points were given, else the number of the outcome.
 
         Args:
@@ -219,7 +224,7 @@ class TransportSampler:
             rng: a seeded generator, for experiments; then it is NOT private, and warns so.
 
         Returns:
-            One sample, or an array of them.
+            A number of the line, a point (dim,), or the number of the outcome; for many clients an array of them.
 
         Raises:
             DiscreetError: for what is no law, and for a size, before anything is drawn.
@@ -235,8 +240,11 @@ class TransportSampler:
         numbers = release.outcomes(self.lattice, rows, _AS_IT_IS, randomness.integers(len(rows))).reshape(
             laws.shape[:-1]
         )
-        found = numbers if self._points is None else self._points[numbers]
-        return found if np.ndim(found) else found.item()
+        found: NDArray[Any] = np.asarray(numbers if self._points is None else self._points[numbers])
+        if found.ndim:
+            return found
+        one: float = found.item()
+        return one
 
     def __repr__(self) -> str:
         kind = "metric on" if self._points is None else "points on a line," if self._points.ndim == 1 else "points,"
