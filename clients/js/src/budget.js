@@ -6,7 +6,7 @@
  * Only the person clears it: `clear` takes the event of a real click or key.
  */
 import { Agreement } from "./agreement.js";
-import { decimalOf } from "./exact.js";
+import { decimalOf, nearest } from "./exact.js";
 import { count } from "./domain.js";
 import { quoted, refuse } from "./errors.js";
 
@@ -60,10 +60,9 @@ export class Budget {
     return sample === undefined ? undefined : { sample, agreement: agreement.id };
   }
 
-  /** What has been spent, as a number. */
+  /** What has been spent, as the number nearest to it. */
   get spent() {
-    const [numerator, denominator] = spent(this.#read());
-    return Number((numerator * 10n ** 18n) / denominator) / 1e18;
+    return nearest(...spent(this.#read()));
   }
 
   /** Forget everything, as the person asks by a click or key: `event` is that event. */

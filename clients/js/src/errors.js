@@ -16,6 +16,7 @@ export function refuse(message) {
 
 /** A value as messages quote it: short, whatever it is. */
 export function quoted(value) {
+  if (typeof value === "number") return String(value); // which JSON has no word for, if it is none
   let text;
   try {
     text = JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${each}` : each)) ?? String(value);

@@ -29,6 +29,14 @@ test("what is not understood is refused, in one sentence", () => {
   refused(() => Agreement.read(new Uint8Array([0xff, 0xfe])), /not a text in UTF-8/);
   refused(() => Agreement.read("x\u001b[2Jx"), /not JSON/);
   refused(() => Agreement.read(null), /UTF-8|not JSON/);
+  for (const text of ['"', '"a', '"\\', '"\\x"', '"\\u12"', '"a\n"', '{"a', "{a:1}"]) refused(() => Agreement.read(text), /not JSON/);
+});
+
+test("a long text is read, or refused by name, whatever its length", () => {
+  const purpose = "x".repeat(2 ** 25);
+  assert.equal(read({ purpose }).purpose.length, purpose.length);
+  refused(() => Agreement.read(`{"purpose":"${purpose}`), /not JSON/);
+  assert.equal(read({ purpose: "\\\"\t\u0000\u2028é🙂/" }).purpose, "\\\"\t\u0000\u2028é🙂/");
 });
 
 test("records and counts become the same distribution", () => {
@@ -48,7 +56,7 @@ test("what is no records and no counts is refused, and markup is only ever a tex
   for (const [given, words] of [
     [{}, /either records .* or counts/], [{ records: [], counts: [] }, /either/], [{ records: [] }, /no records/],
     [{ counts: [0, 0, 0] }, /no records/], [{ counts: [1, -1, 0] }, /-1, not a whole number/], [{ counts: [1, 0.5, 0] }, /0.5, not a whole/],
-    [{ counts: [1, NaN, 0] }, /not a whole number/], [{ counts: [1, "2", 0] }, /not a whole/], [{ counts: [1, 2] }, /2 entries/],
+    [{ counts: [1, NaN, 0] }, /NaN, not a whole number/], [{ counts: [1, "2", 0] }, /not a whole/], [{ counts: [1, 2] }, /2 entries/],
     [{ counts: { rouge: 1 } }, /unknown labels: "rouge"/], [{ records: ["<b>"] }, /unknown labels: "<b>"/], [{ records: "grün" }, /not a list/],
     [{ counts: [2 ** 53, 0, 0] }, /not a whole number/], [{ counts: [2 ** 53 - 1, 1, 0] }, /add up to more/], [{ counts: 3 }, /neither a list/],
     [{ records: ["\u202e"] }, /\\u\{202e\}/], [{ records: [1n] }, /unknown/], [undefined, /either/],
@@ -144,6 +152,15 @@ test("ten times a tenth is one", async () => {
   for (let round = 1; round <= 10; round++) await budget.release(tenth, tenth.law({ records: [0] }), { round });
   assert.equal(budget.spent, 1);
   await assert.rejects(budget.release(tenth, tenth.law({ records: [0] }), { round: 11 }), /does not allow/);
+});
+
+test("what was spent is told to the last digit, however little or much", async () => {
+  for (const epsilon of [1e-20, 3e-5, 0.1, 123456.789, 1e22]) {
+    const budget = new Budget({ limit: 1e300, storage: new Memory(), locks });
+    const agreement = read({ epsilon, mechanism: "linear", family: { kind: "simplex", size: 1 } });
+    await budget.release(agreement, agreement.law({ records: [0] }));
+    assert.equal(budget.spent, epsilon);
+  }
 });
 
 test("a charge that does not stick lets no sample leave", async () => {
