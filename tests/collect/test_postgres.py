@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -52,6 +53,16 @@ def counts(where: str) -> list[int]:
     found = [int(count) for count in store.counts(FIRST.id, 1)]
     store.close()
     return found
+
+
+@contextmanager
+def impatient(store: PostgresStore) -> Iterator[None]:
+    """It waits a moment where it would wait long."""
+    before, store._writer._wait = store._writer._wait, 0.3
+    try:
+        yield
+    finally:
+        store._writer._wait = before
 
 
 def test_what_is_committed_is_on_the_disk(where: str) -> None:
@@ -157,10 +168,10 @@ def test_a_commit_whose_answer_is_lost_is_settled_by_its_keys(where: str, monkey
 
 
 def test_a_lock_that_is_held_too_long_is_said(where: str) -> None:
-    store = PostgresStore(where, wait=0.2)
+    store = PostgresStore(where)
     with psycopg.connect(where) as admin:
         admin.execute("LOCK TABLE discreet_spoken IN EXCLUSIVE MODE")
-        with pytest.raises(StoreError, match=r"statement timeout|connection"):
+        with impatient(store), pytest.raises(StoreError, match=r"statement timeout|connection"):
             store.count(FIRST.id, 1, [arrival("bob")], DAY)
     assert store.count(FIRST.id, 1, [arrival("bob")], DAY) == [Verdict.COUNTED]
     store.close()
@@ -184,12 +195,12 @@ def test_a_server_that_is_gone_is_said_and_found_again(mortal: Server) -> None:
 
 def test_a_server_that_hangs_is_given_up_and_found_again(mortal: Server) -> None:
     where = mortal.database()
-    store = PostgresStore(where, wait=2.0)
+    store = PostgresStore(where)
     store.add(FIRST)
     mortal.tell_all(signal.SIGSTOP)
     try:
         for _ in range(2):  # on the connection that is there, and on a new one
-            with pytest.raises(StoreError, match=r"connection|timeout"):
+            with impatient(store), pytest.raises(StoreError, match=r"connection|timeout"):
                 store.count(FIRST.id, 1, [arrival("ann")], DAY)
     finally:
         mortal.tell_all(signal.SIGCONT)
