@@ -42,8 +42,8 @@ def export(
 ) -> None:
     """The samples of a collection as a table, which `discreet estimate` reads as it reads those of `discreet sample`.
 
-    Who said what is kept nowhere: rows are made of the counts, in random order, and numbered; the numbers say nothing of any client. The
-    service may go on meanwhile.
+    No table of a store says who said what: rows are made of the counts, in random order, and numbered; the numbers say nothing of any client.
+    The service may go on meanwhile.
     """
     with closing(open_store(store, create=False)) as opened:
         if write_agreement is not None:

@@ -1,4 +1,4 @@
-"""What a collection keeps: who has spoken, and apart from that how often each outcome was said. Who said what is kept nowhere.
+"""What a collection keeps: who has spoken, and apart from that how often each outcome was said. No table says who said what.
 
     spoken    (collection, round, digest of the client's name) -> digest of the key its sample came with
     counted   (agreement, round, outcome) -> how many
