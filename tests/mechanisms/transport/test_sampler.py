@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -152,6 +152,11 @@ BAD: list[tuple[Any, str]] = [
     (lambda: dc.TransportSampler(metric=[[0, 1, 2], [1, 0, 1]], epsilon=1.0), r"metric has shape \(2, 3\)"),
     (lambda: dc.TransportSampler([[0, 0], [1, 2]], norm=3, epsilon=1.0), "norm = 3 is not one of 1 "),
     (lambda: dc.TransportSampler(metric=[[0, 1], [1, 0]], norm=1, epsilon=1.0), "norm = 1 is for points"),
+    (lambda: dc.TransportSampler([[0, 0], [1, 2]], norm=cast(Any, [1]), epsilon=1.0), r"norm = \[1\] is not one of 1 "),
+    (
+        lambda: dc.TransportSampler([0, 1], epsilon=1.0).distance([[1, 0]] * 2, [[0, 1]] * 3),
+        r"p has shape \(2, 2\) and q \(3, 2\); give as many laws",
+    ),
     (lambda: dc.TransportSampler(np.arange(3000).reshape(-1, 2), epsilon=1.0), "1500 points; it takes 2 to 1,024"),
     (lambda: dc.TransportSampler(range(5000), epsilon=1.0), "5000 points; it takes 2 to 2,000"),
     (lambda: dc.TransportSampler(range(3), epsilon=1.0).release([0.5, 0.6, 0.2]), "sums to 1.3"),

@@ -185,7 +185,13 @@ class TransportSampler:
         Raises:
             DiscreetError: for what are no laws.
         """
-        first, second = np.broadcast_arrays(self._laws(p), self._laws(q, "q"))
+        first, second = self._laws(p), self._laws(q, "q")
+        try:
+            first, second = np.broadcast_arrays(first, second)
+        except ValueError:
+            raise DiscreetError(
+                f"p has shape {first.shape} and q {second.shape}; give as many laws of one as of the other, or one alone"
+            ) from None
         shape = first.shape[:-1]
         rows = [each.reshape(-1, self._space.size)[:, self._space.order] for each in (first, second)]
         if self._space.gaps is not None:

@@ -68,7 +68,7 @@ def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | N
         distances = _finite(metric, "metric")
         _check_metric(distances)
         return Space(distances, np.arange(len(distances)), None, np.arange(len(distances)))
-    length = _NORMS.get(2 if norm is None else norm)
+    length = _NORMS.get(2 if norm is None else norm) if norm is None or isinstance(norm, (int, float)) else None
     if length is None:
         raise DiscreetError(
             f"norm = {norm!r} is not one of 1 (along the axes), 2 (as the crow flies), inf (the longest axis)"
