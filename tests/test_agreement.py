@@ -111,6 +111,15 @@ def test_labels_that_are_numbers_keep_the_digest_of_their_version() -> None:
         Agreement.from_json(beyond)
 
 
+def test_what_a_reader_made_of_a_document_is_not_its_text() -> None:
+    """Fields given twice would be gone already, and bytes may be of another encoding than UTF-8."""
+    text = Agreement.of(OptimalSampler(COLOURS, epsilon=1.0)).text
+    read: list[Any] = [json.loads(text), text.encode("utf-16"), None]
+    for given in read:
+        with pytest.raises(DiscreetError, match="is not a str; pass the JSON text itself"):
+            Agreement.from_json(given)
+
+
 @pytest.mark.slow
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=100)

@@ -27,7 +27,7 @@ from discreet._reference_terms import ReferenceTerms
 from discreet._showing import shown_shortly
 from discreet.domain import Domain
 from discreet.domain._canonical import VERSION, canonical, check_version, number
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import MECHANISMS, MollifierSampler, check_mechanism, sampler_named
 from discreet.mechanisms._sampler import AnyFamily, Sampler
@@ -287,6 +287,7 @@ class Agreement:
     @classmethod
     def from_json(cls, text: str) -> "Agreement":
         """The agreement that a JSON document states; an error names the first field that is wrong."""
+        check_kind("text", text, str, "pass the JSON text itself, not what a reader of JSON made of it")
         try:
             document = json.loads(text, object_pairs_hook=_once)
             if isinstance(document, dict) and document.get("discreet") != 1:

@@ -1,7 +1,7 @@
 """Finite families: their laws, bounds, decomposability, and every refusal."""
 
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -89,6 +89,10 @@ def test_laws_from_what_clients_hold() -> None:
         (lambda: Band([1, 1], lower=0.1, upper=np.inf), r"upper = inf is not in \(0, inf\)"),
         (lambda: Band([1, 1], lower=np.nan, upper=2.0), "lower = nan"),
         (lambda: Band([1, 1], lower=0.5, upper=2.0, labels=["a"]), "labels has 1 names for 2 weights"),
+        (
+            lambda: Band([1, 1], lower=0.0, upper=2.0, everybody=cast(Any, "no")),
+            "everybody = 'no' is neither True nor False",
+        ),
         (lambda: Simplex(3).law(), "pass either records= .* or counts="),
         (lambda: Simplex(3).law(records=[1], counts=[1, 1, 1]), "not both"),
         (lambda: Simplex(3).law(records=[]), "records is empty"),

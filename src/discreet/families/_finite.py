@@ -186,6 +186,8 @@ class Band(OnOutcomes[Outcome]):
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
+        if not isinstance(everybody, (bool, np.bool_)):
+            raise DiscreetError(f"everybody = {everybody!r} is neither True nor False")
         self.everybody = bool(everybody)
         if self.everybody and lower != 0.0:
             raise DiscreetError(f"lower = {lower!r} is a claim about clients; everybody=True needs lower=0")
