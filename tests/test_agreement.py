@@ -115,9 +115,9 @@ def test_what_a_reader_made_of_a_document_is_not_its_text() -> None:
     """Fields given twice would be gone already, and bytes may be of another encoding than UTF-8."""
     text = Agreement.of(OptimalSampler(COLOURS, epsilon=1.0)).text
     read: list[Any] = [json.loads(text), text.encode("utf-16"), None]
-    for given in read:
+    for document in read:
         with pytest.raises(DiscreetError, match="is not a str; pass the JSON text itself"):
-            Agreement.from_json(given)
+            Agreement.from_json(document)
 
 
 @pytest.mark.slow

@@ -64,6 +64,10 @@ BAD: list[tuple[Any, str]] = [
     (lambda: dc.Near(scipy.stats.norm(), factor=2.0, labels=["a"]), "labels are for finitely many outcomes"),
     (lambda: dc.Near(np.cos, factor=2.0), "box is missing"),
     (lambda: dc.Near("abc", factor=2.0), "weights"),
+    (
+        lambda: dc.Near(scipy.stats.poisson(3.0), factor=2.0),
+        r"a distribution on whole numbers.*such as P0.pmf\(range\(20\)\)",
+    ),
 ]
 
 

@@ -43,6 +43,11 @@ def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | Non
     Example:
         >>> family = Near({"north": 0.4, "south": 0.3, "east": 0.2, "west": 0.1}, factor=2.0)
     """
+    if callable(getattr(P0, "pmf", None)) and not _is_density(P0):
+        raise DiscreetError(
+            f"P0 = {P0!r} is a distribution on whole numbers, which may have no end; give the probabilities of the outcomes that there are, "
+            "such as P0.pmf(range(20))"
+        )
     most = _FACTOR.check("factor", factor, "it is how many times as likely an outcome may be for a client as under P0")
     if labelled(P0, "P0") is not None or not _is_density(P0):
         if box is not None:

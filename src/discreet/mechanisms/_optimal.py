@@ -82,7 +82,8 @@ class OptimalSampler(ProjectingSampler[F]):
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The worst case of this sampler over the family. Where `.tight`, no epsilon-LDP sampler has a smaller one; where not
-        `.attained`, it is an upper bound (the paper's formula for the band that encloses the family).
+        `.attained`, it is an upper bound (the paper's formula for the band that encloses the family). On a continuous family it is that of
+        the law that `output` describes, which cells and points come close to for densities that hardly change inside a cell.
 
         Args:
             divergence: a name such as "kl" or "tv", or an `FDivergence`.

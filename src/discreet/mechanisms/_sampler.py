@@ -113,7 +113,9 @@ class Sampler(abc.ABC, Generic[F]):
 
     @abc.abstractmethod
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """Worst-case divergence from a client's law to what is released for it, over the whole family.
+        """Worst-case divergence from a client's law to `output` of it, over the whole family.
+
+        On a continuous family that is the law Q* on the whole space; a release by cells follows it as far as p/h is constant inside them.
 
         Args:
             divergence: a name such as "kl" or "tv", or an `FDivergence`.
