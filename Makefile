@@ -47,6 +47,7 @@ soak: $(READY) $(COMPILED)
 	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
 	$(BIN)/python -m tests.fuzz.mutants --inputs 100000
 	$(BIN)/python -m tests.fuzz.signals --signals 1000
+	$(BIN)/python -m tests.collect.fuzz --requests 100000
 	$(BIN)/python -m tests.estimation.coverage
 
 fuzz: $(READY) $(COMPILED)

@@ -59,6 +59,13 @@ class Connection(HttpToolsProtocol):
         elif self._unfinished and not self._in_body and self._clock is None:
             self._clock = self.loop.call_later(self.patience, self._too_slow)
 
+    def eof_received(self) -> bool:
+        """Nothing more comes: whoever sent a whole request may still read its answer."""
+        if self._active is None or self._in_body:
+            return False
+        self.cycle.keep_alive = False
+        return True
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Headers stand at the head of a request; what comes after its body is not read."""
         if not self._in_body:
