@@ -28,7 +28,7 @@ USUAL = "0.95"
 MOST_LISTED = 20_000  # outcomes of an answer
 MOST_KEPT = 64  # answers, of agreements, rounds and confidences
 OTHERS_SECONDS = 1.0  # for which counts are taken not to change if this process has written nothing
-_REST = 4.0  # times as long as it took
+_REST, _MOST_REST = 4.0, 1.0  # times as long as it took, and seconds at most
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Estimates:
             last.told = Told(tag, json.dumps(said, allow_nan=False).encode())
             took = time.monotonic() - began
             self._took(took)
-            last.rests_until = time.monotonic() + _REST * took
+            last.rests_until = time.monotonic() + min(_REST * took, _MOST_REST)
         last.version, last.read = version, began
 
 
