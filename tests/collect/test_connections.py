@@ -3,13 +3,15 @@
 import contextlib
 import json
 import re
+import resource
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from discreet.collect._connections import MOST_HEAD
+from discreet.collect._connections import MOST_CONNECTIONS, MOST_HEAD
 from discreet.collect._limits import MOST_BODY
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
@@ -128,3 +130,25 @@ def test_a_sender_is_answered_who_waits_to_be_asked_for_the_body(tmp_path: Path)
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 100 Continue\r\n\r\n")
         connection.sendall(body)
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_more_connections_than_there_may_be_are_told_to_come_again(tmp_path: Path) -> None:
+    agreed(tmp_path)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4 * MOST_CONNECTIONS), most))
+    with running(tmp_path, "agreement.json") as collector:
+        with contextlib.ExitStack() as held:
+            for _ in range(MOST_CONNECTIONS):
+                held.enter_context(connected(collector))
+            with connected(collector) as one_more:
+                told = b""
+                with contextlib.suppress(ConnectionError):
+                    while part := one_more.recv(1 << 16):
+                        told += part
+        assert told.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 1\r\n" in told
+        deadline = time.monotonic() + PATIENCE
+        while collector.get("/health").status != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert collector.said == ""

@@ -1,0 +1,108 @@
+"""Estimates of a running collection: as fresh as what was counted, computed once for all who ask, and told by a tag if nothing changed."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.collect import _estimates as estimates
+from discreet.collect import open_store
+from discreet.collect._catalogue import Catalogue
+from discreet.collect._estimates import CONFIDENCES, Estimates
+from discreet.collect._problems import Problem
+from discreet.collect._store import Arrival, digest
+from tests.collect.running import agreed, one, running
+
+
+class Counting:
+    """A real store that notes how often counts were read."""
+
+    def __init__(self, store: Any) -> None:
+        self._store, self.reads = store, 0
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def counts(self, agreement: str, round: int) -> Any:
+        with self._lock:
+            self.reads += 1
+        return self._store.counts(agreement, round)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Counting]:
+    opened = open_store(tmp_path / "samples.db")
+    opened.add(agreed(tmp_path))
+    yield Counting(opened)
+    opened.close()
+
+
+def test_many_who_ask_at_once_are_told_what_is_computed_once(store: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimates, "OTHERS_SECONDS", 1e9)
+    version, took = [0], list[float]()
+    (collected,) = Catalogue(store, (1,)).all
+    made = Estimates(store, lambda: version[0], took.append)
+
+    async def main() -> None:
+        told = await asyncio.gather(*(made.of(collected, 1, "0.95") for _ in range(50)))
+        assert len({each.tag for each in told}) == 1
+        assert (store.reads, len(took)) == (1, 1)
+        store.count(collected.id, 1, [Arrival(digest("a"), digest("k"), 3)], "2026-01-01")
+        version[0] += 1
+        told = await asyncio.gather(*(made.of(collected, 1, "0.95") for _ in range(50)))
+        assert {json.loads(each.body)["samples"] for each in told} == {1}
+        assert (store.reads, len(took)) == (2, 2)
+        version[0] += 1  # something was written, but not here
+        assert (await made.of(collected, 1, "0.95")).tag == told[0].tag
+        assert (store.reads, len(took)) == (3, 2)
+
+    asyncio.run(main())
+
+
+def test_what_other_processes_write_is_seen_soon(store: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimates, "OTHERS_SECONDS", 0.0)
+    (collected,) = Catalogue(store, (1,)).all
+    made = Estimates(store, lambda: 0, lambda took: None)
+
+    async def main() -> None:
+        assert json.loads((await made.of(collected, 1, "0.95")).body)["samples"] == 0
+        store.count(collected.id, 1, [Arrival(digest("a"), digest("k"), 3)], "2026-01-01")
+        assert json.loads((await made.of(collected, 1, "0.95")).body)["samples"] == 1
+
+    asyncio.run(main())
+
+
+def test_answers_are_kept_for_a_few_questions_alone(store: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimates, "MOST_KEPT", 3)
+    (collected,) = Catalogue(store, (1,)).all
+    made = Estimates(store, lambda: 0, lambda took: None)
+
+    async def main() -> None:
+        for confidence in CONFIDENCES:
+            assert json.loads((await made.of(collected, 1, confidence)).body)["confidence"] == float(confidence)
+        with pytest.raises(Problem):
+            await made.of(collected, 1, "0.123")
+
+    asyncio.run(main())
+    assert len(made._last) == 3
+
+
+def test_an_estimate_counts_what_was_acknowledged_before_it_was_asked_for(tmp_path: Path) -> None:
+    agreement = agreed(tmp_path)
+    with running(tmp_path, "agreement.json") as collector:
+        for number in range(1, 30):
+            assert collector.send(one(agreement, f"c{number}", number % 5)).json["counted"] == 1
+            answer = collector.get("/estimate")
+            assert answer.json["samples"] == number
+        tag = answer.headers["ETag"]
+        again = collector.ask("GET", "/estimate", headers={"If-None-Match": f'"other", {tag}'})
+        assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
+        narrow, wide = (
+            collector.get(f"/estimate?confidence={level}").json["shares"][0]["law"] for level in ("0.5", "0.99")
+        )
+        assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
