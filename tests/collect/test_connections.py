@@ -104,6 +104,17 @@ def test_requests_that_come_ahead_of_answers_are_answered_in_their_order(collect
     assert re.findall(rb"HTTP/1.1 (\d+)", found) == [b"200", b"404", b"200", b"405"]
 
 
+def test_whoever_has_said_all_is_answered_all_the_same(collector: Collector) -> None:
+    with connected(collector) as connection:
+        connection.sendall(b"GET /estimate HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        found = b""
+        while part := connection.recv(1 << 16):
+            found += part
+    assert found.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert found.endswith(b"}")
+
+
 def test_too_many_requests_ahead_end_the_connection(collector: Collector) -> None:
     with connected(collector) as connection:
         with contextlib.suppress(ConnectionError):

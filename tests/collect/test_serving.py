@@ -126,6 +126,7 @@ def test_what_cannot_be_served_is_told_before_anything_is_written(
             ("patience", ["--patience", "0"]),
             ("patience", ["--patience", "nan"]),
             ("round", ["--round", "0"]),
+            ("round = 2 is more than the 1 agreed on", ["--round", "2"]),
             ("origin", ["--allow-origin", "*"]),
             ("chmod 600", ["--tokens", "tokens.txt"]),
             ("nowhere", ["--gateways", "nowhere"]),

@@ -45,6 +45,16 @@ class Collected:
         return self.kept.agreement.id
 
     @cached_property
+    def text(self) -> bytes:
+        """The agreement as its file holds it: made once, however often it is asked for."""
+        return self.agreement.text.encode() + b"\n"
+
+    @cached_property
+    def weights(self) -> bytes | None:
+        """The weights beside it, where they are too many for it."""
+        return self.agreement.family.beside
+
+    @cached_property
     def outcomes(self) -> Outcomes:
         """What samples have to be."""
         return Outcomes(self.coding)

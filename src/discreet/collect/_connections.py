@@ -59,7 +59,7 @@ class Connection(HttpToolsProtocol):
         elif self._unfinished and not self._in_body and self._clock is None:
             self._clock = self.loop.call_later(self.patience, self._too_slow)
 
-    def eof_received(self) -> bool:
+    def eof_received(self) -> Any:  # whether the other direction stays open
         """Nothing more comes: whoever sent a whole request may still read its answer."""
         if self._active is None or self._in_body:
             return False

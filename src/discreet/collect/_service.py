@@ -175,14 +175,13 @@ class _Service:
 
     async def _agreement(self, request: Request) -> Response:
         collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
-        return _tagged(request, collected.agreement.text.encode() + b"\n", f'"{collected.id}"', protocol.JSON)
+        return _tagged(request, collected.text, f'"{collected.id}"', protocol.JSON)
 
     async def _weights(self, request: Request) -> Response:
         collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
-        weights = getattr(collected.agreement.family, "beside", None)
-        if weights is None:
+        if collected.weights is None:
             raise Problem(404, "the agreement has no weights beside its own text")
-        return _tagged(request, weights, f'"{collected.id}"', "application/octet-stream")
+        return _tagged(request, collected.weights, f'"{collected.id}"', "application/octet-stream")
 
     async def _health(self, request: Request) -> Response:
         _query(request)

@@ -133,6 +133,8 @@ def serve(
         patience=patience,
     )
     settings.check()
+    for agreement in whole:
+        agreement.check_round(min(settings.rounds, default=1))
     with _bound(host, port) as bound:
         _keep(settings.store, whole, follows)
         bound.listen(_BACKLOG)
@@ -204,7 +206,7 @@ class _Several:
     def stay(self) -> None:
         """Keep them going until told to stop."""
         with _handled(self._stop), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
-            os.environ[FOLDER] = folder
+            os.environ[FOLDER] = folder  # which the processes inherit
             ready = self._context.Semaphore(0)
             self._running = [self._begun(ready) for _ in range(self._workers)]
             for _ in self._running:
@@ -213,9 +215,11 @@ class _Several:
             self._listening()
             while not self._stopping.wait(0.2):
                 self._running = [each if each.is_alive() else self._begun(ready) for each in self._running]
+            self._tell(signal.SIGTERM)  # also one that was begun while the others were told
             for each in self._running:
                 each.join()
-        if any(each.exitcode for each in self._running):
+        del os.environ[FOLDER]
+        if any(each.exitcode not in (0, -signal.SIGTERM) for each in self._running):
             sys.exit(1)
 
     def _check_start(self) -> None:
@@ -252,7 +256,10 @@ def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=follow, daemon=True).start()
-    settings.stay(bound, ready.release, alone=False)
+    try:
+        settings.stay(bound, ready.release, alone=False)
+    except DiscreetError as error:  # such as a store that is gone just now: the first process begins another one
+        sys.exit(f"discreet: {error}")
 
 
 def _unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
