@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.client import Client
+from discreet.errors import LedgerError
 from discreet.ledger import Ledger
 from tests.collect.running import PATIENCE, Collector, agreed, running
 
@@ -72,10 +73,10 @@ def forked(address: str, path: Path, data: int, fatal: int | None, careless: boo
 
 @dataclass
 class Seen:
-    """How many devices there were, and where kills fell: before the charge, and once the service had counted the sample."""
+    """How many devices there were, and where kills fell: after the charge, and once the service had counted the sample."""
 
     devices: int = 0
-    before_charge: int = 0
+    between: int = 0
     after_count: int = 0
 
 
@@ -104,8 +105,9 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
                     if told is not None:
                         break
                     killed += 1
-                    seen.before_charge += not path.exists() or path.stat().st_size == 0
-                    seen.after_count += counted(collector) > before
+                    arrived = counted(collector) > before
+                    seen.after_count += arrived
+                    seen.between += not arrived and charged(path)
                 assert told is not None
                 (entry,) = Ledger(path).entries()
                 assert str(entry.sample) == told[1], "a receipt and its ledger differ"
@@ -115,6 +117,14 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
             assert found["samples"] == seen.devices + 1, "a device was lost, or counted twice"
             assert counts == dict(said), "a device said another sample than its ledger holds"
     return seen
+
+
+def charged(path: Path) -> bool:
+    """Whether a ledger was charged, if there is one."""
+    try:
+        return bool(Ledger(path).entries())
+    except LedgerError:
+        return False
 
 
 def counted(collector: Collector) -> int:
@@ -129,8 +139,8 @@ def main() -> None:
     options = parser.parse_args()
     seen = run(options.kills, options.seed, options.careless)
     print(  # noqa: T201
-        f"{options.kills} kills of {seen.devices} devices, {seen.before_charge} of them before the charge, {seen.after_count} after the "
-        "sample was counted and before its receipt: each is counted once, with the sample of its ledger"
+        f"{options.kills} kills of {seen.devices} devices, {seen.between} of them between charge and count, {seen.after_count} between count and "
+        "receipt: each is counted once, with the sample of its ledger"
     )
 
 

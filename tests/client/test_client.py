@@ -305,6 +305,15 @@ def test_an_agreement_is_what_its_id_says_or_nothing_is_released(tmp_path: Path)
             assert (client.ledger.entries(), server.samples()) == ([], [])
 
 
+def test_an_agreement_too_large_to_be_held_is_refused(tmp_path: Path) -> None:
+    vast = Agreement.from_json(json.dumps({**json.loads(AGREED.text), "family": {"kind": "simplex", "size": 10**10}}))
+    with serving(replies(vast)) as server:
+        client = device(server.address, tmp_path)
+        with pytest.raises(CollectorError, match="10,000,000,000 outcomes"):
+            client.send(records=[0])
+        assert (client.ledger.entries(), server.samples()) == ([], [])
+
+
 def test_whatever_is_offered_no_more_is_spent_than_was_allowed(tmp_path: Path) -> None:
     dear = Agreement.of(dc.LinearSampler(dc.Simplex(COLOURS), epsilon=5.0))
     with serving(replies(dear)) as server:

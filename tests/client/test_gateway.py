@@ -134,6 +134,15 @@ def test_batches_are_sent_until_they_are_answered_and_always_alike(
     assert whole["key"] == [protocol.key_of(name, AGREED.id, 1) for name in whole["client"]]
 
 
+@pytest.mark.slow
+def test_long_labels_go_in_smaller_batches(tmp_path: Path, secret: Path) -> None:
+    long = ["\u00e4" * 50_000, "\u00f6" * 50_000]
+    agreed(tmp_path, long)
+    rows = pl.DataFrame({"who": range(400), "what": [long[number % 2] for number in range(400)]})
+    with running(tmp_path, "agreement.json") as collector:
+        assert sent(collector.address, secret, rows).counted == 400
+
+
 def read(body: bytes) -> pa.Table:
     found = pa.ipc.open_stream(io.BytesIO(body)).read_all()
     assert found.schema.metadata == {b"agreement": AGREED.id.encode(), b"round": b"1"}

@@ -21,7 +21,7 @@ from discreet.errors import CollectorError, DiscreetError
 _ID = re.compile("[0-9a-f]{64}")
 _MOST_SAID = 1 << 20  # bytes of JSON
 _MOST_AGREED = 1 << 26  # of an agreement that lists its labels
-_MOST_OUTCOMES = 10**7  # of an agreement whose weights come in a file of their own
+_MOST_OUTCOMES = 10**7  # as many as can be estimated: what is held of each would fill a device's memory
 _SENTENCE = 300  # characters of a server's words that are shown
 
 
@@ -98,12 +98,14 @@ class Collector:
                 f"{self.address} offers agreement {wanted} and gives {found.id}: it is not what it says"
             )
         terms = found.family
-        if not isinstance(terms, FamilyTerms) or not terms.lacks_weights or terms.size <= LISTED:
+        if not isinstance(terms, FamilyTerms):
             return found
         if terms.size > _MOST_OUTCOMES:
             raise CollectorError(
-                f"{self.address} offers an agreement on {terms.size:,} outcomes, which cannot be collected"
+                f"{self.address} offers an agreement on {terms.size:,} outcomes; no more than {_MOST_OUTCOMES:,} can be collected"
             )
+        if not terms.lacks_weights or terms.size <= LISTED:
+            return found
         weights = self._get(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 

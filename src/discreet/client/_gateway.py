@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH = 5_000  # samples of one request
+_BYTES = 1 << 22  # of their labels: a service takes no bodies of any length
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,9 @@ def _bodies(
     import pyarrow as pa
 
     about = {"agreement": agreed.id, "round": str(number)}
-    for start in range(0, drawn.num_rows, _BATCH):
-        part = drawn.slice(start, _BATCH)
+    batch = max(1, min(_BATCH, _BYTES // (1 + _longest(drawn.column("sample")))))
+    for start in range(0, drawn.num_rows, batch):
+        part = drawn.slice(start, batch)
         called = names(offer.collection, secret.value, part.column(client).to_pylist())
         keys = [protocol.key_of(name, agreed.id, number) for name in called]
         samples = part.column("sample").combine_chunks()
@@ -182,3 +184,13 @@ def _bodies(
         with pa.ipc.new_stream(into, rows.schema) as stream:
             stream.write_table(rows)
         yield rows.num_rows, into.getvalue().to_pybytes()
+
+
+def _longest(samples: "pa.ChunkedArray") -> int:
+    """The bytes of the longest sample."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(samples.type) or pa.types.is_large_string(samples.type)):
+        return 8
+    return int(pc.max(pc.binary_length(samples)).as_py() or 0)

@@ -23,6 +23,7 @@ _AGAIN = {
     504,
 }  # busy or being restarted, it or what stands before it: nothing is wrong with the question
 _FIRST, _LONGEST = 0.25, 30.0  # seconds
+_CHANCE = random.SystemRandom()  # which processes that were forked do not share
 _PATIENCE = Range(0.0, 1e9)
 
 
@@ -51,10 +52,12 @@ class Patience:
                 if answer.status not in _AGAIN:
                     return answer
                 why, said = f"it answers {answer.status}", asked_for(answer.headers)
-            wait = random.uniform(0.0, pause) + (said or 0.0)
+            wait = _CHANCE.uniform(0.0, pause) + (said or 0.0)
             if time.monotonic() - started + wait > self.total:
                 later = "" if said is None else f", and asks to wait {said:.0f} s"
-                raise CollectorError(f"{who} does not take it: {why}{later} ({counted(tries, 'try')}); try again later")
+                raise CollectorError(
+                    f"{who} does not take it: {why}{later} (asked {counted(tries, 'time')}); try again later"
+                )
             time.sleep(wait)
             pause = min(2.0 * pause, _LONGEST)
 
