@@ -1,12 +1,13 @@
 """Kill devices while they take part: `python -m tests.client.kills --kills 300`.
 
-A device makes its ledger and its identity, asks, charges, draws, sends and reads the answer; it is killed (SIGKILL) at a moment that is
-drawn from all of them, by how many calls it has made, and started again with other data, until it gets its receipt. Then, and this is all
-that is promised: the service has counted each device once; what it has counted are the samples in the ledgers; each ledger was charged
-once; every receipt says what the ledger says.
+A device makes its ledger and its identity, asks, draws and charges; sends; reads the answer. It is killed (SIGKILL) in one of these three
+stretches, each as often as the others, at a call that is drawn from all that are made in it, and started again with other data, until it
+gets its receipt. Then, and this is all that is promised: the service has counted each device once; what it has counted are the samples in
+the ledgers; each ledger was charged once; every receipt says what the ledger says.
 """
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -14,7 +15,9 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from discreet.client import Client
@@ -24,39 +27,41 @@ from tests.collect.running import PATIENCE, Collector, agreed, running
 
 __all__ = ["PATIENCE"]
 OUTCOMES = 50  # so many that two draws are seldom the same
-LATE = 0.5  # of the kills fall into the last part of what a device does, in which its sample leaves
+# a stretch ends when the charge is durable, and when the answer to the last request is waited for
+ENDS = {"_charged": "return", "getresponse": "call"}
 
 
-def take_part(address: str, path: Path, data: int, fatal: int | None, careless: bool) -> tuple[int, str]:
-    """One device, until it is killed at its so manieth call; how many calls it made, and its sample. A careless one forgets its ledger."""
-    calls = 0
+def take_part(address: str, path: Path, data: int, fatal: int | None, careless: bool) -> tuple[str, list[int]]:
+    """One device, until it is killed at its so manieth call: its sample, and the calls at which stretches ended. A careless one forgets."""
+    calls, ends = 0, dict.fromkeys(ENDS, 0)
 
-    def note(*_: Any) -> None:
+    def note(frame: FrameType, event: str, _: Any) -> None:
         nonlocal calls
         calls += 1
         if calls == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
+        if ENDS.get(frame.f_code.co_name) == event:
+            ends[frame.f_code.co_name] = calls
 
     sys.setprofile(note)
     try:
-        identity = Path(f"{path}.identity")
         if careless:
             path.unlink(missing_ok=True)
-        client = Client(address, ledger=path, budget=1.0, identity=identity, timeout=PATIENCE)
+        client = Client(address, ledger=path, budget=1.0, identity=f"{path}.identity", timeout=PATIENCE)
         receipt = client.send(records=[data])
     finally:
         sys.setprofile(None)
-    return calls, str(receipt.sample)
+    return str(receipt.sample), [*ends.values(), calls]
 
 
-def forked(address: str, path: Path, data: int, fatal: int | None, careless: bool) -> tuple[int, str] | None:
+def forked(address: str, path: Path, data: int, fatal: int | None, careless: bool) -> tuple[str, list[int]] | None:
     """The same in a process of its own; None if it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         try:
             os.close(reading)
-            os.write(writing, " ".join(map(str, take_part(address, path, data, fatal, careless))).encode())
+            os.write(writing, json.dumps(take_part(address, path, data, fatal, careless)).encode())
             os._exit(0)
         finally:
             os._exit(1)
@@ -67,8 +72,8 @@ def forked(address: str, path: Path, data: int, fatal: int | None, careless: boo
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
         return None
     assert status == 0, f"a device failed by itself: {status}"
-    calls, sample = said.split()
-    return int(calls), sample
+    sample, ends = json.loads(said)
+    return sample, ends
 
 
 @dataclass
@@ -87,19 +92,19 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
         folder = Path(name)
         agreed(folder, OUTCOMES)
         with running(folder, "agreement.json") as collector:
-            calls, first = forked(collector.address, folder / "0", 0, None, careless) or (0, "")
-            said: Counter[str] = Counter([first])
+            loaded, _ = take_part(
+                collector.address, folder / "here", 0, None, careless
+            )  # all that is loaded when it is first used
+            first, ends = forked(collector.address, folder / "0", 0, None, careless) or ("", [0])
+            stretches = list(pairwise([0, *ends]))
+            said: Counter[str] = Counter([loaded, first])
             while killed < kills:
                 seen.devices += 1
                 path = folder / str(seen.devices)
                 told = None
                 for attempt in range(3):
-                    late = chosen.random() < LATE
-                    fatal = (
-                        chosen.randrange(int(0.8 * calls) if late else 1, calls)
-                        if attempt < 2 and killed < kills
-                        else None
-                    )
+                    begins, stops = chosen.choice(stretches)
+                    fatal = chosen.randint(begins + 1, stops) if attempt < 2 and killed < kills else None
                     before = counted(collector)
                     told = forked(collector.address, path, chosen.randrange(OUTCOMES), fatal, careless)
                     if told is not None:
@@ -110,11 +115,11 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
                     seen.between += not arrived and charged(path)
                 assert told is not None
                 (entry,) = Ledger(path).entries()
-                assert str(entry.sample) == told[1], "a receipt and its ledger differ"
-                said[told[1]] += 1
+                assert str(entry.sample) == told[0], "a receipt and its ledger differ"
+                said[told[0]] += 1
             found = collector.get("/estimate").json
             counts = {str(row["outcome"]): row["samples"] for row in found["shares"] if row["samples"]}
-            assert found["samples"] == seen.devices + 1, "a device was lost, or counted twice"
+            assert found["samples"] == seen.devices + 2, "a device was lost, or counted twice"
             assert counts == dict(said), "a device said another sample than its ledger holds"
     return seen
 
@@ -139,8 +144,8 @@ def main() -> None:
     options = parser.parse_args()
     seen = run(options.kills, options.seed, options.careless)
     print(  # noqa: T201
-        f"{options.kills} kills of {seen.devices} devices, {seen.between} of them between charge and count, {seen.after_count} between count and "
-        "receipt: each is counted once, with the sample of its ledger"
+        f"{options.kills} kills of {seen.devices} devices, {seen.between} of them between charge and count, {seen.after_count} between count "
+        "and receipt: each is counted once, with the sample of its ledger"
     )
 
 
