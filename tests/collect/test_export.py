@@ -132,7 +132,8 @@ def test_which_agreement_and_which_round(store: Store, tmp_path: Path) -> None:
     ):
         export(store, tmp_path / f"{number}.parquet", agreement=chosen, round=round_number)
         assert read_back(tmp_path / f"{number}.parquet") == counts
-    for chosen in (first.id[:11], "", "0" * 64, first.id + "0"):
+    wrong: Any = (first.id[:11], "", "0" * 64, first.id + "0", 3, b"0")
+    for chosen in wrong:
         with pytest.raises(DiscreetError, match="is not the id of one in the store"):
             export(store, tmp_path / "out.parquet", agreement=chosen)
     with pytest.raises(DiscreetError, match="round = 2 is more than the 1 agreed on"):
@@ -163,6 +164,12 @@ def test_nothing_is_written_where_there_is_nothing_or_where_it_may_not(store: St
         (tmp_path / "folder.parquet").mkdir(exist_ok=True)
         with pytest.raises(DiscreetError, match=says):
             export(store, target, replace=True)
+
+
+@pytest.mark.parametrize("store", ["store.db", Path("store.db"), None, 3])
+def test_a_store_has_to_be_open(store: Any, tmp_path: Path) -> None:
+    with pytest.raises(DiscreetError, match="is not an open store"):
+        export(store, tmp_path / "out.parquet")
 
 
 def test_the_store_itself_is_never_replaced(tmp_path: Path) -> None:

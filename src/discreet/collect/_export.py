@@ -57,6 +57,8 @@ def export(
     Raises:
         DiscreetError: for an agreement that is not there, one without samples, and an output that may not be written.
     """
+    if not hasattr(store, "kept"):
+        raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
     kept = chosen(store.kept(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)

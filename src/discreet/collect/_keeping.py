@@ -91,7 +91,7 @@ def chosen(kept: Sequence[Kept], prefix: str | None) -> Kept:
     if prefix is None:
         return kept[-1]
     by_id = {each.agreement.id: each for each in kept}
-    found = called(by_id, prefix)
+    found = called(by_id, prefix) if isinstance(prefix, str) else None
     if found is None:
         shown = ", ".join(each[:LEAST_PREFIX] for each in by_id)
         raise DiscreetError(
