@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -49,10 +49,8 @@ def mortal() -> Iterator[Server]:
 
 def counts(where: str) -> list[int]:
     """What the store counts, as somebody finds it who comes now."""
-    store = open_store(where, create=False)
-    found = [int(count) for count in store.counts(FIRST.id, 1)]
-    store.close()
-    return found
+    with closing(open_store(where, create=False)) as store:
+        return [int(count) for count in store.counts(FIRST.id, 1)]
 
 
 @contextmanager
@@ -276,3 +274,32 @@ def test_a_forked_child_connects_anew(where: str) -> None:
     assert store.count(FIRST.id, 1, [arrival("fay")], DAY) == [Verdict.COUNTED]
     store.close()
     assert counts(where) == [4, 0, 0]
+
+
+@pytest.mark.parametrize("outcomes", [3, 1024])
+def test_no_row_tells_what_the_last_clients_said(postgres: Server, outcomes: int) -> None:
+    """Rows of one transaction can be joined by its number: the counts that it wrote are all there are, whatever it counted."""
+    where, one = postgres.database(), agreed(outcomes)
+    store = open_store(where)
+    store.add(one)
+    for client, outcome in enumerate((0, outcomes - 1, 1)):
+        store.count(one.id, 1, [arrival(client, outcome)], DAY)
+    store.close()
+    with psycopg.connect(where) as admin:
+        joined = (
+            "SELECT count(*) FROM discreet_spoken JOIN discreet_counted ON discreet_spoken.xmin = discreet_counted.xmin"
+        )
+        every = "SELECT count(*) FROM discreet_counted"
+        assert admin.execute(joined).fetchone() == admin.execute(every).fetchone() == (-(-outcomes // 128),)
+
+
+def test_counts_that_cannot_be_are_damage(where: str) -> None:
+    for change in ("block = 1", "counts = substr(counts, 2)", r"counts = overlay(counts placing '\xff' from 8)"):
+        with psycopg.connect(where) as admin:
+            (before,) = admin.execute("SELECT counts FROM discreet_counted").fetchone() or ()
+            admin.execute(f"UPDATE discreet_counted SET {change}")
+        with pytest.raises(StoreError, match="it counts what cannot be"):
+            counts(where)
+        with psycopg.connect(where) as admin:
+            admin.execute("UPDATE discreet_counted SET block = 0, counts = %s", (before,))
+    assert counts(where) == [1, 0, 0]

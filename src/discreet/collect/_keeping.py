@@ -19,7 +19,7 @@ from discreet.errors import DiscreetError, StoreError, check_count
 from discreet.estimation._binning import line_of
 
 _ROWS = 1 << 16
-_DAMAGED = "the store is damaged: it counts what cannot be; restore it from a copy"
+DAMAGED = "the store is damaged: it counts what cannot be; restore it from a copy"
 LEAST_PREFIX = 12  # digits by which an agreement may be called
 
 
@@ -116,9 +116,14 @@ def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):
         read = np.array(rows, dtype=np.int64)
-        if read.min() < 0 or read[:, 0].max() >= outcomes:
-            raise StoreError(_DAMAGED)
+        if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
+            raise StoreError(DAMAGED)
         counts[read[:, 0]] = read[:, 1]
-    if counts.sum(dtype=np.float64) > MOST_DRAWS:
-        raise StoreError(_DAMAGED)
+    return checked(counts)
+
+
+def checked(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Counts as they were read, if they can be."""
+    if (counts < 0).any() or counts.sum(dtype=np.float64) > MOST_DRAWS:
+        raise StoreError(DAMAGED)
     return counts

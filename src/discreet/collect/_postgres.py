@@ -3,7 +3,8 @@
 The primary key of `discreet_spoken` decides who has spoken: INSERT ... ON CONFLICT DO NOTHING waits for whoever is about to insert the same
 client, and says which rows are new; the keys of the others are read in the next statement, which sees what was waited for (READ COMMITTED).
 Rows are written in the order of their keys, spoken before counted before arrived, so that no two transactions wait for each other in a
-circle. Counts are kept in a few slots that are added up when they are read: services of different slots do not wait for each other's.
+circle. Counts are kept in blocks (`discreet.collect._blocks`), and in a few slots that are added up when they are read: services of
+different slots do not wait for each other's.
 
 Whatever fails, the connection is dropped and the next call opens another one; a connection that turns out to be dead before anything was
 asked of it is replaced at once. A server that says nothing any more is given up after a time-out, here and not only there.
@@ -21,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.collect._keeping import Place, check_follows, counts_from, kept_from, outcomes_of, tallied, unknown
+from discreet.collect._blocks import EMPTY, added, totals, written_with
+from discreet.collect._keeping import Place, check_follows, kept_from, outcomes_of, tallied, unknown
 from discreet.collect._store import Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError, need_extra
 
@@ -46,9 +48,10 @@ CREATE TABLE discreet_spoken (
     collection integer NOT NULL, round bigint NOT NULL, client bytea NOT NULL, key bytea NOT NULL, PRIMARY KEY (collection, round, client)
 );
 CREATE TABLE discreet_counted (
-    agreement integer NOT NULL, round bigint NOT NULL, outcome bigint NOT NULL, slot smallint NOT NULL, n bigint NOT NULL,
-    PRIMARY KEY (agreement, round, outcome, slot)
+    agreement integer NOT NULL, round bigint NOT NULL, block integer NOT NULL, slot smallint NOT NULL, counts bytea NOT NULL,
+    PRIMARY KEY (agreement, round, block, slot)
 ) WITH (fillfactor = 50);
+ALTER TABLE discreet_counted ALTER counts SET STORAGE PLAIN;
 CREATE TABLE discreet_arrived (
     agreement integer NOT NULL, round bigint NOT NULL, day text NOT NULL, slot smallint NOT NULL, n bigint NOT NULL,
     PRIMARY KEY (agreement, round, day, slot)
@@ -60,8 +63,12 @@ SELECT set_config('statement_timeout', '{wait}', true), set_config('idle_in_tran
 _SPEAK = """INSERT INTO discreet_spoken SELECT %s, %s, client, key FROM unnest(%b::bytea[], %b::bytea[]) AS new (client, key)
 ORDER BY client ON CONFLICT DO NOTHING RETURNING client"""
 _SAID = "SELECT client, key FROM discreet_spoken WHERE collection = %s AND round = %s AND client = ANY(%b)"
-_COUNT = """INSERT INTO discreet_counted SELECT %s, %s, outcome, %s, n FROM unnest(%b::bigint[], %b::bigint[]) AS new (outcome, n)
-ORDER BY outcome ON CONFLICT (agreement, round, outcome, slot) DO UPDATE SET n = discreet_counted.n + excluded.n"""
+_MAKE = """INSERT INTO discreet_counted SELECT %s, %s, block, %s, %b FROM unnest(%b::integer[]) AS new (block)
+ORDER BY block ON CONFLICT DO NOTHING"""
+_HELD = """SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s AND slot = %s AND block = ANY(%b)
+ORDER BY block FOR UPDATE"""
+_COUNT = """UPDATE discreet_counted SET counts = new.counts FROM unnest(%b::integer[], %b::bytea[]) AS new (block, counts)
+WHERE agreement = %s AND round = %s AND slot = %s AND discreet_counted.block = new.block"""
 _ARRIVE = """INSERT INTO discreet_arrived VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (agreement, round, day, slot) DO UPDATE SET n = discreet_arrived.n + excluded.n"""
 
@@ -123,17 +130,20 @@ class PostgresStore:
             verdicts = _verdicts(database, place.collection, round, arrivals)
             new = tallied(arrivals, verdicts)
             if new:
-                outcomes, numbers = map(list, zip(*new, strict=True))
-                database.execute(_COUNT, (place.number, round, slot, outcomes, numbers))
-                database.execute(_ARRIVE, (place.number, round, day, slot, sum(numbers)))
+                where = (place.number, round, slot)
+                numbers = written_with(new, place.outcomes)
+                held = _held(database, where, numbers)
+                database.execute(_COUNT, (numbers, added(held, new), *where))
+                database.execute(_ARRIVE, (place.number, round, day, slot, sum(many for _, many in new)))
         return verdicts
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
         """How often each outcome came."""
         with self._reader.transaction() as database:
             place = _place(database, self._reader.places, agreement)
-            rows = "SELECT outcome, sum(n)::bigint FROM discreet_counted WHERE agreement = %s AND round = %s GROUP BY outcome"
-            return counts_from(database.execute(rows, (place.number, round), binary=True), place.outcomes)
+            rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
+            with database.cursor("counts", binary=True) as cursor:  # one that the server holds: there may be many
+                return totals(cursor.execute(rows, (place.number, round)), place.outcomes)
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """How many samples came on each day."""
@@ -184,6 +194,15 @@ def _verdicts(database: Connection, collection: int, round: int, arrivals: Seque
         else:
             verdicts.append(Verdict.AGAIN if said[arrival.client] == arrival.key else Verdict.SPOKEN)
     return verdicts
+
+
+def _held(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
+    """What these blocks hold, locked in their order; those that are not there yet are made."""
+    held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
+    if len(held) < len(numbers):
+        database.execute(_MAKE, (*where, EMPTY, numbers))
+        held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
+    return held
 
 
 class _Line:

@@ -1,0 +1,39 @@
+"""Counts in blocks: what is added is what is read, whatever the number of outcomes."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.collect._blocks import BLOCK, EMPTY, FEW, added, totals, written_with
+
+
+class Rows:
+    """Rows as a cursor gives them."""
+
+    def __init__(self, rows: list[tuple[int, bytes]]) -> None:
+        self._rows = rows
+
+    def fetchmany(self, size: int) -> list[tuple[int, bytes]]:
+        first, self._rows = self._rows[:size], self._rows[size:]
+        return first
+
+
+@given(st.data(), st.integers(1, 20 * BLOCK))
+def test_what_is_added_in_several_slots_is_what_is_read(data: st.DataObject, outcomes: int) -> None:
+    outcome = st.integers(0, outcomes - 1)
+    expected: Counter[int] = Counter()
+    slots: list[dict[int, bytes]] = [{}, {}]
+    for _ in range(4):
+        counted = Counter(data.draw(st.lists(outcome, min_size=1)))
+        held = data.draw(st.sampled_from(slots))
+        numbers = written_with(sorted(counted.items()), outcomes)
+        assert numbers == sorted(set(numbers))
+        assert {each // BLOCK for each in counted} <= set(numbers)
+        if outcomes <= FEW * BLOCK:
+            assert len(numbers) == -(-outcomes // BLOCK)  # all of them, whatever was counted
+        before = {number: held.get(number, EMPTY) for number in numbers}
+        held.update(zip(numbers, added(before, counted.items()), strict=True))
+        expected += counted
+    found = totals(Rows([row for held in slots for row in held.items()]), outcomes)
+    assert found.tolist() == [expected[each] for each in range(outcomes)]
