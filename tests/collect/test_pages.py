@@ -424,7 +424,7 @@ def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, t
         until(late, "document.getElementById('send-problem').textContent.includes('has spoken in this round already')")
         _counted(live, 2)
         live.goto(f"{again.address}/?round=7")
-        until(live, "document.getElementById('problem').textContent === 'round is not a whole number from 1 to 1.'")
+        until(live, "document.getElementById('problem').textContent === 'Round is not a whole number from 1 to 1.'")
         assert (collector.said, again.said) == ("", "")
     for context in contexts:
         context.close()

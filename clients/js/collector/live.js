@@ -1,6 +1,6 @@
 /** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
 import { told } from "../page/element.js";
-import { atMost, certainty, ended, labelled, percentAtMost } from "../page/words.js";
+import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
 import { addressed, chosen, offer } from "./choice.js";
 import { days } from "./days.js";
@@ -39,31 +39,35 @@ async function refresh() {
   offer(known.collection, now, {
     form: by("choice"), agreement: by("choice-agreement"), agreementField: by("choice-agreement-field"), round: by("choice-round"), roundField: by("choice-round-field"),
   });
-  const found = await json("estimate", now, known.etag);
-  if (asked !== turn) return;
-  if (found) {
-    const { agreement } = found.value;
-    if (known.agreed?.id !== agreement) known.agreed = await agreed(agreement);
-    if (asked !== turn) return;
-    Object.assign(known, { estimate: found.value, etag: found.etag });
-    say("changed", `Last change at ${clock()}.`);
-  }
   by("take-part").href = addressed("take-part", choice);
-  if (found) show();
+  if (known.agreed?.id !== now.agreement) {
+    const found = await agreed(now.agreement);
+    if (asked !== turn) return;
+    known.agreed = found;
+    promise();
+  }
+  const found = await json("estimate", now, known.etag);
+  if (asked !== turn || !found) return;
+  Object.assign(known, { estimate: found.value, etag: found.etag });
+  say("changed", `Last change at ${clock()}.`);
+  show();
+}
+
+/** What was agreed on, which no sample changes. */
+function promise() {
+  const { collection, agreed: found } = known;
+  const { purpose, privacy, epsilon } = found.fields;
+  say("purpose", purpose ? labelled(purpose) : "What these samples tell");
+  by("odds-figure").hidden = privacy !== undefined; // odds are bounded by pure epsilon alone
+  tell("odds", Math.exp(epsilon), (factor) => `${atMost(factor)} to 1`);
+  tell("sure", certainty(Math.exp(epsilon)), percentAtMost);
+  by("reveal").replaceChildren(...told([...words(found, collection.enrolment), ["Its id", `${found.id}, computed from what the agreement says.`]]));
 }
 
 function show() {
   const { estimate, collection } = known;
-  const { samples, shares, epsilon } = estimate;
-  const { fields } = known.agreed;
-  say("purpose", fields.purpose ? labelled(fields.purpose) : "What these samples tell");
+  const { samples, shares } = estimate;
   count(samples);
-  const pure = fields.privacy === undefined;
-  by("odds-figure").hidden = !pure;
-  if (pure) {
-    tell("odds", Math.exp(epsilon), (factor) => `${atMost(factor)} to 1`);
-    tell("sure", certainty(Math.exp(epsilon)), percentAtMost);
-  }
   by("width-figure").hidden = !samples;
   by("liars-figure").hidden = !samples || !estimate.liars;
   if (samples) tell("width", widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
@@ -73,8 +77,7 @@ function show() {
   by("nothing").hidden = samples > 0;
   by("population").hidden = !samples;
   if (samples) picture();
-  fill("reveal", [...words(known.agreed, collection.enrolment), ["Its id", `${estimate.agreement}, computed from what the agreement says.`]]);
-  fill("trust", trusted(estimate, collection.enrolment));
+  trust(trusted(estimate, collection.enrolment));
   by("days-card").hidden = !estimate.days?.length;
   days(by("days"), estimate.days ?? []);
 }
@@ -101,12 +104,12 @@ function picture() {
   if (by("table-part").open) by("table").replaceChildren(...rowsOfTable(shares));
 }
 
-/** A list of terms, which is left alone where it says the same: somebody may be reading it. */
-function fill(id, pairs) {
+/** How far to trust it, which is left alone where it says the same: somebody may be reading it. */
+function trust(pairs) {
   const said = JSON.stringify(pairs);
-  if (by(id).dataset.said === said) return;
-  by(id).dataset.said = said;
-  by(id).replaceChildren(...told(pairs));
+  if (by("trust").dataset.said === said) return;
+  by("trust").dataset.said = said;
+  by("trust").replaceChildren(...told(pairs));
 }
 
 /** A number on the page: rounded for people, and to all its digits for whoever checks it. */
@@ -129,7 +132,7 @@ function troubled(error) {
   const state = gone ? "unreachable" : "refused";
   if (document.documentElement.dataset.state !== state || !gone) {
     const since = known.estimate ? ` What you see is what it said last, before ${clock()}.` : "";
-    say("problem", gone ? `${ended(error.message)}${since} This page goes on trying.` : ended(error.message));
+    say("problem", gone ? `${sentence(error.message)}${since} This page goes on trying.` : sentence(error.message));
   }
   document.documentElement.dataset.state = state;
   known.collectionAt = 0; // another service may answer next

@@ -7,7 +7,7 @@
 import { Budget } from "../src/budget.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, ended, labelled, percentAtMost } from "../page/words.js";
+import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
@@ -35,7 +35,7 @@ async function open() {
     await found();
     say("problem", "");
   } catch (error) {
-    say("problem", error instanceof Unreachable ? `${ended(error.message)} This page goes on trying.` : ended(error.message));
+    say("problem", error instanceof Unreachable ? `${sentence(error.message)} This page goes on trying.` : sentence(error.message));
     if (error instanceof Unreachable) setTimeout(open, AGAIN);
   }
   document.documentElement.dataset.ready = "true";
@@ -91,7 +91,7 @@ function changed() {
   } catch (error) {
     by("drawn-card").hidden = true;
     by("draw").disabled = true;
-    say("held-problem", ended(error.message));
+    say("held-problem", sentence(error.message));
   }
 }
 
@@ -108,7 +108,7 @@ async function draw() {
     shown(await book.release(agreement, law, { round }), spoken);
     by("sample-heading").focus();
   } catch (error) {
-    say("draw-problem", ended(error.message));
+    say("draw-problem", sentence(error.message));
   }
 }
 
@@ -154,7 +154,7 @@ async function send(body) {
   say("send-problem", "");
   say("sending", "Sending …");
   try {
-    const answer = await sent(JSON.stringify(body), ({ attempt, problem, wait }) => say("sending", `${ended(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
+    const answer = await sent(JSON.stringify(body), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
     const at = new Date().toISOString();
     await here.speaker.heard(here.collection, here.round, body.key, at);
     heard({ key: body.key, at }, answer.counted ? "Your sample has arrived and is counted. Thank you." : "Your sample had arrived before. It is counted once, as it should be.");
@@ -170,8 +170,8 @@ async function send(body) {
 function refused(error) {
   if (error instanceof Refused && error.status === 409) {
     say("send-problem", "Somebody with this name has spoken in this round already, with another sample. That one counts, this one was not taken, and there is nothing more to do. Thank you for taking part.");
-  } else if (error instanceof Unreachable) say("send-problem", `${ended(error.message)} Nothing is lost: the same sample can be sent later, also after this page was closed.`);
-  else say("send-problem", ended(error.message));
+  } else if (error instanceof Unreachable) say("send-problem", `${sentence(error.message)} Nothing is lost: the same sample can be sent later, also after this page was closed.`);
+  else say("send-problem", sentence(error.message));
 }
 
 /** The receipt. */

@@ -1,5 +1,5 @@
 /** How far the numbers can be trusted, in words: what samples cannot say, what liars can do, and who can know who took part. */
-import { ended, percentAtMost } from "../page/words.js";
+import { percentAtMost, sentence } from "../page/words.js";
 
 /** What bars and intervals mean under this agreement. `picked`: those that are shown are the largest of many. */
 export function reading({ identifiable, confidence }, picked) {
@@ -14,7 +14,7 @@ export function reading({ identifiable, confidence }, picked) {
 /** [heading, sentence] pairs. */
 export function trusted({ samples, liars, notes = [] }, enrolled) {
   return [
-    ...notes.map((note) => ["Note", ended(`${note.charAt(0).toUpperCase()}${note.slice(1)}`)]),
+    ...notes.map((note) => ["Note", sentence(note)]),
     ...(liars && samples ? [["What liars can do", lies(liars)]] : []),
     ["Who can send", enrolled ? ENROLLED : OPEN],
     ["What is kept", KEPT],

@@ -11,8 +11,8 @@ export const atMost = bounding("ceil");
 const atLeast = bounding("floor");
 export const percentAtMost = (share) => `${atMost(100 * share)}\u00a0%`;
 
-/** A sentence of somebody else's, with an end. */
-export const ended = (text) => (/[.!?…]$/u.test(text) ? text : `${text}.`);
+/** A sentence of somebody else's, from its beginning to its end. */
+export const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/u.test(text) ? "" : "."}`;
 
 /** A label as people see it: what would hide or turn around other texts is spelled out, and a long one is cut. */
 export function labelled(label) {
