@@ -34,7 +34,7 @@ def secret(tmp_path: Path) -> Path:
 
 
 def sent(address: str, secret: Path, rows: Any = None, **how: Any) -> Sent:
-    given = {"client": "who", "value": "what", "secret": secret, "patience": 0.0, "timeout": 20.0, **how}
+    given = {"client": "who", "value": "what", "secret": secret, "patience": 0.0, "timeout": 120.0, **how}
     return send_table(address, table() if rows is None else rows, **given)
 
 

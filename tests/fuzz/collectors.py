@@ -82,7 +82,7 @@ def collectors(c: Chooser) -> Any:
                     value="what",
                     secret=folder / "secret",
                     round=round_number,
-                    timeout=20.0,
+                    timeout=60.0,
                     patience=0.0,
                 )
             client = Client(
@@ -90,7 +90,7 @@ def collectors(c: Chooser) -> Any:
                 ledger=folder / "ledger",
                 budget=c.among([1.0, 1.0, 1.0, 0.1, c.number()]),
                 token=c.among([None, None, "token", c.text()]),
-                timeout=20.0,
+                timeout=60.0,
                 patience=c.among([0.0, 0.0, 0.0, 0.1, None, -1.0, float("nan"), "1"]),
             )
             return client.send(c.law(3), round=round_number).round
