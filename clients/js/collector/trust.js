@@ -31,4 +31,4 @@ const OPEN =
 const ENROLLED =
   "Whoever was given a token. Strangers cannot send, and nobody twice. The price is a part of the anonymity: whoever handed out the tokens, together with whoever keeps this service, can learn who took part and on which day. Not who said what: that is kept nowhere, and a sample says little about whoever sent it.";
 const KEPT =
-  "How often each outcome came on each day; and apart from that, as digests, which names have spoken, so that each is counted once. This service writes down no addresses and no times of day. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";
+  "How often each outcome came, how many samples came on each day, and apart from that, as digests, which names have spoken, so that each is counted once. This service writes down no addresses and no times of day. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";
