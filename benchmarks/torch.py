@@ -9,17 +9,19 @@ of 4 GiB reaches on the same device. Where there is no GPU it measures the CPU.
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.profiler import ProfilerActivity, profile
 
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
+from discreet.release._randomness import Given
 from discreet.torch import _host as host
 from discreet.torch import release, weights
 from discreet.torch._boxes import terms_of
@@ -223,10 +225,35 @@ def check() -> None:
     for public in (None, exact[0]):
         given, terms = rows_of(exact, None, public, 1.0), terms_of(epsilon=2.0)
         beside = rows_of(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
-        on_device = drawn(given, terms, uniform)
+        on_device = drawn(given, terms, Given(uniform))
         assert on_device.is_cuda
         assert np.array_equal(on_device.cpu().numpy(), host.drawn(beside, terms, uniform))
+    _check_parts(generator)
     print("integers, ratios, draws and the numpy path: as they should be")
+
+
+class _InParts(Given):
+    """Integers that come part by part, as the operating system's do where there are many."""
+
+    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
+        for there in (*range(70_001, len(found), 70_001), len(found)):
+            found[:there] = self._uniform[:there]
+            yield there
+
+
+def _check_parts(generator: torch.Generator) -> None:
+    """Rows that are drawn while the integers of others are still read, or on another stream, have the outcomes of their own integers."""
+    from discreet.torch import _gpu as gpu
+
+    for shape in ((300_001, 50), (300, 5_000)):
+        p = torch.randn(shape, generator=generator, device="cuda")
+        integers = SystemEntropy().integers(len(p))
+        for public in (None, p[0], -p):
+            rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon=4.0)
+            found = gpu.drawn(rows, terms, Given(integers))
+            assert torch.equal(found, gpu.drawn(rows, terms, _InParts(integers)))
+            with torch.cuda.stream(torch.cuda.Stream()):
+                assert torch.equal(found, gpu.drawn(rows, terms, Given(integers)))
 
 
 def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float, upper: float | None) -> None:
@@ -251,7 +278,7 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
         place = torch.where(uniform < shared, _place(lower, uniform), -1)
         place = torch.where((place < 0) & (rest < excess.sum(1).cpu()), _place(excess, rest), place)
         place = torch.where(place < 0, _place(fill, rest - excess.sum(1).cpu()), place)
-        assert torch.equal(gpu.drawn(rows, terms, integers).cpu(), place)
+        assert torch.equal(gpu.drawn(rows, terms, Given(integers)).cpu(), place)
 
 
 def _place(part: torch.Tensor, integer: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,9 @@
 """Threads do not survive a fork: a child whose parent had started those of polars would wait for them for ever.
 
 `os.fork`, and `multiprocessing` where it forks, copy the memory of a process but only the thread that asked for it. Python, numpy
-and this package's own threads are fine with that (ours are gone after each call); the worker threads of polars, which read tables
-for the engines, are not. So it is noted at each fork whether they were running, and a child that cannot work is told so.
+and this package's own threads are fine with that (ours are gone after each call, or started anew in a child); the worker threads of
+polars, which read tables for the engines, are not. So it is noted at each fork whether they were running, and a child that cannot
+work is told so.
 """
 
 import os

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from discreet.release import TOTAL, SystemEntropy
-from discreet.release._randomness import _TOGETHER
+from discreet.release._randomness import _TOGETHER, _WORTH_A_THREAD
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, _TOGETHER - 1, _TOGETHER + 1, 4 * _TOGETHER + 3])
+@pytest.mark.parametrize(
+    "count", [0, 1, 1000, _WORTH_A_THREAD, _WORTH_A_THREAD + 1, _TOGETHER - 1, _TOGETHER + 1, 5 * _TOGETHER + 3]
+)
 def test_every_integer_asked_for_is_there_and_fresh(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads each read a part, and the parts make up the whole: no byte is used twice, none is left out."""
     asked: list[bytes] = []
@@ -25,8 +27,39 @@ def test_every_integer_asked_for_is_there_and_fresh(count: int, monkeypatch: pyt
     assert found.shape == (count,)
     assert ((found >= 0) & (found < TOTAL)).all()
     assert sum(map(len, asked)) == 8 * count
-    assert len(asked) == -(-count // _TOGETHER)
+    assert max(map(len, asked), default=0) <= 8 * _TOGETHER
+    assert (len(asked) > 1) == (count > _WORTH_A_THREAD)
     assert np.unique(found).size == count
+
+
+def test_places_are_filled_from_the_first_on() -> None:
+    places = np.full(3 * _TOGETHER, -1, dtype=np.int64)
+    told = []
+    for there in SystemEntropy().filled(places):
+        assert (places[:there] >= 0).all()
+        told.append(there)
+    assert told == sorted(set(told))
+    assert told[-1] == len(places)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_reads_by_threads_of_its_own_and_draws_other_integers() -> None:
+    """The threads of the parent are not copied by a fork: a child that waited for them would never end."""
+    mine = SystemEntropy().integers(_TOGETHER)  # the threads are there
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with os.fdopen(writing, "wb") as told:
+                told.write(SystemEntropy().integers(_TOGETHER)[:100].tobytes())
+        finally:
+            os._exit(0)  # without the parent's tests; one that failed has told too little
+    os.close(writing)
+    with os.fdopen(reading, "rb") as heard:
+        theirs = np.frombuffer(heard.read(), dtype=np.int64)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(theirs) == 100
+    assert not np.isin(theirs, mine).any()
 
 
 def test_the_integers_are_the_upper_bits_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """Uniform integers in [0, 2^62): from the operating system for a release, from a seed for an experiment."""
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +12,8 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError, NotPrivateWarning, warn_caller
 
 BITS = 62
-_TOGETHER = 1 << 15  # integers that are asked for at once: worth a thread, and what is read for them stays in cache
+_TOGETHER = 1 << 15  # integers that are read at once at most: what is read for them stays in cache
+_WORTH_A_THREAD = 1 << 12
 _MOST_THREADS = 16
 
 
@@ -20,23 +23,64 @@ class Randomness(Protocol):
     def integers(self, count: int) -> NDArray[np.int64]: ...
 
 
+class Filling(Protocol):
+    """A source that writes its integers where they are used, part by part."""
+
+    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
+        """Write an integer to every place, from the first on, and say from time to time how many places have theirs."""
+
+
 class SystemEntropy:
     """The operating system's generator: what a private release draws from."""
 
     def integers(self, count: int) -> NDArray[np.int64]:
-        found = np.empty(count, dtype=np.uint64)
+        found = np.empty(count, dtype=np.int64)
+        for _ in self.filled(found):
+            pass
+        return found
 
-        def fill(start: int) -> None:
-            part = found[start : start + _TOGETHER]
-            np.right_shift(np.frombuffer(os.urandom(part.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=part)
+    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
+        """Write an integer to every place, from the first on, and say from time to time how many places have theirs."""
+        count, places = len(found), found.view(np.uint64)
+        if count <= _WORTH_A_THREAD:
+            if count:
+                _read(places)
+            yield count
+            return
+        threads = min(_MOST_THREADS, os.cpu_count() or 1)
+        step = min(_TOGETHER, max(_WORTH_A_THREAD, -(-count // threads)))
+        parts = [places[start : start + step] for start in range(0, count, step)]
+        done = 0
+        for part in _readers(threads).map(_read, parts):  # several read where one alone would keep the others waiting
+            done += part
+            yield done
 
-        parts = range(0, count, _TOGETHER)
-        if len(parts) > 1:  # several threads read where one alone would keep the others waiting
-            with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1, len(parts))) as pool:
-                list(pool.map(fill, parts))
-        elif count:
-            fill(0)
-        return found.view(np.int64)
+
+def _read(places: NDArray[np.uint64]) -> int:
+    np.right_shift(np.frombuffer(os.urandom(places.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=places)
+    return len(places)
+
+
+@lru_cache(maxsize=1)
+def _readers(threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: to start them takes as long as to read a million integers."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="discreet-entropy")
+
+
+if hasattr(os, "register_at_fork"):  # a fork copies no threads: a child starts its own
+    os.register_at_fork(after_in_child=_readers.cache_clear)
+
+
+class Given:
+    """Integers that are there already, as a source: for checks of what is drawn from them. NOT private."""
+
+    def __init__(self, uniform: NDArray[np.int64]) -> None:
+        self._uniform = uniform
+
+    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
+        """Write the integers to their places."""
+        found[:] = self._uniform
+        yield len(found)
 
 
 class _Seeded:

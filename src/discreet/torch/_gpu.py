@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,28 +12,33 @@ import triton
 
 from discreet.errors import DiscreetError
 from discreet.release import TOTAL
+from discreet.release._randomness import Filling, Given
 from discreet.torch import _host as host
 from discreet.torch import _kernel as kernel
 from discreet.torch import _picking as picking
 from discreet.torch import _small as small
 from discreet.torch._boxes import Terms
 from discreet.torch._inputs import Rows
-from discreet.torch._plans import ROOMS, Integers, plan_of
+from discreet.torch._plans import ROOMS, plan_of
 
 _ALIGNMENT = 16  # bytes
 _SMALL = 2048  # outcomes of which a program holds whole rows
+_LANES = 128  # numbers of a warp, four to a thread: with more, what is known of them does not fit into registers
+_MANY = 1 << 17  # rows that are worth a launch of their own
 
 # How rows are cut: each thread adds up what it reads in 16 bytes at a time. With a reference it is the same for every batch, so that the
 # reference has the same integers in all of them.
 _CHECK = {"BLOCK": 8192, "num_warps": 8}
-_DEEP = {True: 8192, False: 4096}  # numbers that a program reads at a time
+_DEEP = 4096  # numbers that a program reads at a time
+_REGISTERS = {True: 128, False: None}  # of a thread: over a reference two programs share a processor
 _SAMPLE = 1024
 _PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
 
 
 def _ready(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself if its rows lie one after the other on an aligned address, else a copy: one layout for the kernels."""
-    tensor = tensor.contiguous()
+    if not tensor.is_contiguous():
+        return tensor.contiguous()
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
@@ -43,9 +49,11 @@ def _on_device(tensor: torch.Tensor) -> Any:
 
 
 class _Launch:
-    """The kernels on some rows: `out` has their outcomes once this exists; a row that is no law is an error."""
+    """The kernels on some rows: `out` has their outcomes once this exists; a row that is no law is an error.
 
-    def __init__(self, rows: Rows, terms: Terms, uniform: Integers) -> None:
+    What Python does before the first kernel starts is on the clock, what it does afterwards is not: all that can wait does."""
+
+    def __init__(self, rows: Rows, terms: Terms, source: Filling) -> None:
         self.p = p = _ready(rows.p)
         self.m = m = p if rows.reference is None else _ready(rows.reference)
         self.count, self.size = p.shape
@@ -56,49 +64,71 @@ class _Launch:
         )
         self.room = room = ROOMS.on(p.device, self.count)
         with _on_device(p):
-            self.stream: Any = torch.cuda.current_stream(p.device) if p.is_cuda else None
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             room.flag[0] = 0
-            room.arrays[0][: self.count] = uniform
+            done = source.filled(room.arrays[0][: self.count])
             if self.size <= _SMALL:
-                self._draw_small()
-            elif self.referenced:
-                self._solve(self.count, self.stream)
+                self._draw_small(done)
             else:
-                self._draw_large(uniform)
-            if self.stream is not None:
-                self.stream.synchronize()
+                for _ in done:
+                    pass
+                if self.referenced:
+                    self._solve(self.count, self.plan.stream())
+                else:
+                    self._draw_large()
+            if p.is_cuda:
+                room.stream(self.plan.stream()).synchronize()
         if room.flag[0]:
             host.refuse(rows)
 
-    def _draw_small(self) -> None:
+    def _draw_small(self, done: Iterator[int]) -> None:
+        """Many rows are drawn while the integers of the next are read."""
         plan, room = self.plan, self.room
         block = triton.next_power_of_2(self.size)
-        together = max(1, 512 // block)
-        arguments = (
-            self.p, self.m, room.uniform, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, *plan.layout,
-            *plan.tolerances,
-        )  # fmt: skip
-        constants = {**plan.kind, "ROWS": together, "BLOCK": block, "num_warps": 1 if block <= 1024 else 4}
-        plan.launch(small.draw, triton.cdiv(self.count, together), arguments, constants, self.stream)
+        together = max(1, _LANES // block)
+        warps = max(1, block // (2 * _LANES))
+        constants = {
+            **plan.kind, "ROWS": together, "BLOCK": block, "num_warps": warps, "maxnreg": 64 if block <= _LANES else 128,
+        }  # fmt: skip
+        begun = 0
+        for there in done:
+            if there < self.count:
+                there -= there % 16  # aligned as the first row is
+                if there - begun < _MANY:
+                    continue
+            rows = there - begun
+            if room.near is not room.uniform:
+                room.near[begun:there].copy_(room.uniform[begun:there], non_blocking=True)
+            tensors = (self.p, self.m, room.near, room.solved, self.out)
+            if begun:
+                tensors = tuple(each if len(each) == 1 else each[begun:] for each in tensors)
+            arguments = *tensors, room.bad, plan.reals, plan.whole, rows, *plan.layout, *plan.tolerances
+            programs = plan.programs(triton.cdiv(rows, together), warps)
+            plan.launch(small.draw, programs, arguments, constants, plan.stream())
+            begun = there
 
-    def _draw_large(self, uniform: Integers) -> None:
-        """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked."""
+    def _draw_large(self) -> None:
+        """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked.
+
+        The few that are solved take longer than the check of all, and need more of a processor than it leaves: they begin first."""
         plan, room = self.plan, self.room
+        uniform = room.arrays[0][: self.count]
         own = np.flatnonzero(uniform >= plan.shared)
-        beside = self.stream is not None and own.size > 0
-        if beside:
-            room.before.record(self.stream)
-            room.before.wait(room.side)
-        arguments = self.p, room.uniform, self.out, room.bad, plan.whole, self.size, self.size, plan.tolerances[0]
-        plan.launch(kernel.check, self.count, arguments, {"LOGITS": plan.kind["LOGITS"], **_CHECK}, self.stream)
+        stream = aside = plan.stream()
         if own.size:
             room.arrays[1][: own.size] = own
             room.arrays[2][: own.size] = uniform[own] - plan.shared
-            self._solve(own.size, room.side)
-        if beside:
+            if room.side is not None:
+                aside = room.side.cuda_stream
+                room.before.record(room.stream(stream))
+            self._solve(own.size, stream)
+        if aside != stream:
+            room.before.wait(room.side)
+        arguments = self.p, room.uniform, self.out, room.bad, plan.whole, self.size, self.size, plan.tolerances[0]
+        plan.launch(kernel.check, self.count, arguments, {"LOGITS": plan.kind["LOGITS"], **_CHECK}, aside)
+        if aside != stream:
             room.after.record(room.side)
-            room.after.wait(self.stream)
+            room.after.wait(room.stream(stream))
 
     def _solve(self, rows: int, stream: Any) -> None:
         """Solve rows and find their outcomes: all of them over a reference, those that are listed over a uniform one."""
@@ -107,8 +137,8 @@ class _Launch:
         shared = self.p, self.m, room.listed, integers, room.solved, self.out
         block = 1024 if self.p.dtype == torch.float32 else 2048
         constants = {
-            **plan.kind, "DEPTH": _DEEP[self.referenced] // block, "BLOCK": block, "SAMPLE": _SAMPLE, "SPLIT": split,
-            "num_warps": 8, "launch_cooperative_grid": split > 1,
+            **plan.kind, "DEPTH": _DEEP // block, "BLOCK": block, "SAMPLE": _SAMPLE, "SPLIT": split,
+            "num_warps": 8, "maxnreg": _REGISTERS[self.referenced], "launch_cooperative_grid": split > 1,
         }  # fmt: skip
         step = max(triton.cdiv(self.size, _SAMPLE) // kernel.SAMPLED.value, 1) * _SAMPLE
         arguments = (
@@ -131,17 +161,17 @@ class _Launch:
         return lower, given, _handed_out(upper - lower - given, available - given.sum(1, keepdim=True))
 
 
-def drawn(rows: Rows, terms: Terms, uniform: Integers) -> torch.Tensor:
+def drawn(rows: Rows, terms: Terms, source: Filling) -> torch.Tensor:
     """One outcome for each row, from one integer in [0, 2^62) each."""
     if not len(rows.p):
         return torch.empty(0, dtype=torch.int64, device=rows.p.device)
-    return _Launch(rows, terms, uniform).out
+    return _Launch(rows, terms, source).out
 
 
 def parts(rows: Rows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """L, E and the fill of each row: what the integers are given out to, read off the kernels' own functions."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
-    return _Launch(rows, terms, nobody_shares).parts()
+    return _Launch(rows, terms, Given(nobody_shares)).parts()
 
 
 def weights(rows: Rows, terms: Terms) -> torch.Tensor:

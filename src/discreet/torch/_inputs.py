@@ -5,9 +5,7 @@ Here everything is checked that can be told without looking at a number: shapes,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,8 +14,7 @@ from discreet.errors import POSITIVE, DiscreetError
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """What clients hold as rows (n, k), and what everybody knows as (n, k) or (1, k); `logits` says whether both are logits.
 
     Attributes:
@@ -44,10 +41,10 @@ class Rows:
         """The argument that the rows came by."""
         return "logits" if self.logits else "probabilities"
 
-    @cached_property
-    def dtypes(self) -> set[torch.dtype]:
-        """The dtypes there are."""
-        return {each.dtype for each in (self.p, self.reference) if each is not None}
+    @property
+    def double(self) -> bool:
+        """Whether any of these is float64."""
+        return self.p.dtype == torch.float64 or (self.reference is not None and self.reference.dtype == torch.float64)
 
 
 def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float) -> Rows:
@@ -81,10 +78,13 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
             raise DiscreetError(
                 f"reference is on {reference.device} and {name} on {given.device}; move one to the other"
             )
-        reference = reference.detach().reshape(-1, size)
-    return Rows(
-        given.detach().reshape(-1, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1])
-    )
+        reference = _rows(reference, size)
+    return Rows(_rows(given, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1]))
+
+
+def _rows(tensor: torch.Tensor, size: int) -> torch.Tensor:
+    """The tensor as rows, without what records gradients: itself if it is that already, which takes no time."""
+    return tensor if tensor.ndim == 2 and not tensor.requires_grad else tensor.detach().reshape(-1, size)
 
 
 def _check_tensor(name: str, value: Any) -> None:

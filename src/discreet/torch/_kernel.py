@@ -20,12 +20,13 @@ from discreet.torch._tiles import (
     TURNS,
     UNKNOWN,
     acceptable,
+    added_up,
     all_here,
+    bracketed,
     clipped,
     finite,
     loaded,
     mass,
-    narrowed,
     proposed,
     scale_to_total,
     settled,
@@ -108,24 +109,26 @@ def _passed(
     total = tl.sum(z, 0)
     p_whole = tl.max(p_seen, 0) if LOGITS else tl.sum(p_seen, 0)
     m_whole = tl.max(m_seen, 0) if LOGITS else total
+    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = added_up(
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
+    )
     return (
-        tl.sum(f_one, 0) - total, tl.sum(g_one, 0), tl.sum(f_two, 0) - total, tl.sum(g_two, 0),
-        tl.sum(f_three, 0) - total, tl.sum(g_three, 0), tl.sum(f_four, 0) - total, tl.sum(g_four, 0), total, p_whole, m_whole,
+        f_one - total, g_one, f_two - total, g_two, f_three - total, g_three, f_four - total, g_four, total, p_whole, m_whole,
     )  # fmt: skip
 
 
 @triton.jit
-def _evaluated(p_mass, m_mass, b, B, z, slope):
-    """F and G of a sample."""
-    kept, open_mass = clipped(p_mass, m_mass * b, m_mass * B, slope)
-    return tl.sum(tl.sum(kept, 1), 0) - z, tl.sum(tl.sum(open_mass, 1), 0)
+def _each(p_mass, low, high, slope):
+    """F (up to Z) and G of a sample, added up over the blocks that a thread holds."""
+    kept, open_mass = clipped(p_mass, low, high, slope)
+    return tl.sum(kept, 0), tl.sum(open_mass, 0)
 
 
 @triton.jit
 def _guess(p_mass, m_mass, b, B):
     """The slope of a sample that is held in registers."""
-    z = tl.sum(tl.sum(m_mass, 1), 0)
-    p_sum = tl.sum(tl.sum(p_mass, 1), 0)
+    z = tl.sum(tl.sum(m_mass, 0), 0)
+    p_sum = tl.sum(tl.sum(p_mass, 0), 0)
     start = tl.where((p_sum > 0.0) & (z > 0.0), z / tl.where(p_sum > 0.0, p_sum, 1.0), 1.0)
     start = tl.minimum(tl.maximum(start, 1e-18), 1e18)
     low, f_low, g_low = start * 0.0, start * 0.0 - UNKNOWN, start * 0.0
@@ -134,14 +137,17 @@ def _guess(p_mass, m_mass, b, B):
     going = z > 0.0
     turn = 0
     while (turn < 8) & going:
-        f, g = _evaluated(p_mass, m_mass, b, B, z, one)
-        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, one, f, g, going)
-        f, g = _evaluated(p_mass, m_mass, b, B, z, two)
-        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, two, f, g, going)
-        f, g = _evaluated(p_mass, m_mass, b, B, z, three)
-        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, three, f, g, going)
-        f, g = _evaluated(p_mass, m_mass, b, B, z, four)
-        low, f_low, g_low, high, f_high, g_high = narrowed(low, f_low, g_low, high, f_high, g_high, four, f, g, going)
+        f_one, g_one = _each(p_mass, m_mass * b, m_mass * B, one)
+        f_two, g_two = _each(p_mass, m_mass * b, m_mass * B, two)
+        f_three, g_three = _each(p_mass, m_mass * b, m_mass * B, three)
+        f_four, g_four = _each(p_mass, m_mass * b, m_mass * B, four)
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = added_up(
+            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
+        )
+        low, f_low, g_low, high, f_high, g_high = bracketed(
+            low, f_low, g_low, high, f_high, g_high, one, f_one - z, g_one, two, f_two - z, g_two, three, f_three - z, g_three,
+            four, f_four - z, g_four, going,
+        )  # fmt: skip
         one, two, three, four, best, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
         going = (right == 0) & (low < LARGEST)
         turn += 1
@@ -241,18 +247,10 @@ def solve(
             m_far = m_far & (turn > 0)
         again = p_far | m_far
         usable = again == 0
-        low, f_low, g_low, high, f_high, g_high = narrowed(
-            low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, usable
-        )
-        low, f_low, g_low, high, f_high, g_high = narrowed(
-            low, f_low, g_low, high, f_high, g_high, two, f_two, g_two, usable
-        )
-        low, f_low, g_low, high, f_high, g_high = narrowed(
-            low, f_low, g_low, high, f_high, g_high, three, f_three, g_three, usable
-        )
-        low, f_low, g_low, high, f_high, g_high = narrowed(
-            low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, usable
-        )
+        low, f_low, g_low, high, f_high, g_high = bracketed(
+            low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, two, f_two, g_two, three, f_three, g_three, four, f_four, g_four,
+            usable,
+        )  # fmt: skip
         one, two, three, four, slope, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
         if again:  # something is far larger than all that was sampled: start anew from there
             p_shift = tl.where(p_far, p_seen, p_shift)

@@ -105,7 +105,7 @@ def found_together(
     all_here(counters + index * COUNTERS + TURNS + PART, SPLIT)
     before = tl.full((1,), 0, tl.int64)
     total = tl.full((1,), 0, tl.int64)
-    for other in range(SPLIT):
+    for other in tl.static_range(SPLIT):
         each = tl.load(sums + (index * 2 + PART - 1) * SPLIT + other + tl.arange(0, 1), cache_modifier=".cg")
         before = tl.where(other < part, tl.minimum(before + each, most), before)
         total = tl.minimum(total + each, most)

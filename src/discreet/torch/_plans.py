@@ -7,9 +7,8 @@ import threading
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from triton.runtime import driver
 
 from discreet.families._laws import sum_rounding
 from discreet.release import TOTAL
@@ -17,14 +16,14 @@ from discreet.torch import _host as host
 from discreet.torch import _tiles as tiles
 from discreet.torch._boxes import DeviceBox, Terms
 
-Integers = NDArray[np.int64]
-
 SPLITS = (8, 4)  # programs that share a row, if all of them fit on the device at once
 _MOST_SPLIT = 32  # rows that are shared
 _UNBOUNDED = 1e30  # a ceiling that the floors of the other outcomes imply
 _FLOAT32_SLACK = 1e-5  # what summing in float32 may add to what a sum misses
 _BITS_OF_E = math.log2(math.e)
-_OPTIONS = {"num_warps", "launch_cooperative_grid"}  # of a launch, and no constants of a kernel
+_FAR = 1 << 14  # rows from which on integers are copied to the device
+_RESIDENT = 64  # warps that a processor holds
+_OPTIONS = {"num_warps", "maxnreg", "launch_cooperative_grid"}  # of a launch, and no constants of a kernel
 
 
 class Plan:
@@ -60,6 +59,7 @@ class Plan:
         self.tolerances = tuple(sum_rounding(size, torch.finfo(dtype).eps) + _FLOAT32_SLACK for dtype in dtypes)
         self.kind = {"REFERENCE": referenced, "LOGITS": logits}
         self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
+        self._device = device.index if device.type == "cuda" else None
         self._compiled: dict[Any, Any] = {}
 
     def split(self, rows: int) -> int:
@@ -68,21 +68,32 @@ class Plan:
             return 1
         return next((split for split in SPLITS if rows * split <= self.processors), 1)
 
+    def programs(self, tasks: int, warps: int) -> int:
+        """How many programs take turns at so many tasks: what the device holds at once, since to start a program takes time too."""
+        return min(tasks, self.processors * (_RESIDENT // warps)) if self.processors else tasks
+
     def launch(
         self, function: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], stream: Any
     ) -> None:
-        """Run a kernel on a stream; its constants are in the order in which it takes them.
+        """Run a kernel on a stream, as `stream` gives it; its constants are in the order in which it takes them.
 
         What Triton compiled is called again as it is, which takes a fraction of the time of looking it up. A plan holds all that a kernel
         is specialised on, dtypes and numbers, but for the constants, and addresses, which are all aligned alike."""
         key = function.__name__, constants.get("SPLIT")
         found = self._compiled.get(key)
         if found is None:
-            with torch.cuda.stream(stream):
-                self._compiled[key] = function[(programs,)](*arguments, **constants)
+            with torch.cuda.stream(torch.cuda.ExternalStream(stream) if stream is not None else None):
+                compiled = function[(programs,)](*arguments, **constants)
+            self._compiled[key] = compiled, [value for name, value in constants.items() if name not in _OPTIONS]
+        elif stream is None:
+            function[(programs,)](*arguments, **constants)
         else:
-            values = [value for name, value in constants.items() if name not in _OPTIONS]
-            found[(programs, 1, 1)](*arguments, *values, stream=stream.cuda_stream)
+            compiled, values = found
+            compiled[(programs, 1, 1)](*arguments, *values, stream=stream)
+
+    def stream(self) -> Any:
+        """The current stream of the current device as kernels are launched on it; None where they are interpreted."""
+        return driver.active.get_current_stream(self._device) if self._device is not None else None
 
 
 plan_of = lru_cache(maxsize=256)(Plan)
@@ -98,6 +109,7 @@ class Room:
         counters: how many of them have come to a point; 0 between calls.
         bad: set if some row is no law; memory of the host, as `uniform` is.
         uniform: the integers of a call.
+        near: the same in the device's memory, where there are so many that reading them one by one would take long.
     """
 
     def __init__(self, device: torch.device, rows: int) -> None:
@@ -113,11 +125,20 @@ class Room:
         everything = torch.zeros(3 * step, dtype=torch.int64, pin_memory=on_gpu)
         self.uniform, self.listed, self.rest = everything[:step], everything[step : 2 * step], everything[2 * step :]
         self.arrays = self.uniform.numpy(), self.listed.numpy(), self.rest.numpy()
+        self.near = self.uniform if not on_gpu or rows < _FAR else torch.empty_like(self.uniform, device=device)
+        self._streams: dict[int, Any] = {}
         if on_gpu:
             self.side: Any = torch.cuda.Stream(device)  # on which rows are solved while all are checked
             self.before, self.after = torch.cuda.Event(), torch.cuda.Event()
         else:  # interpreted: nothing runs beside anything
             self.side = None
+
+    def stream(self, handle: int) -> Any:
+        """A stream by its handle, as torch has it: it is made once, which takes as long as a launch."""
+        found = self._streams.get(handle)
+        if found is None:
+            found = self._streams[handle] = torch.cuda.ExternalStream(handle)
+        return found
 
 
 class _Rooms(threading.local):

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import ParamSpec
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from discreet.privacy import Privacy
 from discreet.release import TOTAL, SystemEntropy
+from discreet.release._randomness import Filling
 from discreet.torch import _host as host
 from discreet.torch._boxes import Terms, terms_of
 from discreet.torch._inputs import Rows, rows_of
@@ -56,9 +57,22 @@ def _asked(
             one e^(epsilon/2) + 1, which is Husain's mollifier. `fitted_upper` chooses it on public rows.
         temperature: what the clients' logits are divided by.
     """
-    terms = terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
+    terms = _terms(epsilon, privacy, upper)
     warn_of_little(terms.privacy)
     return rows_of(logits, probabilities, reference, temperature), terms
+
+
+@lru_cache(maxsize=256, typed=True)
+def _kept(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
+    return terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
+
+
+def _terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
+    """The terms, kept from call to call; numbers that cannot be looked up (arrays without an axis) are taken as they are."""
+    try:
+        return _kept(epsilon, privacy, upper)
+    except TypeError:
+        return terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
 
 
 def _taking(
@@ -96,7 +110,7 @@ def release(rows: Rows, terms: Terms) -> torch.Tensor:
     Example:
         >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
     """
-    found = drawn(rows, terms, SystemEntropy().integers(len(rows.p)))
+    found = drawn(rows, terms, SystemEntropy())
     return found.reshape(rows.shape)
 
 
@@ -130,15 +144,18 @@ def output(rows: Rows, terms: Terms) -> torch.Tensor:
 
 def _on_gpu(rows: Rows) -> bool:
     """Whether the kernels draw these rows: decided by dtype and device, never by a number in them."""
-    return _TRITON and rows.p.is_cuda and torch.float64 not in rows.dtypes
+    return _TRITON and rows.p.is_cuda and not rows.double
 
 
-def drawn(rows: Rows, terms: Terms, uniform: NDArray[np.int64]) -> torch.Tensor:
-    """One outcome for each row, from one integer in [0, 2^62) each: all that `release` does but draw the integers."""
+def drawn(rows: Rows, terms: Terms, source: Filling) -> torch.Tensor:
+    """One outcome for each row, from one integer in [0, 2^62) each: all that `release` does, from any source of integers."""
     if _on_gpu(rows):
         from discreet.torch import _gpu as gpu
 
-        return gpu.drawn(rows, terms, uniform)
+        return gpu.drawn(rows, terms, source)
+    uniform = np.empty(len(rows.p), dtype=np.int64)
+    for _ in source.filled(uniform):
+        pass
     return torch.from_numpy(host.drawn(rows, terms, uniform)).to(rows.p.device)
 
 

@@ -78,6 +78,34 @@ def clipped(p_mass, low, high, slope):
 
 
 @triton.jit
+def _added(a, b, c, d, e, f, g, h, a_more, b_more, c_more, d_more, e_more, f_more, g_more, h_more):
+    return a + a_more, b + b_more, c + c_more, d + d_more, e + e_more, f + f_more, g + g_more, h + h_more
+
+
+@triton.jit
+def added_up(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AXIS: tl.constexpr):
+    """Sums of F and G at four slopes: all at once, so that threads wait for each other once."""
+    return tl.reduce((f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four), AXIS, _added)
+
+
+@triton.jit
+def bracketed(
+    low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, two, f_two, g_two, three, f_three, g_three, four, f_four, g_four, which,
+):  # fmt: skip
+    """The bracket once F and G at four more slopes are known, for the rows `which`."""
+    low, f_low, g_low, high, f_high, g_high = narrowed(
+        low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, which
+    )
+    low, f_low, g_low, high, f_high, g_high = narrowed(
+        low, f_low, g_low, high, f_high, g_high, two, f_two, g_two, which
+    )
+    low, f_low, g_low, high, f_high, g_high = narrowed(
+        low, f_low, g_low, high, f_high, g_high, three, f_three, g_three, which
+    )
+    return narrowed(low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, which)
+
+
+@triton.jit
 def narrowed(low, f_low, g_low, high, f_high, g_high, slope, f, g, which):
     """The bracket once F and G at one more slope are known, for the rows `which`."""
     below = which & (f < 0.0) & (slope >= low)
