@@ -7,7 +7,11 @@ to lies in b mu <= q <= e^range b mu. `upper` of ours is chosen on topics of the
 
 Ours and the mollifier keep one box for all prompts, which makes them range-LDP. Clipping (InvisibleInk) and mixing by the step
 (PMixED) have a box of that range for each prompt, at a place that depends on it, so two prompts may be told apart by up to twice the
-range: they are given that advantage; lines "as private" have half the range, and keep what ours keeps.
+range: they are given that advantage; lines "as private" have half the range, and keep what ours keeps. "best box of each step" has the same
+advantage as they have: a box b mu <= q <= e^range b mu with the b that suits p best. What clipping gives lies in one of these boxes, so at no
+step can it be better than that.
+
+At last tokens get unequal budgets, by their place in the text or by the entropy of the public law, at equal total: chosen on public texts.
 """
 
 import math
@@ -21,7 +25,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from discreet.torch import fitted_upper, output
+from benchmarks.text_parts.schedules import unequal_budgets
+from discreet.torch import fitted_box, fitted_upper, output
 from discreet.transformers import generate
 from discreet.transformers._contexts import Context
 
@@ -34,9 +39,11 @@ STEPS = 100_000 if LARGE else 64
 RANGES = (1.0, 2.0, 4.0) if LARGE else (2.0,)
 ROWS = 2048 if LARGE else 32  # that are looked at at once
 TEXTS, WRITTEN = (256, 64) if LARGE else (2, 2)  # texts, and tokens of each
-MEASURES = ("kl", "tv", "reverse_kl")
+MEASURES = ("tv", "reverse_kl")
 EXAMPLES = 1024 if LARGE else 32
+PLACES = tuple(place / 16 for place in range(1, 15)) if LARGE else (0.25, 0.5)  # of boxes, from e^-range to 1
 
+Box = tuple[float | None, float]  # upper, and the temperature of the reference
 Law = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -52,9 +59,12 @@ def run() -> None:
         kind: windows_of([tokenizer(topics[name])["input_ids"] for name in which])
         for kind, which in (("private", held_out), ("public", public))
     }
-    uppers = chosen(model, windows["public"])
-    utility(laws(model, windows["private"], STEPS), uppers)
-    written(model, windows["private"], uppers)
+    boxes = chosen(model, windows["public"])
+    private = laws(model, windows["private"], STEPS)
+    utility(private, boxes)
+    unequal_budgets(laws(model, windows["public"], STEPS // 4), private, CONTINUED - 1, EXAMPLES // 4)
+    del private
+    written(model, windows["private"], boxes)
     speed()
 
 
@@ -116,12 +126,13 @@ def laws(model: Any, windows: torch.Tensor, steps: int) -> list[tuple[torch.Tens
     return found
 
 
-def mechanisms(reach: float, uppers: dict[str, float]) -> dict[str, Law]:
+def mechanisms(reach: float, boxes: dict[str, Box]) -> dict[str, Law]:
     """What is compared, at one range: logits of client and public to a law."""
     found: dict[str, Law] = {"p itself": lambda p, m: torch.softmax(p.double(), -1)}
-    for measure, upper in uppers.items():
-        found[f"ours, b by {measure}"] = partial(projected, reach=reach, upper=upper)
-    found["mollifier"] = partial(projected, reach=reach, upper=None)
+    for name, box in boxes.items():
+        found[f"ours, {name}"] = partial(projected, reach=reach, box=box)
+    found["mollifier"] = partial(projected, reach=reach, box=(None, 1.0))
+    found["best box of each step"] = partial(placed, reach=reach)
     for label, width in (("", reach), (", as private", reach / 2)):
         found[f"clip (InvisibleInk){label}"] = partial(clipped, reach=width)
         found[f"mix by the step (PMixED){label}"] = partial(mixed, reach=width)
@@ -129,9 +140,23 @@ def mechanisms(reach: float, uppers: dict[str, float]) -> dict[str, Law]:
     return found
 
 
-def projected(p: torch.Tensor, m: torch.Tensor, reach: float, upper: float | None) -> torch.Tensor:
+def projected(p: torch.Tensor, m: torch.Tensor, reach: float, box: Box) -> torch.Tensor:
     """The projection onto one box, as it is drawn from."""
-    return output(logits=p, reference=m, epsilon=reach, upper=upper).double()
+    upper, hotter = box
+    return output(logits=p, reference=m / hotter, epsilon=reach, upper=upper).double()
+
+
+def placed(p: torch.Tensor, m: torch.Tensor, reach: float) -> torch.Tensor:
+    """The best projection of each row among boxes at many places: as private as clipping, and never worse than the best of these."""
+    own = torch.softmax(p.double(), -1)
+    best, least = clipped(p, m, reach), None
+    for place in PLACES:
+        b = math.exp(-reach) + place * -math.expm1(-reach)
+        q = projected(p, m, reach, (b * math.expm1(reach) / (1.0 - b), 1.0))
+        cost = -(own * q.clamp_min(1e-300).log()).sum(-1, keepdim=True)
+        best = q if least is None else torch.where(cost < least, q, best)
+        least = cost if least is None else torch.minimum(cost, least)
+    return best
 
 
 def clipped(p: torch.Tensor, m: torch.Tensor, reach: float) -> torch.Tensor:
@@ -157,27 +182,32 @@ def linear(p: torch.Tensor, m: torch.Tensor, reach: float) -> torch.Tensor:
     return weight * own + (1.0 - weight) * public
 
 
-def chosen(model: Any, windows: torch.Tensor) -> dict[float, dict[str, float]]:
-    """`upper` for each range, by each measure, on public steps."""
+def chosen(model: Any, windows: torch.Tensor) -> dict[float, dict[str, Box]]:
+    """Boxes for each range, by each measure, on public steps."""
     logits, reference = (torch.cat(part)[:EXAMPLES] for part in zip(*laws(model, windows, EXAMPLES), strict=True))
-    print(f"upper is chosen on {len(logits):,} public steps")
-    return {
-        reach: {
-            measure: fitted_upper(epsilon=reach, logits=logits, reference=reference, measure=measure)
-            for measure in MEASURES
-        }
-        for reach in RANGES
-    }
+    print(f"boxes are chosen on {len(logits):,} public steps")
+    found: dict[float, dict[str, Box]] = {}
+    for reach in RANGES:
+        box = fitted_box(epsilon=reach, logits=logits, reference=reference)
+        hotter = box.reference_temperature
+        boxes: dict[str, Box] = {"box by kl": (box.upper, hotter)}
+        for measure in MEASURES:
+            upper = fitted_upper(epsilon=reach, logits=logits, reference=reference / hotter, measure=measure)
+            boxes[f"box by {measure}"] = upper, hotter
+        boxes["around mu itself, by kl"] = fitted_upper(epsilon=reach, logits=logits, reference=reference), 1.0
+        found[reach] = boxes
+    return found
 
 
-def utility(rows: list[tuple[torch.Tensor, torch.Tensor]], uppers: dict[float, dict[str, float]]) -> None:
+def utility(rows: list[tuple[torch.Tensor, torch.Tensor]], boxes: dict[float, dict[str, Box]]) -> None:
     """Mean KL and TV from p to q over all steps, and the perplexity under p of what q draws there."""
     count = sum(len(p) for p, _ in rows)
     print(f"{count:,} steps on topics that the model has not read")
     print(f"{'range':>6}{'':>38}{'mean KL':>10}{'mean TV':>10}{'perplexity under p':>20}")
     for reach in RANGES:
-        print(f"{reach:>6g}  upper: {', '.join(f'{upper:.4g} by {name}' for name, upper in uppers[reach].items())}")
-        ways = mechanisms(reach, uppers[reach])
+        told = ", ".join(f"{name}: {upper:.4g} at {hotter:.3g}" for name, (upper, hotter) in boxes[reach].items())
+        print(f"{reach:>6g}  upper, and temperature of the reference: {told}")
+        ways = mechanisms(reach, boxes[reach])
         sums = {name: torch.zeros(3, dtype=torch.float64, device=DEVICE) for name in ways}
         for whole, beside in rows:
             for p, m in zip(whole.split(ROWS), beside.split(ROWS), strict=True):
@@ -193,12 +223,12 @@ def utility(rows: list[tuple[torch.Tensor, torch.Tensor]], uppers: dict[float, d
             print(f"{'':>6}{name:>38}{kl:>10.4f}{tv:>10.4f}{math.exp(entropy):>20.2f}", flush=True)
 
 
-def written(model: Any, windows: torch.Tensor, uppers: dict[float, dict[str, float]]) -> None:
+def written(model: Any, windows: torch.Tensor, boxes: dict[float, dict[str, Box]]) -> None:
     """Texts that each way writes, after private prompts: their perplexity under the model that has read the prompt."""
     prompts = [row[:PROMPT].tolist() for row in windows[:TEXTS]]
     print(f"texts of {WRITTEN} tokens after {len(prompts)} private prompts: perplexity under the private model")
     for reach in RANGES:
-        for name, law in mechanisms(reach, uppers[reach]).items():
+        for name, law in mechanisms(reach, boxes[reach]).items():
             private, public = Context(model, prompts, 0), Context(model, [[0]] * len(prompts), 0)
             total = 0.0
             for _ in range(WRITTEN):

@@ -52,6 +52,7 @@ def test_json_standard_input_examples_and_a_limit(folder: Path) -> None:
     assert found.exit_code == 0, found.output
     record = json.loads(found.stdout)
     assert record["upper"] > 1
+    assert 1 <= record["reference_temperature"] <= 2
     assert record["statement"]["tokens"] == 3
     assert record["statement"]["pure"] == 3.0
     assert len(record["tokens"]) == record["statement"]["released"] <= 3
@@ -75,6 +76,8 @@ def test_a_ledger_is_charged_and_gives_the_same_text_again(folder: Path, tmp_pat
         ({"said": {"--epsilon": "95"}}, (), "--allow-large-epsilon"),
         ({"said": {"--private": "nowhere"}}, (), "nowhere cannot be read"),
         ({}, ("--upper", "3", "--examples", "examples.txt"), "one of the two"),
+        ({}, ("--reference-temperature", "2", "--examples", "examples.txt"), "one of the two"),
+        ({}, ("--reference-temperature", "0"), "reference_temperature = 0"),
         ({"model": "nowhere"}, (), "config.json"),
         ({}, ("--ledger", "nowhere"), "no ledger"),
         ({"said": {"--tokens": "500"}}, (), "past the 128"),

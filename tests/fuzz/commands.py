@@ -145,6 +145,8 @@ def _writing(c: Chooser, folder: Path) -> list[str]:
     found = [c.among(places) if c.below(4) == 0 else model]
     for option in ("--public", "--private"):
         found += [option, c.among(places) if c.below(4) == 0 else prompt]
+    if c.below(4) == 0:
+        found += ["--reference-temperature", c.among(["1.1", "0", "nan", "-2"])]
     return [*map(str, found), "--epsilon", c.among(["1", "0", "nan", "8"]), "--tokens", c.among(["3", "0", "-1", "x"])]
 
 

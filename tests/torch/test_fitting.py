@@ -1,6 +1,7 @@
 """The box that is chosen on examples is the best of its kind for them."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 import discreet as dc
 from discreet.errors import DiscreetError
-from discreet.torch import fitted_upper, output
+from discreet.torch import fitted_box, fitted_upper, output
 
 
 def examples(spread: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -43,6 +44,20 @@ def test_contexts_that_change_more_want_more_room() -> None:
     assert small < large
 
 
-def test_no_examples_are_no_choice() -> None:
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_box_around_a_flatter_law_serves_as_it_says_and_never_worse(epsilon: float) -> None:
+    """Contexts under which all of the public law is half as sharp want a box around such a law; others keep the law itself."""
+    logits, public = examples(1.0, 5)
+    for clients, flatter in ((0.5 * logits, True), (public + 0.1, False)):
+        upper = fitted_upper(epsilon=epsilon, logits=clients, reference=public)
+        found = fitted_box(epsilon=epsilon, logits=clients, reference=public)
+        around = public / found.reference_temperature
+        assert found.value == pytest.approx(mean(clients, around, epsilon, found.upper, "kl"), rel=1e-9, abs=1e-12)
+        assert found.value <= mean(clients, public, epsilon, upper, "kl")
+        assert (found.reference_temperature > 1.2) == flatter
+
+
+@pytest.mark.parametrize("fitted", [fitted_upper, fitted_box], ids=lambda found: found.__name__)
+def test_no_examples_are_no_choice(fitted: Callable[..., object]) -> None:
     with pytest.raises(DiscreetError, match="examples"):
-        fitted_upper(epsilon=1.0, logits=torch.zeros(0, 5), reference=torch.zeros(5))
+        fitted(epsilon=1.0, logits=torch.zeros(0, 5), reference=torch.zeros(5))

@@ -15,6 +15,7 @@ from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Ledger
 from discreet.numerics import exp_lower
 from discreet.torch import weights
+from discreet.transformers import _drawing as drawing
 from discreet.transformers import _generation as generation
 from tests.needed import needed_module
 
@@ -40,7 +41,7 @@ def one(private: str = PRIVATES[0], **given: Any) -> PrivateText:
 def fixed(tokens: list[int]) -> Callable[..., list[int]]:
     """In place of draws: these tokens, the same for every row."""
     left = iter(tokens)
-    return lambda private, public, terms, known: [next(left)] * len(private)
+    return lambda private, public, terms, known, place: [next(left)] * len(private)
 
 
 def noted(
@@ -50,9 +51,10 @@ def noted(
     seen: list[list[torch.Tensor]] = []
     draw = fixed(tokens)
 
-    def watched(private: Any, public: Any, terms: Any, known: int) -> list[int]:
+    def watched(private: Any, public: Any, terms: Any, known: int, place: int) -> list[int]:
+        assert place == len(seen)
         seen.append([private.clone(), public.clone()])
-        return draw(private, public, terms, known)
+        return draw(private, public, terms, known, place)
 
     with monkeypatch.context() as patch:
         patch.setattr(generation, "tokens_drawn", watched)
@@ -144,15 +146,33 @@ def test_a_text_has_its_tokens_and_the_statement_of_their_composition() -> None:
     assert len(found.tokens) == said.released == 12 or said.stopped == "end"
     assert found.text == tokenizer().decode(found.tokens, skip_special_tokens=True)
     terms = TokenTerms(epsilon=1.0, tokens=12, vocabulary=SIZE, upper=6.0, delta=1e-3)
-    assert said.epsilon == compose([(terms.profile, 12)]).epsilon(1e-3) < said.pure == 12.0
+    assert said.epsilon == compose([(terms.profile_of(0), 12)]).epsilon(1e-3) < said.pure == 12.0
     assert said.document["agreement"] == said.agreement
     assert said.agreement in str(said)
+
+
+def test_a_schedule_is_what_tokens_are_drawn_and_paid_for_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def watched(**given: Any) -> torch.Tensor:
+        asked.append(given["epsilon"])
+        flatter = given["logits"][:, :WORDS] / 1.25  # both models have read the same
+        assert torch.allclose(given["reference"][:, :WORDS], flatter, atol=1e-4)
+        return torch.tensor([40])
+
+    monkeypatch.setattr(drawing, "release", watched)
+    ledger = Ledger.create(tmp_path / "client", Budget(epsilon=20.0))
+    spent = {"epsilon": 0.5, "schedule": (4.0, 2.0), "tokens": 5, "reference_temperature": 1.25, "ledger": ledger}
+    found = one(PUBLIC, **spent)
+    assert asked == [4.0, 2.0, 0.5, 0.5, 0.5]
+    assert [entry.epsilon for entry in ledger.entries()] == asked
+    assert (found.statement.epsilon_per_token, found.statement.pure) == (4.0, 7.5)
 
 
 def test_rows_of_a_batch_end_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     script = iter([[5, 6], [1, 7], [8], [1]])
 
-    def scripted(private: Any, public: Any, terms: Any, known: int) -> list[int]:
+    def scripted(private: Any, public: Any, terms: Any, known: int, place: int) -> list[int]:
         assert len(private) == len(public)
         return next(script)
 

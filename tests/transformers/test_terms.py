@@ -65,7 +65,7 @@ def test_the_profile_covers_what_a_gpu_may_share(epsilon: float, upper: float | 
 def test_a_budget_allows_as_many_tokens_as_compose_to_it(delta: float) -> None:
     budget = Budget(epsilon=9.0, delta=delta)
     found = replace(TERMS, tokens=500).within(budget)
-    profile = found.profile
+    profile = found.profile_of(0)
     assert (
         compose([(profile, found.tokens)]).epsilon(delta) <= 9.0 < compose([(profile, found.tokens + 1)]).epsilon(delta)
     )
@@ -75,11 +75,34 @@ def test_a_budget_allows_as_many_tokens_as_compose_to_it(delta: float) -> None:
         TERMS.within(Budget(epsilon=0.1))
 
 
+def test_a_schedule_spends_what_it_says() -> None:
+    scheduled = replace(TERMS, epsilon=0.5, tokens=6, schedule=(2, 1.0, 2.0))
+    assert scheduled.schedule == (2.0, 1.0, 2.0)
+    assert [scheduled.epsilon_of(place) for place in range(6)] == [2.0, 1.0, 2.0, 0.5, 0.5, 0.5]
+    parts = [(scheduled.profile_of(0), 2), (scheduled.profile_of(1), 1), (scheduled.profile_of(5), 3)]
+    assert [profile.epsilon for profile, _ in parts] == [2.0, 1.0, 0.5]
+    assert scheduled.loss.largest == pytest.approx(6.5, rel=1e-12)
+    assert scheduled.total == min(scheduled.loss.largest, compose(parts).epsilon(scheduled.delta))
+    assert scheduled.largest == 2.0
+    assert (
+        replace(TERMS, tokens=2, epsilon=3.0, schedule=(0.5, 0.7)).largest == 0.7
+    )  # no token has the epsilon of the rest
+    assert replace(TERMS, tokens=3, schedule=[0.5, 0.5]).schedule == (0.5, 0.5)
+
+
+def test_a_budget_cuts_a_schedule_off_where_it_ends() -> None:
+    scheduled = replace(TERMS, epsilon=1.0, tokens=10, schedule=(4.0, 2.0, 2.0))
+    assert replace(scheduled).within(Budget(epsilon=6.5)).schedule == (4.0, 2.0)
+    assert scheduled.within(Budget(epsilon=10.0)).tokens == 5
+    with pytest.raises(BudgetError, match="epsilon = 4"):
+        scheduled.within(Budget(epsilon=3.0))
+
+
 def test_the_id_is_that_of_the_terms() -> None:
     assert TERMS.id == replace(TERMS, delta=1e-6).id
     changes: dict[str, Any] = {
         "epsilon": 0.6, "tokens": 65, "vocabulary": 1001, "upper": 3.0, "delta": 1e-7, "temperature": 0.9, "top_k": 5, "top_p": 0.5,
-        "model": "m", "public": "p", "purpose": "letters",
+        "reference_temperature": 1.1, "schedule": (0.6,), "model": "m", "public": "p", "purpose": "letters",
     }  # fmt: skip
     others = [replace(TERMS, **{name: value}) for name, value in changes.items()]
     assert len({TERMS.id, *(each.id for each in others)}) == len(others) + 1
@@ -92,6 +115,8 @@ def test_the_id_is_that_of_the_terms() -> None:
         ({"tokens": 1.5}, "tokens"), ({"vocabulary": 1}, "vocabulary"), ({"upper": 1.0}, "upper"), ({"delta": 1.0}, "delta"),
         ({"delta": -1e-9}, "delta"), ({"temperature": 0.0}, "temperature"), ({"top_k": 0}, "top_k"), ({"top_p": 0.0}, "top_p"),
         ({"top_p": 1.1}, "top_p"), ({"purpose": 3}, "purpose"), ({"purpose": "\ud800"}, "UTF-8"),
+        ({"reference_temperature": math.nan}, "reference_temperature"), ({"schedule": 2.0}, "schedule"), ({"schedule": "22"}, "schedule"),
+        ({"schedule": (1.0, 0.0)}, r"schedule\[1\]"), ({"schedule": (1.0,) * 65}, "65 epsilons and tokens = 64"),
     ],
 )  # fmt: skip
 def test_terms_out_of_range_are_named(changed: dict[str, Any], told: str) -> None:

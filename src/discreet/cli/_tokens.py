@@ -42,6 +42,9 @@ def tokens(
     ] = None,
     number: Annotated[int, typer.Option(metavar="I", help="Which text under these terms.")] = 1,
     temperature: Annotated[float, typer.Option(metavar="T", help="Divides the logits of both.")] = 1.0,
+    reference_temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="Divides the public ones besides. [default: 1]")
+    ] = None,
     top_k: Annotated[
         int | None, typer.Option(metavar="K", help="Only the K likeliest tokens of the public law.")
     ] = None,
@@ -57,27 +60,31 @@ def tokens(
 ) -> None:
     """A private text of a language model, each token drawn from the box around what the public prompt would lead to."""
     refuse_large(epsilon, allowed=allow_large_epsilon)
-    if upper is not None and examples is not None:
-        raise DiscreetError("--upper is a choice, and --examples is for making it; give one of the two")
+    for option, given in (("--upper", upper), ("--reference-temperature", reference_temperature)):
+        if given is not None and examples is not None:
+            raise DiscreetError(f"{option} is a choice, and --examples is for making it; give one of the two")
     opening, secret = _text(public), sys.stdin.read() if private == _STANDARD else _text(Path(private))
     budget = None if total is None else Budget(epsilon=total, delta=delta)
     book = None if ledger is None else Ledger(ledger)
     found = transformers.loaded(model, device=device, quiet=True)
     if examples is not None:
         lines = [line for line in _text(examples).splitlines() if line.strip()]
-        upper = transformers.upper_for(
+        box = transformers.box_for(
             found.model, found.tokenizer, public=opening, examples=lines, epsilon=epsilon, temperature=temperature
         )
+        upper, reference_temperature = box.upper, box.reference_temperature
+    flatter = 1.0 if reference_temperature is None else reference_temperature
     text = transformers.generate(
         found.model, found.tokenizer, public=opening, private=secret, epsilon=epsilon, tokens=tokens, upper=upper, delta=delta,
-        budget=budget, ledger=book, number=number, temperature=temperature, top_k=top_k, top_p=top_p, model_name=found.name,
-        purpose=purpose,
+        budget=budget, ledger=book, number=number, temperature=temperature, reference_temperature=flatter, top_k=top_k, top_p=top_p,
+        model_name=found.name, purpose=purpose,
     )  # fmt: skip
     assert isinstance(text, PrivateText)
     if json:
-        write_json(
-            {"text": text.text, "tokens": list(text.tokens), "upper": upper, "statement": text.statement.document}
-        )
+        write_json({
+            "text": text.text, "tokens": list(text.tokens), "upper": upper, "reference_temperature": flatter,
+            "statement": text.statement.document,
+        })  # fmt: skip
         return
     say(plain(text.text, keep="\n"), plain(text.statement, keep="\n"))
 

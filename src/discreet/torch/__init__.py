@@ -7,7 +7,7 @@ try:
 except ImportError as missing:
     need_extra("torch", missing)
 
-from discreet.torch._fitting import fitted_upper
+from discreet.torch._fitting import FittedBox, fitted_box, fitted_upper
 from discreet.torch._sampling import output, release, weights
 
-__all__ = ["fitted_upper", "output", "release", "weights"]
+__all__ = ["FittedBox", "fitted_box", "fitted_upper", "output", "release", "weights"]

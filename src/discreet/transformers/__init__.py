@@ -13,7 +13,7 @@ try:
 except ImportError as missing:
     need_extra("transformers", missing)
 
-from discreet.transformers._choosing import upper_for
+from discreet.transformers._choosing import box_for
 from discreet.transformers._folders import loaded
 from discreet.transformers._generation import PrivateText, generate
 from discreet.transformers._processor import PrivateLogits
@@ -21,4 +21,4 @@ from discreet.transformers._statement import Statement
 from discreet.transformers._stream import TokenStream
 from discreet.transformers._terms import TokenTerms
 
-__all__ = ["PrivateLogits", "PrivateText", "Statement", "TokenStream", "TokenTerms", "generate", "loaded", "upper_for"]
+__all__ = ["PrivateLogits", "PrivateText", "Statement", "TokenStream", "TokenTerms", "box_for", "generate", "loaded"]

@@ -1,4 +1,4 @@
-"""Which box, for texts: public prompts that stand for private ones are continued, and the `upper` that serves their tokens best is taken.
+"""Which box, for texts: public prompts that stand for private ones are continued, and the box that serves their tokens best is taken.
 
 What is chosen depends on public things alone, so it costs nothing. The tokens in between are drawn as they will be, at the default `upper`,
 so that the laws are those that a private text comes by.
@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from discreet.errors import DiscreetError, check_count
-from discreet.torch import fitted_upper
+from discreet.torch import FittedBox, fitted_box
 from discreet.transformers._contexts import Context, check_length, check_model, read_prompt
 from discreet.transformers._drawing import reference_of, tokens_drawn
 from discreet.transformers._terms import TokenTerms
 
 
-def upper_for(
+def box_for(
     model: Any,
     tokenizer: Any,
     *,
@@ -29,8 +29,8 @@ def upper_for(
     temperature: float = 1.0,
     measure: str = "kl",
     public_model: Any = None,
-) -> float:
-    """The `upper` for `generate` that serves public examples of private prompts best.
+) -> FittedBox:
+    """The box for `generate` that serves public examples of private prompts best: `upper`, and how flat the public law is made.
 
     Args:
         model: the model that will read private prompts.
@@ -44,7 +44,7 @@ def upper_for(
         public_model: the model that reads the public prompt, where it is another one.
 
     Returns:
-        `upper`, above 1.
+        A `discreet.torch.FittedBox`: pass its `upper` and `reference_temperature` to `generate`.
 
     Raises:
         DiscreetError: for no examples, or models and prompts that do not fit.
@@ -61,13 +61,13 @@ def upper_for(
     check_length(reader, opening, count, "public")
     own, common = Context(model, rows, 0), Context(reader, opening, 0)
     held, shared = [], []
-    for _ in range(count):
+    for place in range(count):
         private, beside = own.logits(), common.logits()
         held.append(private)
         shared.append(reference_of(beside, terms, known))
-        latest = torch.tensor(tokens_drawn(private, beside, terms, known))
+        latest = torch.tensor(tokens_drawn(private, beside, terms, known, place))
         own.append(latest)
         common.append(latest)
-    return fitted_upper(
+    return fitted_box(
         epsilon=epsilon, logits=torch.cat(held), reference=torch.cat(shared), measure=measure, temperature=temperature
     )

@@ -12,7 +12,7 @@ from discreet.transformers._terms import TokenTerms
 
 
 def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
-    """The public logits as the reference: divided by the temperature, and -inf for tokens that cannot occur.
+    """The public logits as the reference: divided by the temperatures, and -inf for tokens that cannot occur.
 
     Which ones can is decided by public things alone: the tokenizer's size, and top_k and top_p of the public law.
 
@@ -24,7 +24,8 @@ def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.T
     Returns:
         Logits of the same shape.
     """
-    found = public / terms.temperature if terms.temperature != 1.0 else public
+    flatter = terms.temperature * terms.reference_temperature
+    found = public / flatter if flatter != 1.0 else public
     if known < found.shape[-1]:
         found = found.index_fill(-1, torch.arange(known, found.shape[-1], device=found.device), -math.inf)
     if terms.top_k is not None and terms.top_k < known:
@@ -39,8 +40,8 @@ def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.T
     return found
 
 
-def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int) -> list[int]:
-    """One private token for each row; whatever is no law is an error before anything has left."""
+def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int, place: int) -> list[int]:
+    """One private token for each row, at a place of its text; whatever is no law is an error before anything has left."""
     if private.shape != public.shape:
         raise DiscreetError(
             f"the private logits have shape {tuple(private.shape)} and the public ones {tuple(public.shape)}; both models need one "
@@ -49,7 +50,7 @@ def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms,
     found = release(
         logits=private,
         reference=reference_of(public, terms, known).to(private.device),
-        epsilon=terms.epsilon,
+        epsilon=terms.epsilon_of(place),
         upper=terms.upper,
         temperature=terms.temperature,
     )

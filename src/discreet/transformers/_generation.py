@@ -50,12 +50,14 @@ def generate(
     private: str | Sequence[str],
     epsilon: float,
     tokens: int,
+    schedule: Sequence[float] = (),
     upper: float | None = None,
     delta: float = 1e-6,
     budget: Budget | None = None,
     ledger: Ledger | Sequence[Ledger] | None = None,
     number: int = 1,
     temperature: float = 1.0,
+    reference_temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
     public_model: Any = None,
@@ -72,6 +74,7 @@ def generate(
         private: the private prompt, or several: each is a client of its own, whose text is private on its own account.
         epsilon: the budget of one token.
         tokens: how many there are at most.
+        schedule: the epsilon of each of the first tokens, where it is another one.
         upper: as in `TokenTerms`; choose it on public texts.
         delta: the chance with which a text may lose more than its statement says.
         budget: what all tokens of a text together may cost; then there are only as many as that allows, and delta is the budget's.
@@ -79,6 +82,7 @@ def generate(
             terms it gives the same text at no cost, whatever the private prompt is by then.
         number: which text under these terms; another number is another text, and costs anew.
         temperature: what the logits of both models are divided by.
+        reference_temperature: what the public ones are divided by besides; `box_for` chooses it together with `upper`.
         top_k: only so many tokens that are the likeliest in the public law can occur.
         top_p: only the likeliest tokens of the public law that together have so much mass can occur.
         public_model: the model that reads the public prompts, where it is another one: say the model before it was tuned on private texts.
@@ -116,11 +120,12 @@ def generate(
     made = []
     for opening in openings:
         terms = TokenTerms(
-            epsilon=epsilon, tokens=tokens, vocabulary=vocabulary, upper=upper, delta=delta, temperature=temperature, top_k=top_k,
-            top_p=top_p, model=model_name, public=digest(opening.encode()), purpose=purpose,
+            epsilon=epsilon, tokens=tokens, vocabulary=vocabulary, schedule=schedule, upper=upper, delta=delta, temperature=temperature,
+            reference_temperature=reference_temperature, top_k=top_k, top_p=top_p, model=model_name,
+            public=digest(opening.encode()), purpose=purpose,
         )  # fmt: skip
         made.append(terms if budget is None else terms.within(budget))
-    warn_of_large(made[0].epsilon)
+    warn_of_large(made[0].largest)
     rows = [Row(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
@@ -160,7 +165,8 @@ def _write(
         own, common = private.logits(), public.logits()
         if len(active) < len(rows):
             own, common = own[active], common[active]
-        for place, token in zip(active, tokens_drawn(own, common, terms, known), strict=True):
+        drawn = tokens_drawn(own, common, terms, known, len(rows[active[0]].tokens))  # all that go on are as long
+        for place, token in zip(active, drawn, strict=True):
             rows[place].take(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
         private.append(latest)

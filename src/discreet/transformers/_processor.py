@@ -70,7 +70,8 @@ class PrivateLogits(LogitsProcessor):
         active = [place for place, row in enumerate(self._rows) if not row.stopped]
         public = self._context.logits()
         if active:
-            drawn = tokens_drawn(scores[active], public[active].to(scores.device), self._terms, self._known)
+            place = len(self._rows[active[0]].tokens)
+            drawn = tokens_drawn(scores[active], public[active].to(scores.device), self._terms, self._known, place)
             for place, token in zip(active, drawn, strict=True):
                 self._rows[place].take(token, self._ends)
         # a row that has ended is padded by `generate`; one whose ledger refused is ended here

@@ -19,10 +19,13 @@ class Row:
     def take(self, token: int, ends: set[int]) -> None:
         """Let a token that was drawn leave, once it is paid for; a ledger that has one for this place already gives that one."""
         if self._ledger is not None:
-            place = self._before + len(self.tokens) + 1
+            here = len(self.tokens)
             try:
                 token = self._ledger.charged_sample(
-                    self._terms.id, round=place, profile=self._terms.profile, draw=lambda: token
+                    self._terms.id,
+                    round=self._before + here + 1,
+                    profile=self._terms.profile_of(here),
+                    draw=lambda: token,
                 )
             except BudgetError:
                 if not self.tokens:

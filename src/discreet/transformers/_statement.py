@@ -14,7 +14,8 @@ class Statement:
 
     Attributes:
         agreement: the id of the terms.
-        epsilon_per_token: each token is at most e^epsilon times as likely from one private prompt as from any other.
+        epsilon_per_token: each token is at most e^epsilon times as likely from one private prompt as from any other; of a schedule, the
+            largest.
         tokens: how many were agreed on at most: what the bound at delta is for, however many came.
         released: how many came.
         epsilon: the text as a whole is (epsilon, delta)-LDP: exact composition of the boxes, rounded up.
@@ -37,7 +38,7 @@ class Statement:
         """The statement of a text that came under these terms."""
         return cls(
             agreement=terms.id,
-            epsilon_per_token=terms.epsilon,
+            epsilon_per_token=terms.largest,
             tokens=terms.tokens,
             released=released,
             epsilon=terms.total,

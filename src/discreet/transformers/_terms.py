@@ -3,8 +3,10 @@
 The box is b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon + upper - 1) around whatever law mu the public model has at that place,
 so every token has the profile of alpha = 1/upper (`discreet.accounting._profile`), though mu depends on the text so far. The integers
 that are drawn with share s 2^62 of theirs with |s - b| <= 2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._boxes`,
-`discreet.release._lattice`): every token has one integer at least, which of a tiny b is much. `TokenTerms.profile` has the alpha of the worst
-s in between, so what is composed is true of what is drawn.
+`discreet.release._lattice`): every token has one integer at least, which of a tiny b is much. `TokenTerms.profile_of` has the alpha of the
+worst s in between, so what is composed is true of what is drawn.
+
+Some tokens may have another epsilon than the rest, as long as which ones is fixed beforehand too: `schedule`.
 
 How many tokens is fixed beforehand because a bound at delta > 0 holds for a number that is: where a text ends by itself is then a
 function of the whole sequence, and costs nothing. Answers of a ledger depend on the id of these terms and the token's number alone.
@@ -14,6 +16,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -25,6 +29,7 @@ from discreet.domain._canonical import VERSION, canonical
 from discreet.errors import POSITIVE, BudgetError, DiscreetError, Range, check_count
 from discreet.families._band import Bounds
 from discreet.ledger import Budget
+from discreet.privacy._pure import check_epsilon
 from discreet.release import TOTAL
 from discreet.release._randomness import BITS
 from discreet.torch._boxes import terms_of
@@ -52,16 +57,33 @@ def _alpha(b: Fraction, epsilon: float) -> float:
     return min(1.0, max(found, 1e-300))
 
 
+_profile = lru_cache(maxsize=1024)(box_profile)
+Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, and how many tokens have each
+
+
 @lru_cache(maxsize=64)
-def _composed(profile: BoxProfile, tokens: int) -> PrivacyLoss:
+def _composed(spending: Spending) -> PrivacyLoss:
     """Kept: the texts of a batch differ in their prompts, and have one loss."""
-    return compose([(profile, tokens)])
+    return compose(list(spending))
 
 
 @lru_cache(maxsize=64)
-def _total(profile: BoxProfile, tokens: int, delta: float) -> float:
-    loss = _composed(profile, tokens)
+def _total(spending: Spending, delta: float) -> float:
+    loss = _composed(spending)
     return min(loss.largest, loss.epsilon(delta))
+
+
+def _schedule(given: Any, tokens: int) -> tuple[float, ...]:
+    """The epsilons of the first tokens, checked."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise DiscreetError(f"schedule = {given!r} is not a sequence; pass the epsilon of each of the first tokens")
+    if len(given) > tokens:
+        raise DiscreetError(
+            f"schedule holds {len(given)} epsilons and tokens = {tokens}; pass at most one for each token"
+        )
+    for place, each in enumerate(given):
+        POSITIVE.check(f"schedule[{place}]", each, "it is the budget of one token")
+    return tuple(check_epsilon(each) for each in given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +93,15 @@ class TokenTerms:
     Args:
         epsilon: the budget of one token, in (0, inf).
         tokens: how many there are at most, up to 50,000.
+        schedule: the epsilon of each of the first tokens, where it is another one; fixed beforehand, like everything here. The public law
+            knows least at the beginning, so that is where more buys most.
         vocabulary: how many tokens the model knows.
         upper: how many times likelier than in the public law a token may be for the prompts that the box is made for, above 1; choose it on
             public texts (`discreet.torch.fitted_upper`). Left out: e^(epsilon/2) + 1.
         delta: the chance with which all tokens together may lose more than the statement says.
         temperature: what the logits of both models are divided by.
+        reference_temperature: what the logits of the public model are divided by besides: above 1 the box is made around a flatter law,
+            which leaves more room to what is rare in public. `discreet.torch.fitted_box` chooses it together with `upper`.
         top_k: only so many tokens that are the likeliest in the PUBLIC law can occur; left out: all.
         top_p: only the likeliest tokens of the PUBLIC law that together have so much mass can occur; left out: all.
         model: the name of the model that the parties know it by, such as a digest of its weights.
@@ -89,9 +115,11 @@ class TokenTerms:
     epsilon: float
     tokens: int
     vocabulary: int
+    schedule: Sequence[float] = ()
     upper: float | None = None
     delta: float = 1e-6
     temperature: float = 1.0
+    reference_temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
     model: str = ""
@@ -104,7 +132,9 @@ class TokenTerms:
         check_count("tokens", self.tokens, most=MOST_SAMPLES, fix="it is how many tokens a text has at most")
         check_count("vocabulary", self.vocabulary, least=2, fix="it is how many tokens the model knows")
         _DELTA.check("delta", self.delta, "the chance with which the statement may fail; 0 for the pure guarantee")
-        POSITIVE.check("temperature", self.temperature, "1 leaves the logits as they are")
+        for name in ("temperature", "reference_temperature"):
+            POSITIVE.check(name, getattr(self, name), "1 leaves the logits as they are")
+        object.__setattr__(self, "schedule", _schedule(self.schedule, self.tokens))
         if self.top_k is not None:
             check_count("top_k", self.top_k, fix="it is how many tokens of the public law can occur")
         if self.top_p is not None:
@@ -118,7 +148,11 @@ class TokenTerms:
     def document(self) -> dict[str, Any]:
         """The terms as JSON values: those that are not at their defaults."""
         found: dict[str, Any] = {"epsilon": self.epsilon, "tokens": self.tokens, "vocabulary": self.vocabulary}
-        for name, default in (("upper", None), ("delta", 1e-6), ("temperature", 1.0), ("top_k", None), ("top_p", None)):
+        if self.schedule:
+            found["schedule"] = list(self.schedule)
+        for name, default in (
+            ("upper", None), ("delta", 1e-6), ("temperature", 1.0), ("reference_temperature", 1.0), ("top_k", None), ("top_p", None),
+        ):  # fmt: skip
             if getattr(self, name) != default:
                 found[name] = getattr(self, name)
         found |= {name: getattr(self, name) for name in ("model", "public", "purpose") if getattr(self, name)}
@@ -129,20 +163,35 @@ class TokenTerms:
         """SHA-256 of the canonical form, as for every agreement."""
         return hashlib.sha256(canonical(self.document).encode()).hexdigest()
 
-    @cached_property
-    def profile(self) -> BoxProfile:
-        """What one token can tell."""
-        return box_profile(self.epsilon, self.upper, self.vocabulary)
+    def epsilon_of(self, place: int) -> float:
+        """The budget of the token at a place; the first is at 0."""
+        return self.schedule[place] if place < len(self.schedule) else self.epsilon
+
+    def profile_of(self, place: int) -> BoxProfile:
+        """What the token at a place can tell."""
+        return _profile(self.epsilon_of(place), self.upper, self.vocabulary)
+
+    @property
+    def largest(self) -> float:
+        """The largest epsilon that a token has."""
+        return max(self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1)))
+
+    def _spending(self, tokens: int) -> Spending:
+        first = self.schedule[:tokens]
+        counts = Counter(first)
+        if tokens > len(first):
+            counts[self.epsilon] += tokens - len(first)
+        return tuple((_profile(epsilon, self.upper, self.vocabulary), count) for epsilon, count in counts.items())
 
     @property
     def loss(self) -> PrivacyLoss:
         """What all tokens together can tell."""
-        return _composed(self.profile, self.tokens)
+        return _composed(self._spending(self.tokens))
 
     @property
     def total(self) -> float:
         """The epsilon of all tokens together at delta."""
-        return _total(self.profile, self.tokens, self.delta)
+        return _total(self._spending(self.tokens), self.delta)
 
     @property
     def bounds(self) -> Bounds:
@@ -163,12 +212,12 @@ class TokenTerms:
         """
 
         def fits(tokens: int) -> bool:
-            return _total(self.profile, tokens, budget.delta) <= budget.epsilon
+            return _total(self._spending(tokens), budget.delta) <= budget.epsilon
 
         low, high = 0, self.tokens + 1  # low fits, high does not, or is more than was asked for
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         if not low:
-            raise BudgetError(f"the budget is {budget}: not enough for one token at epsilon = {self.epsilon:g}")
-        return replace(self, tokens=low, delta=budget.delta)
+            raise BudgetError(f"the budget is {budget}: not enough for one token at epsilon = {self.epsilon_of(0):g}")
+        return replace(self, tokens=low, schedule=self.schedule[:low], delta=budget.delta)
