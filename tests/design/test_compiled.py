@@ -2,6 +2,7 @@
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from discreet import Simplex, divergence
 from discreet._kernels import Code, only
 from discreet.design import design
+from discreet.design._compiled import CompiledSteps
 from discreet.design._examples import Examples, as_examples
 from discreet.design._interior import InteriorPoint, Promise
+from discreet.design._plain import PlainSteps
 from discreet.design._solving import Objective
 from tests.design.mechanisms import clients
 
@@ -25,24 +28,36 @@ def _examples(*, alike: bool) -> Examples:
     return as_examples(laws, weights, SIZE)
 
 
+@pytest.mark.parametrize("cautious", [True, False])
 @pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize("name", ["kl", "hellinger", "chi2", "tv", "hockey_stick:2"])
-def test_a_step_is_the_same(name: str, alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On one block of numpy's, and on many compiled ones."""
+def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one block of numpy's, and on many compiled ones; as long for all, and as long as each entry allows."""
     monkeypatch.setattr(interior, "_COMPILED_BLOCK", 50)
+    apart: list[str] = []
+    for steps in (PlainSteps, CompiledSteps):
+
+        def noticed(self: Any, primal: float, total: float, by: Any = steps, move: Any = steps.move_apart) -> None:
+            apart.append(by.__name__)
+            move(self, primal, total)
+
+        monkeypatch.setattr(steps, "move_apart", noticed)
     objective, ratio = Objective.of(divergence(name)), math.exp(EPSILON)
     promise = Promise(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
     found = []
     for code in Code:
         with only(code):
-            point = InteriorPoint(_examples(alike=alike), EPSILON, promise, objective.slope_at_one, objective.cost)
-            for _ in range(4):
+            point = InteriorPoint(
+                _examples(alike=alike), EPSILON, promise, objective.slope_at_one, objective.cost, cautious=cautious
+            )
+            for _ in range(6):
                 point.step(point.value)
             multipliers = np.concatenate([block.multiplier for block in point.blocks])
             found.append((len(point.blocks), point.value, point.gap, point.floor, multipliers))
     plain, compiled = found
     assert plain[0] == 1
     assert compiled[0] > 2
+    assert set(apart) == (set() if cautious or objective.curve is None else {"PlainSteps", "CompiledSteps"})
     for part in range(1, len(plain)):
         np.testing.assert_allclose(np.asarray(compiled[part]), np.asarray(plain[part]), rtol=1e-8)
 

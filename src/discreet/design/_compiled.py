@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._kernels import kernel
 from discreet.design._blocks import Block
-from discreet.design._costs import OWN_SHARE, Pair
+from discreet.design._costs import LEAST_FORESEEN, LEAST_LEFT, MOST_RENORMALISED, OWN_SHARE, Pair
 from discreet.design._examples import Floats
 from discreet.design._normal import Share
 
@@ -117,8 +117,11 @@ def _right_side(state: Any, gradient: Any, out: Any) -> float:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _taken(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[float, float, float, float]:
-    """Take the step of a place: how fast slacks and multipliers shrink, and the terms of first and second order of their products."""
+def _taken(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[float, float, float, float, float]:
+    """Take the step of a place: how fast slacks and multipliers shrink, and the terms of first and second order of their products.
+
+    Last, their products after whole steps of each by itself (`Pair.apart`).
+    """
     slacks.step[place] = step
     other = ceiling_step - step
     below, above = _stiffness(slacks, place)
@@ -129,14 +132,17 @@ def _taken(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[f
     high_dz = slacks.high_aim[place] - high_z - high_slope
     primal = max(-low_slope * high_z * both, -high_slope * low_z * both)
     dual = max(-low_dz * high_z * both, -high_dz * low_z * both)
-    return primal, dual, low_z * step + high_z * other, low_slope * step + high_slope * other
+    low, high = slacks.low[place], slacks.high[place]
+    apart = max(low + step, LEAST_FORESEEN * low) * max(low_z + low_dz, LEAST_FORESEEN * low_z)
+    apart += max(high + other, LEAST_FORESEEN * high) * max(high_z + high_dz, LEAST_FORESEEN * high_z)
+    return primal, dual, low_z * step + high_z * other, low_slope * step + high_slope * other, apart
 
 
 @kernel(error_model="numpy", nogil=True)
-def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tuple[float, float, float, float]:
-    """The clients' steps; how fast primal and dual shrink at most, and the sums of the terms of their products."""
+def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tuple[float, float, float, float, float]:
+    """The clients' steps; how fast primal and dual shrink at most, and the sums of the terms of their products and of those apart."""
     growth, held, others = state.growth, state.held, state.rest
-    fastest, fastest_dual, first, second = 0.0, 0.0, 0.0, 0.0
+    fastest, fastest_dual, first, second, apart = 0.0, 0.0, 0.0, 0.0, 0.0
     for client in range(state.weight.size):
         weight, multiplier = state.weight[client], state.multiplier[client]
         pull, of_held = 0.0, 0.0
@@ -155,18 +161,20 @@ def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tu
             moved = floor_step[state.outcome[entry]]
             slack = gradient[entry] + multiplier - held.low_aim[entry] + held.high_aim[entry]
             step = -(slack + change) * held.inverse[entry] - held.coupling[entry] * moved
-            primal, dual, one, two = _taken(held, entry, step, growth * moved)
+            primal, dual, one, two, three = _taken(held, entry, step, growth * moved)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * one
             second += weight * two
+            apart += weight * three
         if place >= 0:
             slack = state.at_zero + multiplier - others.low_aim[place] + others.high_aim[place]
             step = -(slack + change) * others.inverse[place] - others.coupling[place] * rest_step
-            primal, dual, one, two = _taken(others, place, step, growth * rest_step)
+            primal, dual, one, two, three = _taken(others, place, step, growth * rest_step)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * one
             second += weight * two
-    return fastest, fastest_dual, first, second
+            apart += weight * three
+    return fastest, fastest_dual, first, second, apart
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -225,6 +233,61 @@ def _move(state: Any, floor_step: Any, primal: float, dual: float) -> float:
     return gap
 
 
+@kernel(error_model="numpy", nogil=True)
+def _moved_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
+    """What `discreet.design._plain` does of that name, and the multipliers' steps, each cut where little is left of it."""
+    step = slacks.step[place]
+    other = ceiling_step - step
+    below, above = _stiffness(slacks, place)
+    low, high = slacks.low[place], slacks.high[place]
+    low_z, high_z = slacks.low_z[place], slacks.high_z[place]
+    slacks.low_z[place] = max(slacks.low_aim[place] - below * step, LEAST_LEFT * low_z)
+    slacks.high_z[place] = max(slacks.high_aim[place] - above * other, LEAST_LEFT * high_z)
+    slacks.low_aim[place] = slacks.high_aim[place] = 0.0
+    shrunk = LEAST_LEFT * min(1.0, 1.0 + primal * ceiling_step / (low + high))
+    new_low, new_high, least, most = low + primal * step, high + primal * other, shrunk * low, shrunk * high
+    both = new_low + new_high
+    if new_low < least:
+        new_low, new_high = least, both - least
+    elif new_high < most:
+        new_low, new_high = both - most, most
+    slacks.low[place], slacks.high[place] = new_low, new_high
+
+
+@kernel(error_model="numpy", nogil=True)
+def _renormalised(slacks: Any, place: Any, share: float) -> float:
+    """Move a place by a share of the room to its nearer bound; the sum of its products after that."""
+    moved = share * min(slacks.low[place], slacks.high[place])
+    slacks.low[place] += moved
+    slacks.high[place] -= moved
+    return float(slacks.low[place] * slacks.low_z[place] + slacks.high[place] * slacks.high_z[place])
+
+
+@kernel(error_model="numpy", nogil=True)
+def _move_apart(state: Any, floor_step: Any, primal: float, total: float) -> float:
+    """Every place by itself, then each client's law is normalised again; the weighted products after it."""
+    gap, held, others = 0.0, state.held, state.rest
+    for client in range(state.weight.size):
+        missing, room, products = 1.0 - total, 0.0, 0.0
+        for entry in range(state.starts[client], state.starts[client + 1]):
+            _moved_apart(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
+            missing -= held.low[entry]
+            room += min(held.low[entry], held.high[entry])
+        place = state.place[client]
+        if place >= 0:
+            _moved_apart(others, place, state.growth * state.rest_step[client], primal)
+            missing -= others.low[place]
+            room += min(others.low[place], others.high[place])
+        share = min(max(missing / room, -MOST_RENORMALISED), MOST_RENORMALISED)
+        for entry in range(state.starts[client], state.starts[client + 1]):
+            products += _renormalised(held, entry, share)
+        if place >= 0:
+            products += _renormalised(others, place, share)
+        gap += state.weight[client] * products
+        state.multiplier[client] += state.multiplier_step[client]
+    return gap
+
+
 class CompiledSteps:
     """The steps of one block."""
 
@@ -279,8 +342,8 @@ class CompiledSteps:
 
     def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         self._floor_step = floor_step
-        *shrinking, first, second = _follow(self._state, self._gradient, floor_step, total_step)
-        self._terms = first, second
+        *shrinking, first, second, apart = _follow(self._state, self._gradient, floor_step, total_step)
+        self._terms, self._apart = (first, second), apart
         own = [1.0 / fastest if fastest > 0.0 else np.inf for fastest in shrinking]
         cost = self._block.cost
         if not cost.pairs:
@@ -294,6 +357,9 @@ class CompiledSteps:
         found = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
         return found + self._of_cost(primal, dual)
 
+    def predicted_apart(self) -> float:
+        return self._apart
+
     @property
     def gap(self) -> float:
         return self._products + self._of_cost(0.0, 0.0)
@@ -306,6 +372,9 @@ class CompiledSteps:
         self._products = _move(self._state, self._floor_step, primal, dual)
         for pair in self._block.cost.pairs:
             pair.move(primal, dual)
+
+    def move_apart(self, primal: float, total: float) -> None:
+        self._products = _move_apart(self._state, self._floor_step, primal, total)
 
 
 def _slacks(low: Pair, high: Pair) -> _Slacks:

@@ -15,6 +15,9 @@ from discreet.design._curves import Curve, Floats
 Booleans = NDArray[np.bool_]
 
 OWN_SHARE = 3.0  # of its own product that a pair may aim at, besides the common target
+LEAST_LEFT = 0.3  # of a slack or a multiplier, after a step by itself
+LEAST_FORESEEN = 0.1  # the same where a step is only foreseen
+MOST_RENORMALISED = 0.5  # of the room to its nearer bound, that a law's normalisation may take of an entry
 
 
 @dataclass(eq=False)
@@ -61,17 +64,34 @@ class Pair:
     def follow(self, ds: Floats) -> tuple[float, float]:
         """Take the slack's step; return how far slack and multiplier may go before they vanish."""
         self.ds = ds
-        return _limit(self.s, ds), _limit(self.z, self.dz)
+        return self.room
 
     def products(self, primal: float = 0.0, dual: float = 0.0) -> Floats:
         """s z after steps of these lengths."""
         return (self.s + primal * self.ds) * (self.z + dual * self.dz) if primal or dual else self.s * self.z
+
+    def apart(self) -> Floats:
+        """s z after whole steps of each pair by itself, cut where little is left of it."""
+        return np.asarray(
+            np.maximum(self.s + self.ds, LEAST_FORESEEN * self.s)
+            * np.maximum(self.z + self.dz, LEAST_FORESEEN * self.z)
+        )
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """How far slack and multiplier may go along the step before they vanish."""
+        return _limit(self.s, self.ds), _limit(self.z, self.dz)
 
     def move(self, primal: float, dual: float) -> None:
         """Go so far, and forget the step."""
         self.z += dual * self.dz
         self.s += primal * self.ds
         self.ds, self.aim = np.zeros(0), 0.0
+
+    def move_apart(self, s: Floats) -> None:
+        """Take a slack that was found otherwise, and of the multiplier's step as much as leaves something of each."""
+        self.z = np.maximum(self.z + self.dz, LEAST_LEFT * self.z)
+        self.s, self.ds, self.aim = s, np.zeros(0), 0.0
 
 
 def _limit(value: Floats, step: Floats) -> float:

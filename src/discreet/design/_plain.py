@@ -3,6 +3,7 @@
 import numpy as np
 
 from discreet.design._blocks import Block
+from discreet.design._costs import LEAST_LEFT, MOST_RENORMALISED, Pair
 from discreet.design._examples import Floats
 from discreet.design._normal import Share
 
@@ -67,20 +68,24 @@ class PlainSteps:
         pull = block.by_client((1.0 - self._coupling) * held_step)
         pull[block.open] += self._alpha[block.open] * rest_step
         self._multiplier_step = self._shift + pull / self._looseness
+        self._ceilings = block.growth * held_step, block.growth * rest_step
         step = -(self._slack + self._multiplier_step[block.client]) * self._inverse - self._coupling * held_step
         rest = -(self._rest_slack + self._multiplier_step[block.open]) * self._rest_inverse
         rest -= self._rest_coupling * rest_step
         limits = [
             block.low.follow(step),
-            block.high.follow(block.growth * held_step - step),
+            block.high.follow(self._ceilings[0] - step),
             block.rest_low.follow(rest),
-            block.rest_high.follow(block.growth * rest_step - rest),
+            block.rest_high.follow(self._ceilings[1] - rest),
             block.cost.follow(held_step + step),
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def predicted(self, primal: float, dual: float) -> float:
         return self._block.summed(lambda pair: pair.products(primal, dual))
+
+    def predicted_apart(self) -> float:
+        return self._block.summed(lambda pair: pair.apart())
 
     @property
     def gap(self) -> float:
@@ -90,3 +95,31 @@ class PlainSteps:
         for pair, _ in self._block.pairs:
             pair.move(primal, dual)
         self._block.multiplier += dual * self._multiplier_step
+
+    def move_apart(self, primal: float, total: float) -> None:
+        block = self._block
+        held = _moved_apart(block.low, block.high, primal, self._ceilings[0])
+        rest = _moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
+        missing = 1.0 - total - block.by_client(held[0]) - block.widened(rest[0])
+        room = block.by_client(np.minimum(*held)) + block.widened(np.minimum(*rest))
+        share = np.clip(missing / room, -MOST_RENORMALISED, MOST_RENORMALISED)
+        for pairs, (low, high), each in (
+            ((block.low, block.high), held, share[block.client]),
+            ((block.rest_low, block.rest_high), rest, share[block.open]),
+        ):
+            moved = each * np.minimum(low, high)
+            pairs[0].move_apart(low + moved)
+            pairs[1].move_apart(high - moved)
+        block.multiplier += self._multiplier_step
+
+
+def _moved_apart(low: Pair, high: Pair, primal: float, ceiling_step: Floats) -> tuple[Floats, Floats]:
+    """Both slacks after the floor has gone so far, each cut where little is left of it; their sum is what the floor says."""
+    shrunk = LEAST_LEFT * np.minimum(1.0, 1.0 + primal * ceiling_step / (low.s + high.s))
+    below, above = low.s + primal * low.ds, high.s + primal * high.ds
+    least, most = shrunk * low.s, shrunk * high.s
+    under, over, both = below < least, above < most, below + above
+    return (
+        np.where(under, least, np.where(over, both - most, below)),
+        np.where(over, most, np.where(under, both - least, above)),
+    )

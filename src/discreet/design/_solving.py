@@ -66,15 +66,38 @@ def best_floor(
     examples: Examples, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> Found:
     """The floor with the least mean divergence over the examples, among those that keep so much of the best worst case."""
+    tried: list[Found] = []
+    for cautious in (True,) if hinge(f) is not None else (False, True):  # an edge knows one way of going
+        led = _settled(examples, f, epsilon, keep, progress, cautious=cautious)
+        if led is None:
+            continue
+        tried.append(led)
+        found = min(tried, key=lambda one: one.value)
+        proof = max(tried, key=lambda one: one.bound)  # which is about the examples, and not about a floor
+        found = Found(found.floor, found.value, proof.bound, proof.certificate)
+        if found.value - found.bound <= max(ALLOWED * found.value, UNRESOLVED):
+            return found
+    reached = f"its mean is {found.value:.8g}, the certified bound {found.bound:.8g}; " if tried else ""
+    raise DiscreetError(
+        f"the design did not settle: {reached}report this with the examples, or try another epsilon than {epsilon:g}"
+    )
+
+
+def _settled(
+    examples: Examples, f: FDivergence, epsilon: float, keep: float, progress: Progress | None, *, cautious: bool
+) -> Found | None:
+    """A floor and the best of its certificates, once the two agree or no step is left; None where steps led past what floats can hold."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of(f)
     held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
     promise = Promise(held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio))
-    point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost)
+    point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost, cautious=cautious)
     floors = Floors(size, epsilon, keep)
     proofs: list[tuple[float, Certificate]] = []
     spent, first = False, point.gap
     for _ in range(STEPS):
         value, gap = point.value + objective.constant, point.gap
+        if not math.isfinite(value + gap):
+            return None
         if progress is not None:
             progress(_share_done(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
         spent |= gap <= _SPENT * value
@@ -93,13 +116,7 @@ def best_floor(
     bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
     floor = np.full(size, 1.0 / (ratio + size - 1)) if keep > _MOST_KEEP else examples.spread_out(point.floor, point.y)
     del point  # what it holds is many times the examples
-    value = mean_divergence(examples, f, floor, ratio)
-    if value - bound > max(ALLOWED * value, UNRESOLVED):
-        raise DiscreetError(
-            f"the design did not settle: its mean is {value:.8g}, the certified bound {bound:.8g}; "
-            f"report this with the examples, or try another epsilon than {epsilon:g}"
-        )
-    return Found(floor, value, bound, certificate)
+    return Found(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
 
 def _share_done(first: float, gap: float, last: float) -> float:

@@ -1,0 +1,95 @@
+"""The way to the best floor: short, also where some entry is always about to reach a bound, and cautious where that leads nowhere."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import DiscreetError, Simplex, data, divergence
+from discreet._kernels import Code, only
+from discreet.design import _solving as solving
+from discreet.design import design
+from discreet.design._examples import as_examples
+from discreet.design._interior import InteriorPoint
+from tests.design.mechanisms import clients
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The value at every step that is taken."""
+    taken: list[float] = []
+
+    def counted(self: InteriorPoint, value: float, step: Any = InteriorPoint.step) -> None:
+        taken.append(value)
+        step(self, value)
+
+    monkeypatch.setattr(InteriorPoint, "step", counted)
+    return taken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 14), (1.0, 14), (4.0, 17), (8.0, 25)])
+def test_the_aircraft_take_few_steps_at_every_epsilon(epsilon: float, most: int, steps: list[float]) -> None:
+    """Steps that are as long for all as for the one entry that is nearest to a bound would be 15, 16, 22 and 38."""
+    laws = Simplex(104).law(counts=data.logbooks().counts)
+    with only(Code.COMPILED):
+        found = design(Simplex(104), epsilon=epsilon, clients=laws)
+    assert len(steps) <= most
+    assert found.value - found.bound <= 1e-4 * found.value
+
+
+@pytest.mark.parametrize("name", ["kl", "hellinger", "chi2", "alpha:3"])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 6.0])
+def test_either_way_leads_to_the_same_floor(name: str, epsilon: float) -> None:
+    """Clients of few outcomes, with weights over six orders of magnitude: each value is above the other's bound, within what is promised."""
+    laws = clients(30, 12, 5)
+    examples = as_examples(laws, 10.0 ** np.random.default_rng(1).uniform(-6.0, 0.0, 30), 12)
+    found = [
+        solving._settled(examples, divergence(name), epsilon, 0.01, None, cautious=cautious)
+        for cautious in (True, False)
+    ]
+    for one in found:
+        for other in found:
+            assert one is not None
+            assert other is not None
+            assert -1e-12 <= one.value - other.bound <= 1e-4 * one.value + 1e-10
+
+
+@pytest.mark.parametrize("lost", ["bound", "everything"])
+def test_whoever_does_not_settle_is_led_cautiously(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value without a bound is kept, where it is the better one, and proved by the other way's certificate."""
+    laws, asked = clients(20, 6, 5), []
+    usual = design(Simplex(6), epsilon=1.0, clients=laws)
+
+    def settled(*terms: Any, cautious: bool, led: Any = solving._settled) -> solving.Found | None:
+        asked.append(cautious)
+        found = led(*terms, cautious=cautious)
+        if cautious:
+            return found
+        return None if lost == "everything" else solving.Found(found.floor, found.value, 0.0, found.certificate)
+
+    monkeypatch.setattr(solving, "_settled", settled)
+    found = design(Simplex(6), epsilon=1.0, clients=laws)
+    assert asked == [False, True]
+    assert found.value - found.bound <= 1e-4 * found.value
+    assert abs(found.value - usual.value) <= 1e-4 * usual.value
+    assert found.certificate.exact() >= found.bound
+
+
+def test_what_never_settles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solving, "STEPS", 2)
+    with pytest.raises(DiscreetError, match="did not settle: its mean is"):
+        design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5))
+    monkeypatch.setattr(solving, "_settled", lambda *_, cautious: None)
+    with pytest.raises(DiscreetError, match="did not settle: report this"):
+        design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5))
+
+
+def test_steps_past_what_floats_hold_end_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: InteriorPoint, value: float) -> None:
+        self.y = math.nan
+
+    monkeypatch.setattr(InteriorPoint, "step", broken)
+    examples = as_examples(clients(20, 6, 5), None, 6)
+    assert solving._settled(examples, divergence("kl"), 1.0, 0.01, None, cautious=False) is None
