@@ -64,8 +64,8 @@ def test_whoever_does_not_settle_is_led_cautiously(lost: str, monkeypatch: pytes
 
     def settled(*terms: Any, cautious: bool, led: Any = solving._settled) -> solving.Found | None:
         asked.append(cautious)
-        found = led(*terms, cautious=cautious)
-        if cautious:
+        found: solving.Found | None = led(*terms, cautious=cautious)
+        if cautious or found is None:
             return found
         return None if lost == "everything" else solving.Found(found.floor, found.value, 0.0, found.certificate)
 

@@ -181,7 +181,8 @@ class InteriorPoint:
         lengths = self._follow(factored, lambda aimed: aimed.correct(mu, 2.0 * average))
         apart = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
         if apart:
-            lengths = tuple(map(min, self.bounds.room, self.cap.room))
+            (one, other), (cap_one, cap_other) = self.bounds.room, self.cap.room
+            lengths = min(one, cap_one), min(other, cap_other)
         primal, dual = (min(1.0, part * length) for length in lengths)
         self.v += primal * self.bounds.ds[:-1]
         self.y += primal * float(self.bounds.ds[-1])
