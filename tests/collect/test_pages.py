@@ -120,33 +120,38 @@ def _expected(share: Any) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["labels", "cells", "many", "continuous"])
-def test_the_numbers_are_those_of_the_estimate_and_follow_the_samples(
-    collection: Collection, person: Any, kind: str
-) -> None:
-    page = person(collection.address(LIVE, kind))
+def test_the_numbers_are_those_of_the_estimate_and_follow_the_samples(collection: Collection, person: Any) -> None:
+    said: dict[str, Any] = {"labels": "🦊", "cells": 7.5, "many": "town 3", "continuous": 0.5}
+    pages = {kind: person(collection.address(LIVE, kind)) for kind in said}
     for more in (1, 7):
-        collection.send(kind, [{"labels": "🦊", "cells": 7.5, "many": "town 3", "continuous": 0.5}[kind]] * more)
-        told = collection.estimate(kind)
-        _counted(page, told["samples"])
-        expected = [_expected(share) for share in told["shares"]]
-        if kind in ("labels", "many"):  # the largest first
-            expected.sort(key=lambda share: -share[1])
-        if kind == "many":
-            assert page.evaluate(SHOWN) == expected[:15]
-            page.locator("#all").click()
-        assert page.evaluate(SHOWN) == expected
-        if kind == "many":
-            page.locator("#all").click()
-        widest = max(share["law"]["high"] - share["law"]["low"] for share in told["shares"]) / 2.0
-        assert float(page.locator("#width").get_attribute("data-number")) == widest
-        assert float(page.locator("#liars").get_attribute("data-number")) == told["liars"]["one"]
+        for kind, sample in said.items():
+            collection.send(kind, [sample] * more)
+        for kind, page in pages.items():
+            _compare(page, kind, collection.estimate(kind))
+
+
+def _compare(page: Any, kind: str, told: Any) -> None:
+    """The page shows what the service says, to the last digit."""
+    _counted(page, told["samples"])
+    expected = [_expected(share) for share in told["shares"]]
+    if kind in ("labels", "many"):  # the largest first
+        expected.sort(key=lambda share: -share[1])
+    if kind == "many":
+        assert page.evaluate(SHOWN) == expected[:15]
+        page.locator("#all").click()
+    assert page.evaluate(SHOWN) == expected
+    if kind == "many":
+        page.locator("#all").click()
+    widest = max(share["law"]["high"] - share["law"]["low"] for share in told["shares"]) / 2.0
+    assert float(page.locator("#width").get_attribute("data-number")) == widest
+    assert float(page.locator("#liars").get_attribute("data-number")) == told["liars"]["one"]
     notes = page.locator("#trust").inner_text()
     for note in told["notes"]:
         assert note[1:] in notes
     assert "Anybody" in notes
     assert "a factor of at most 2.72" in page.locator("#reveal").inner_text()
-    page.locator("#table-part summary").click()
+    if page.locator("#table-part[open]").count() == 0:
+        page.locator("#table-part summary").click()
     until(page, f"document.querySelectorAll('#table tr').length === {len(told['shares'])}")
 
 
@@ -347,28 +352,27 @@ def test_a_great_paste_is_read_at_once_and_nobody_is_drawn_for_without_records(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
-def test_everybody_can_use_it(collection: Collection, person: Any, scheme: str, width: int) -> None:
+@pytest.mark.parametrize(("scheme", "width", "kind"), [("light", 1280, "numbers"), ("dark", 360, "labels")])
+def test_everybody_can_use_it(collection: Collection, person: Any, scheme: str, width: int, kind: str) -> None:
     """axe-core finds nothing to object to, and nothing is wider than a phone."""
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-    for kind in ("labels", "numbers"):
-        more = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "bypass_csp": True}
-        page = person(collection.address(LIVE, kind), **more)
-        page.wait_for_selector("#rows li, #histogram .cell")
-        page.locator("#table-part summary").click()
-        page.evaluate(checks)
-        assert page.evaluate(OBJECTIONS) == []
-        assert page.evaluate(WIDE) <= width
-        page.goto(collection.address(TAKE_PART, kind))
-        until(page, READY)
-        page.get_by_role("button", name="One more of").first.click()
-        page.evaluate(checks)
-        assert page.evaluate(OBJECTIONS) == []
-        assert page.evaluate(WIDE) <= width
-        page.locator("#draw").click()
-        page.wait_for_selector("#sample-card:not([hidden])")
-        assert page.evaluate(OBJECTIONS) == []
-        assert page.evaluate(WIDE) <= width
+    more = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "bypass_csp": True}
+    page = person(collection.address(LIVE, kind), **more)
+    page.wait_for_selector("#rows li, #histogram .cell")
+    page.locator("#table-part summary").click()
+    page.evaluate(checks)
+    assert page.evaluate(OBJECTIONS) == []
+    assert page.evaluate(WIDE) <= width
+    page.goto(collection.address(TAKE_PART, kind))
+    until(page, READY)
+    page.get_by_role("button", name="One more of").first.click()
+    page.evaluate(checks)
+    assert page.evaluate(OBJECTIONS) == []
+    assert page.evaluate(WIDE) <= width
+    page.locator("#draw").click()
+    page.wait_for_selector("#sample-card:not([hidden])")
+    assert page.evaluate(OBJECTIONS) == []
+    assert page.evaluate(WIDE) <= width
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def served(page: Any, files: dict[str, Path | str]) -> None:
 
 def until(page: Any, holds: str) -> None:
     """Wait until that holds; asked from outside, since pages of ours forbid scripts that are made of texts."""
-    for _ in range(1500):
+    for _ in range(3000):  # a minute: machines do other things as well
         if page.evaluate(holds):
             return
         page.wait_for_timeout(20)
