@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -61,22 +62,23 @@ def load(console: Console, kind: str, folder: Path, agreement: Agreement, store:
     """Rates and latencies, the service and the bare endpoint in turns; then everything is counted."""
     shown = shown_table(
         f"{kind}: samples a second, {CONNECTIONS} connections one by one, {BATCH_CONNECTIONS} with batches; ratios to the bare endpoint",
-        "", "samples", "a second", "ratio", "p50, ms", "p99, ms", "ratio of p99",
+        "", "samples", "a second", "ratio", "p50, ms", "p99, ms", "ratio of p99", "processor, us each", "ratio",
     )  # fmt: skip
     single = max(100, int(120_000 * scale) // TURNS)
     counter = itertools.count()
     began = {"bare": Load(), "one by one": Load()}
-    with served(folder, collector("agreement.json", store)) as port, served(folder, endpoint(bare)) as other:
+    with served(folder, collector("agreement.json", store)) as ours, served(folder, endpoint(bare)) as other:
+        port = ours.port
         for _ in range(TURNS):
-            for name, where, many in (("bare", other, max(100, single // 4)), ("one by one", port, single)):
-                _add(began[name], sent(where, ones(agreement, counter, many), CONNECTIONS))
+            for name, server, many in (("bare", other, max(100, single // 4)), ("one by one", ours, single)):
+                _add(began[name], server.loaded(ones(agreement, counter, many), CONNECTIONS))
         plain = began["bare"]
         for name, found in began.items():
             _row(shown, name, found, plain, 1)
         total = len(began["one by one"].latencies)
         for name, size, make, share in (("JSON", JSON_BATCH, documents, 0.38), ("Arrow", ARROW_BATCH, streams, 0.5)):
             batches = max(2, int(1_000_000 * share * scale) // size)
-            found = sent(port, make(agreement, counter, size, batches), BATCH_CONNECTIONS)
+            found = ours.loaded(make(agreement, counter, size, batches), BATCH_CONNECTIONS)
             _row(shown, f"{name}, {size:,} in each", found, plain, size)
             total += batches * size
         refused = sum(each.refused for each in began.values())
@@ -101,12 +103,15 @@ def _add(whole: Load, part: Load) -> None:
     whole.latencies += part.latencies
     whole.refused += part.refused
     whole.seconds += part.seconds
+    whole.processor += part.processor
 
 
 def _row(shown: Any, name: str, found: Load, plain: Load, size: int) -> None:
+    each, bare = (1e6 * load.processor / len(load.latencies) for load in (found, plain))
     shown.add_row(
         name, f"{len(found.latencies) * size:,}", f"{found.rate * size:,.0f}", f"{found.rate * size / plain.rate:.2f}",
         f"{found.percentile(50):.1f}", f"{found.percentile(99):.1f}", f"{found.percentile(99) / plain.percentile(99):.2f}",
+        f"{each / size:.0f}", f"{each / size / bare:.2f}",
     )  # fmt: skip
 
 
@@ -114,7 +119,8 @@ def refresh(console: Console, folder: Path, agreement: Agreement, samples: int) 
     """How long an estimate takes after a new sample, asked for over HTTP; and one that has not changed."""
     path = str(folder / "large.db")
     filled(path, agreement, samples)
-    with served(folder, collector("agreement.json", path)) as port:
+    with served(folder, collector("agreement.json", path)) as ours:
+        port = ours.port
         address = f"http://127.0.0.1:{port}/estimate"
         urlopen(address).read()
         changed: list[float] = []
@@ -193,9 +199,30 @@ def endpoint(where: str) -> list[str]:
     return ["benchmarks.collector_parts.bare", where]
 
 
+@dataclass(frozen=True)
+class Served:
+    """A running server."""
+
+    pid: int
+    port: int
+
+    @property
+    def processor(self) -> float:
+        """Seconds that it has taken of a processor, all threads together."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def loaded(self, requests: Iterator[bytes], connections: int) -> Load:
+        """What comes of a load on it."""
+        before = self.processor
+        found = sent(self.port, requests, connections)
+        found.processor = self.processor - before
+        return found
+
+
 @contextlib.contextmanager
-def served(folder: Path, command: list[str]) -> Iterator[int]:
-    """A server in a process of its own, and its port."""
+def served(folder: Path, command: list[str]) -> Iterator[Served]:
+    """A server in a process of its own."""
     root = str(Path(__file__).parents[1])
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
@@ -207,7 +234,7 @@ def served(folder: Path, command: list[str]) -> Iterator[int]:
     )
     assert process.stdout is not None
     try:
-        yield int(json.loads(process.stdout.readline())["address"].rsplit(":", 1)[1])
+        yield Served(process.pid, int(json.loads(process.stdout.readline())["address"].rsplit(":", 1)[1]))
     finally:
         process.terminate()
         process.wait()

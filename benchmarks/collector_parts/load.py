@@ -13,11 +13,12 @@ import uvloop
 
 @dataclass
 class Load:
-    """What came of a load: seconds of each answer, how many were not 200, and how long all of it took."""
+    """What came of a load: seconds of each answer, how many were not 200, how long all of it took, and seconds of the server's processor."""
 
     latencies: list[float] = field(default_factory=list)
     refused: int = 0
     seconds: float = 0.0
+    processor: float = 0.0
 
     @property
     def rate(self) -> float:

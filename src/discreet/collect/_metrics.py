@@ -35,6 +35,7 @@ class Metrics:
         self._requests = Counter(
             "discreet_requests", "Requests by path and status.", ["path", "status"], registry=self._registry
         )
+        self._answers: dict[tuple[str, int], Counter] = {}
         self._samples = Counter(
             "discreet_samples", "Samples by what became of them.", ["verdict"], registry=self._registry
         )
@@ -60,7 +61,10 @@ class Metrics:
 
     def answered(self, path: str, status: int) -> None:
         """A request was answered. `path`: one of ours."""
-        self._requests.labels(path, str(status)).inc()
+        known = self._answers.get((path, status))
+        if known is None:
+            known = self._answers[path, status] = self._requests.labels(path, str(status))
+        known.inc()
 
     def wrote(self, verdicts: list[Verdict]) -> None:
         """A transaction is on disk."""

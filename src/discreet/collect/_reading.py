@@ -54,9 +54,9 @@ class Sent:
             numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         else:
             numbers = outcomes.numbers(self.samples)
-        wrong = np.flatnonzero(numbers < 0)
-        if len(wrong):
-            raise unacceptable(f"{self.place(int(wrong[0]), 'sample')} is not {outcomes.allowed}")
+        if numbers.min(initial=0) < 0:
+            wrong = int(np.argmax(numbers < 0))
+            raise unacceptable(f"{self.place(wrong, 'sample')} is not {outcomes.allowed}")
         return numbers
 
     def place(self, number: int, field: str) -> str:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from discreet import _protocol as protocol
 from discreet.collect._catalogue import Catalogue, Collected
@@ -73,9 +73,7 @@ class _Service:
         self._writer = Writer(store, wrote=self._wrote, failed=self._failed)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.estimated)
         self._room = Room(patience)
-        self._reading = ThreadPoolExecutor(
-            1, "reading"
-        )  # one at a time: what a hostile body unfolds to is many times its size
+        self._reading = ThreadPoolExecutor(1, "reading")  # one at a time: a hostile body unfolds to many times its size
 
     def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [
@@ -100,7 +98,14 @@ class _Service:
             },
         )
         inner.router.redirect_slashes = False
-        return Guard(inner, hosts=hosts, origins=origins, answered=self._answered, failed=self._failed)
+        return Guard(
+            inner,
+            hosts=hosts,
+            origins=origins,
+            answered=self._answered,
+            failed=self._failed,
+            direct={("POST", protocol.SAMPLES): self._sent},
+        )
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -119,6 +124,9 @@ class _Service:
     def _failed(self, error: BaseException) -> None:
         self._metrics.failed()
         report(error)
+
+    async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (await self._samples(Request(scope, receive)))(scope, receive, send)
 
     async def _samples(self, request: Request) -> Response:
         read = _reader(request)
