@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from discreet import Band, DiscreetError, Simplex
+from discreet import Band, DensityBand, DiscreetError, Simplex
 
 
 def test_simplex_is_the_widest_band() -> None:
@@ -91,6 +91,10 @@ def test_laws_from_what_clients_hold() -> None:
         (lambda: Band([1, 1], lower=0.5, upper=2.0, labels=["a"]), "labels has 1 names for 2 weights"),
         (
             lambda: Band([1, 1], lower=0.0, upper=2.0, everybody=cast(Any, "no")),
+            "everybody = 'no' is neither True nor False",
+        ),
+        (
+            lambda: DensityBand(np.ones_like, box=[(0, 1)], lower=0.0, upper=2.0, everybody=cast(Any, "no")),
             "everybody = 'no' is neither True nor False",
         ),
         (lambda: Simplex(3).law(), "pass either records= .* or counts="),

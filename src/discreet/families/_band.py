@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 
 _PAST = Fraction(2**1023)  # where floats end, nearly
@@ -58,6 +60,15 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     if upper > most:
         return Bounds(bounds.lower, float(most))
     return Bounds(float(least), bounds.upper) if lower < least else bounds
+
+
+def serves_everybody(everybody: Any, lower: Any) -> bool:
+    """Whether a band's bounds only choose the box; a bound from below would be a claim about clients."""
+    if not isinstance(everybody, (bool, np.bool_)):
+        raise DiscreetError(f"everybody = {everybody!r} is neither True nor False")
+    if everybody and lower != 0.0:
+        raise DiscreetError(f"lower = {lower!r} is a claim about clients; everybody=True needs lower=0")
+    return bool(everybody)
 
 
 def check_everybody(stated: Any, lower: float) -> bool | None:
