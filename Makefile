@@ -67,6 +67,7 @@ client: $(TOOLS)
 $(TOOLS): clients/js/package-lock.json
 	command -v npm > /dev/null || $(call DEBIAN,nodejs npm)
 	command -v chromium > /dev/null || $(call DEBIAN,chromium fonts-noto-core fonts-noto-cjk)
+	command -v openssl > /dev/null || $(call DEBIAN,openssl)
 	test -d /usr/lib/postgresql || $(call DEBIAN,postgresql)
 	-npm ci --silent --no-audit --no-fund --prefix clients/js && touch $@
 
