@@ -74,6 +74,8 @@ def test_a_band_that_does_claim_something_still_warns() -> None:
 def test_a_claim_from_below_is_refused() -> None:
     with pytest.raises(DiscreetError, match=r"lower = 0.5 is a claim about clients; everybody=True needs lower=0"):
         dc.DensityBand(uniform(0.0, 1.0), lower=0.5, upper=2.0, everybody=True)
+    with pytest.raises(DiscreetError, match="everybody = 'no' is neither True nor False"):
+        dc.DensityBand(uniform(0.0, 1.0), lower=0.0, upper=2.0, everybody="no")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["tv", "kl", "hellinger", "chi2", "renyi:2"])

@@ -62,8 +62,8 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     return Bounds(float(least), bounds.upper) if lower < least else bounds
 
 
-def serves_everybody(everybody: Any, lower: Any) -> bool:
-    """Whether a band's bounds only choose the box; a bound from below would be a claim about clients."""
+def claims_nothing(everybody: Any, lower: Any) -> bool:
+    """Whether a band with that lower bound serves everybody, as it is asked to: then it must claim nothing from below either."""
     if not isinstance(everybody, (bool, np.bool_)):
         raise DiscreetError(f"everybody = {everybody!r} is neither True nor False")
     if everybody and lower != 0.0:

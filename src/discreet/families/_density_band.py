@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet._quadrature import Panels, measured, subdivided
 from discreet._showing import shortly
 from discreet.errors import DiscreetError
-from discreet.families._band import normalised_bounds, serves_everybody
+from discreet.families._band import claims_nothing, normalised_bounds
 from discreet.families._charts import AxisMap, Cartesian, Chart, HalfLine, Identity, Line
 from discreet.families._continuous import ANY, LARGEST_CHARTED, ContinuousFamily, Partition, as_box, refuse_singular
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
@@ -57,7 +57,7 @@ class DensityBand(ContinuousFamily):
     """
 
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, everybody: bool = False) -> None:
-        self.everybody = serves_everybody(everybody, lower)
+        self.everybody = claims_nothing(everybody, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise refuse_singular("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _box_of(density, box)

@@ -15,7 +15,7 @@ from discreet._labelled import LawLike, labelled
 from discreet.domain import Domain, Numbers, as_domain
 from discreet.domain._role import Outcome
 from discreet.errors import DiscreetError, Range
-from discreet.families._band import Bounds, attained_bounds, normalised_bounds, serves_everybody
+from discreet.families._band import Bounds, attained_bounds, claims_nothing, normalised_bounds
 from discreet.families._decomposable import LARGEST_ENUMERATED, covers_evenly, divides_evenly
 from discreet.families._laws import as_floats, check_laws
 from discreet.families._on_outcomes import OnOutcomes, spelled
@@ -186,7 +186,7 @@ class Band(OnOutcomes[Outcome]):
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
-        self.everybody = serves_everybody(everybody, lower)
+        self.everybody = claims_nothing(everybody, lower)
         given = normalised_bounds(lower, upper)
         attained = self._attained(given, scaled)
         self.bounds = given if self.everybody else attained
