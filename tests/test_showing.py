@@ -97,3 +97,16 @@ def test_a_notebook_shows_a_small_table(shown: Any) -> None:
     assert type(shown).__name__ in page
     assert set(re.findall(r"<(\w+)", page)) == {"b", "table", "tr", "td"}
     assert "\u202e" not in page
+
+
+def test_a_band_that_serves_everybody_shows_no_claim_about_clients() -> None:
+    table = dc.families.Tabulated([0.0, 1.0, 2.0], [0.3, 0.7])
+    for claiming, serving in (
+        (dc.Band([1, 2], lower=0, upper=1.4), dc.Band([1, 2], lower=0, upper=1.4, everybody=True)),
+        (dc.DensityBand(table, lower=0, upper=2), dc.DensityBand(table, lower=0, upper=2, everybody=True)),
+    ):
+        assert "who the clients may be" in claiming._repr_html_()
+        assert "most " in claiming._repr_html_()
+        assert "it serves everybody" in serving._repr_html_()
+        assert "who the clients may be" not in serving._repr_html_()
+        assert "most " not in serving._repr_html_()

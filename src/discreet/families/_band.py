@@ -32,6 +32,13 @@ class Bounds:
         return (1.0 - self.lower) / (self.upper - self.lower)
 
 
+def told_of_clients(bounds: Bounds, ratio: str, *, everybody: bool) -> tuple[str, list[tuple[str, str]]]:
+    """What the bounds of a ratio say of clients, as a heading and rows of a table: of a band that serves everybody nothing."""
+    if everybody:
+        return "it serves everybody", [("box around the reference", f"that of {ratio} up to {bounds.upper:g}")]
+    return "who the clients may be", [(f"least {ratio}", f"{bounds.lower:g}"), (f"most {ratio}", f"{bounds.upper:g}")]
+
+
 def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -> Bounds:
     """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are refused."""
     lower = NON_NEGATIVE.check("lower", lower) * reference_mass

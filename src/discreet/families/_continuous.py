@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._quadrature import ORDER, Panels
 from discreet._showing import shortly, shown_shortly, table
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
-from discreet.families._band import Bounds
+from discreet.families._band import Bounds, told_of_clients
 from discreet.families._charts import Chart
 from discreet.families._clients import as_clients
 from discreet.families._densities import FunctionDensity, LogDensity, as_points, shape_of_points, spelled
@@ -207,8 +207,8 @@ class ContinuousFamily(abc.ABC):
 
     def _repr_html_(self) -> str:
         where = f"all of R^{self.dim}" if self.box is None else shortly(self.box)
-        rows = [("space", where), ("least p/h", f"{self.bounds.lower:g}"), ("most p/h", f"{self.bounds.upper:g}")]
-        return table(f"{self!r}: who the clients may be", rows)
+        said, rows = told_of_clients(self.bounds, "p/h", everybody=self.everybody)
+        return table(f"{self!r}: {said}", [("space", where), *rows])
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The reference density h at points (n,) in one dimension or (n, dim)."""

@@ -14,7 +14,7 @@ from discreet._showing import shortly, table
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.domain._role import Outcome
 from discreet.errors import DiscreetError
-from discreet.families._band import Bounds
+from discreet.families._band import Bounds, told_of_clients
 from discreet.families._laws import as_laws, law_of_counts, law_of_logits
 
 LARGEST_DOMAIN = 2**40  # outcomes, so that every one can have its share of 2^62
@@ -54,6 +54,7 @@ class OnOutcomes(Generic[Outcome]):
     """The parts of a finite family that do not depend on which laws it holds."""
 
     bounds: Bounds
+    everybody: bool = False  # whether the bounds only choose a box, and claim nothing about clients
 
     def __init__(self, domain: Domain[Outcome]) -> None:
         if domain.size > LARGEST_DOMAIN:
@@ -125,13 +126,8 @@ class OnOutcomes(Generic[Outcome]):
         return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
 
     def _repr_html_(self) -> str:
-        bounds = self.bounds
-        rows = [
-            ("outcomes", f"{self.size:,}: {_told(self.domain)}"),
-            ("least dP/dmu", f"{bounds.lower:g}"),
-            ("most dP/dmu", f"{bounds.upper:g}"),
-        ]
-        return table(f"{type(self).__name__}: who the clients may be", rows)
+        said, rows = told_of_clients(self.bounds, "dP/dmu", everybody=self.everybody)
+        return table(f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_told(self.domain)}"), *rows])
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
