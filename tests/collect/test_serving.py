@@ -75,7 +75,12 @@ def children(collector: Collector) -> list[int]:
     """The processes that serve."""
     pid = collector.process.pid
     found = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [each for each in found if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    serving = []
+    for each in found:
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
+                serving.append(each)
+    return serving
 
 
 def until(done: Callable[[], bool]) -> None:
