@@ -3,7 +3,10 @@
 In an environment of its own, with what `INSTALL` says; where that is not there, it is what the command prints.
 
 No weights are downloaded: invink runs on a small model with random weights, made here. Nothing of theirs is changed but that the model is
-loaded once, not anew for each text.
+loaded once, not anew for each text, and that the clipping norm of given parameters is computed once.
+
+invink promises (epsilon, delta) for leaving one private text out; to replace one by another is to do so twice, so the audit from outside
+holds it against twice its epsilon.
 """
 
 import contextlib
@@ -12,13 +15,17 @@ import importlib.metadata
 import importlib.util
 import io
 import math
+import secrets
 import sys
 import tempfile
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 TOKENS = 4
+EPSILON, DELTA = 1.0, 1e-5
+FIXED_DRAWS, FRESH_DRAWS = 200, 1000  # of each of two inputs
 INSTALL = """In an environment of its own, Python 3.12 or later (which invink's syntax needs):
     pip install torch transformers accelerate pandas scipy tqdm requests
     pip install --no-deps dp-fusion-lib==0.1.0 invink==0.1.0"""
@@ -69,14 +76,20 @@ def _model(folder: str) -> None:
     config = GPT2Config(
         vocab_size=len(tokenizer), n_positions=2048, n_embd=32, n_layer=1, n_head=2, bos_token_id=1, eos_token_id=1
     )
-    GPT2LMHeadModel(config).save_pretrained(folder)
+    model = GPT2LMHeadModel(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(12.0)  # so that what is read matters
+    model.save_pretrained(folder)
 
 
 def invisible_ink() -> None:
     """`generate` as it comes, except for a small model: is what it writes random, and what besides the text depends on private texts?"""
     print(f"invink {importlib.metadata.version('invink')}")
     module: Any = importlib.import_module("invink.generate")
-    module.load_hf_model, module.load_hf_tokenizer = cache(module.load_hf_model), cache(module.load_hf_tokenizer)
+    for name in ("load_hf_model", "load_hf_tokenizer", "get_clip", "get_epsilon"):
+        setattr(module, name, cache(getattr(module, name)))
     private = ["patients came with a cold"], ["others stayed"]
     with tempfile.TemporaryDirectory() as folder:
         _model(folder)
@@ -85,7 +98,8 @@ def invisible_ink() -> None:
             said = io.StringIO()
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
                 found = module.generate(
-                    texts, folder, "notes", epsilon=1.0, batch_size=2, num=1, dtype="float32", device_map=-1, topk=20, **given
+                    texts, folder, "notes", epsilon=EPSILON, delta=DELTA, batch_size=2, num=1, dtype="float32", device_map=-1, topk=20,
+                    **given,
                 )  # fmt: skip
             return found.texts[0], said.getvalue()
 
@@ -100,6 +114,34 @@ def invisible_ink() -> None:
         for each in private:
             (line,) = [line for line in written(each)[1].splitlines() if "max_toks =" in line]
             print(f"  private text of {len(each[0])} characters, max_toks='auto': {line.split(', ')[-1]}")
+        audited("as it comes, 4 tokens", lambda texts: written(texts, max_toks=TOKENS)[0], private, FIXED_DRAWS)
+        audited(
+            "a fresh seed for each text, max_toks='auto'",
+            lambda texts: written(texts, random_seed=secrets.randbits(32))[0],
+            private,
+            FIXED_DRAWS,
+        )
+        audited(
+            "a fresh seed for each text, 1 token",
+            lambda texts: written(texts, random_seed=secrets.randbits(32), max_toks=1)[0],
+            private,
+            FRESH_DRAWS,
+        )
+
+
+def audited(name: str, write: Callable[[list[str]], str], private: tuple[list[str], list[str]], draws: int) -> None:
+    """What `black_box_audit` finds between two private texts."""
+    from discreet.audit import black_box_audit
+
+    def sampled(texts: list[str], count: int) -> list[str]:
+        return [write(texts) for _ in range(count)]
+
+    found = black_box_audit(sampled, list(private), epsilon=2.0 * EPSILON, delta=DELTA, draws=draws)
+    print(
+        f"  audit of {name}, {draws} draws each: at least {found.empirical_epsilon_lower_bound:.2f} where two texts of epsilon {EPSILON:g} "
+        f"may differ by {2 * EPSILON:g}: {'refuted' if found.refuted else 'not refuted'} ({found.events[0].description})",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
