@@ -122,7 +122,8 @@ def refresh(console: Console, folder: Path, agreement: Agreement, samples: int) 
     with served(folder, collector("agreement.json", path)) as ours:
         port = ours.port
         address = f"http://127.0.0.1:{port}/estimate"
-        urlopen(address).read()
+        urlopen(address).read()  # the first one imports what it needs
+        time.sleep(1.5)
         changed: list[float] = []
         same: list[float] = []
         before = ours.processor
