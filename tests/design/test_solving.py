@@ -77,8 +77,27 @@ def test_whoever_does_not_settle_is_led_cautiously(lost: str, monkeypatch: pytes
     assert found.certificate.exact() >= found.bound
 
 
+@pytest.mark.parametrize(
+    ("name", "entries", "ways"), [("kl", 10**6, [False]), ("kl", 10, [True]), ("tv", 10**6, [True])]
+)
+def test_an_edge_and_very_many_clients_are_led_cautiously_at_once(
+    name: str, entries: int, ways: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def settled(*terms: Any, cautious: bool, led: Any = solving._settled) -> Any:
+        asked.append(cautious)
+        return led(*terms, cautious=cautious)
+
+    monkeypatch.setattr(solving, "_settled", settled)
+    monkeypatch.setattr(solving, "_MOST_APART", entries)
+    design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5), divergence=name)
+    assert asked == ways
+
+
 def test_what_never_settles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solving, "STEPS", 2)
+    monkeypatch.setattr(solving, "_STEPS_APART", 2)
     with pytest.raises(DiscreetError, match="did not settle: its mean is"):
         design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5))
     monkeypatch.setattr(solving, "_settled", lambda *_, cautious: None)
