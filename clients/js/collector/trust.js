@@ -29,6 +29,6 @@ const lies = ({ one, one_at_ends: ends, as_far_as_intervals: many }) =>
 const OPEN =
   "Anybody. A device makes its own name, which says nothing about its person and is another one in every collection. The price: somebody who makes up many names can send many samples, and what liars can do grows with their number.";
 const ENROLLED =
-  "Whoever was given a token. Strangers cannot send, and nobody twice. The price is a part of the anonymity: whoever handed out the tokens, together with whoever keeps this service, can learn who took part and on which day. Not who said what: that is kept nowhere, and a sample says little about whoever sent it.";
+  "Whoever was given a token. Strangers cannot send, and nobody twice. The price is a part of the anonymity: whoever handed out the tokens, together with whoever keeps this service, can learn who took part and on which day. What is stored does not say who said what, and a sample says little about whoever sent it.";
 const KEPT =
   "How often each outcome came, how many samples came on each day, and apart from that, as digests, which names have spoken, so that each is counted once. This service writes down no addresses and no times of day. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";

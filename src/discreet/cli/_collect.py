@@ -68,7 +68,7 @@ def collect(
 ) -> None:
     """Take one sample of each client over HTTP, count each once, and show the estimate so far.
 
-    A sample is acknowledged once it is on disk. Who said what is kept nowhere. Ctrl-C or SIGTERM ends it: what was taken is written first.
+    A sample is acknowledged once it is on disk. No table says who said what. Ctrl-C or SIGTERM ends it: what was taken is written first.
     TLS is a reverse proxy's.
     """
     labels = given_domain(domain, None, None, None)

@@ -17,7 +17,7 @@ def enrol(
     """Make tokens for `discreet collect --tokens` or `--gateways`, in a new file that only you may read.
 
     A client that holds one may speak once in each round. Hand them out so that you do not note who got which: whoever knows that can
-    tell who took part and on which day, though not who said what.
+    tell who took part and on which day, though no table says who said what.
     """
     write_tokens(output, number)
     if json:

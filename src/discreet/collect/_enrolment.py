@@ -4,7 +4,7 @@ A token is the name of one client; a gateway's token goes into a header, and its
 of tokens and looks up digests, so that how long a look takes says nothing about a token.
 
 What this does to anonymity: whoever handed out the tokens, and holds the store or watches requests, can tell which of them have spoken and
-on which day. What they said is kept nowhere beside that. Without tokens nobody is known, and anybody can speak under as many
+on which day. No table says what they said. Without tokens nobody is known, and anybody can speak under as many
 names as they like.
 """
 
