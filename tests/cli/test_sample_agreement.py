@@ -196,7 +196,7 @@ def test_the_agreement_of_a_release_is_written_beside_it(folder: Path, run: Run,
     line = refusal(*options, "--purpose", "another", "--write-agreement", "used.json")
     assert f"used.json exists already and holds agreement {used.id}" in line
     assert "holds no agreement" in refusal(*options, "--write-agreement", "animals.txt")
-    assert "nowhere" in refusal(*options, "--write-agreement", "nowhere/used.json")
+    assert "used.json" in refusal(*options, "--write-agreement", "animals.txt/used.json")  # which is no folder
     assert not Path("out.parquet").exists()
     assert Path("used.json").read_bytes() == before
     assert run(*BASE, "--agreement", "used.json").exit_code == 0
