@@ -41,9 +41,10 @@ def test_a_service_is_closed_to_other_sites_unless_they_are_allowed(tmp_path: Pa
             asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
             assert collector.ask("OPTIONS", "/samples", headers=asked).status == status
         assert collector.send(one(agreement, "ann", 0), Origin=ours).status == 200
-        for origin in (theirs, "null", "https://survey.example.elsewhere.example"):
-            assert collector.send(one(agreement, "bob", 0), Origin=origin).status == 403
         own = f"http://127.0.0.1:{collector.port}"
+        wrong = (theirs, "null", "https://survey.example.elsewhere.example", f"{theirs}://127.0.0.1:{collector.port}")
+        for origin in (*wrong, "http://127.0.0.1:1", f"x{own}.elsewhere.example"):
+            assert collector.send(one(agreement, "bob", 0), Origin=origin).status == 403
         assert collector.send(one(agreement, "bob", 0), Origin=own).status == 200
 
 

@@ -2,6 +2,10 @@
 
 The server underneath limits neither the length of a request's head nor the time it takes, waits for ever for who does not read its
 answer, and queues whatever is sent ahead. Here each of these has an end.
+
+A request that asks for another protocol (Upgrade, CONNECT) is one of HTTP/1.1 here, and the last of its connection: the parser takes what
+follows its head for the other protocol. A body there would be read as requests, while a proxy in front of us counts it as a body, and would
+hand the answers to others.
 """
 
 import json
@@ -77,7 +81,13 @@ class Connection(HttpToolsProtocol):
         self._in_body, self._unfinished = True, 0
         if len(self.pipeline) >= _MOST_AHEAD:
             raise ValueError  # which the parser turns into an answer of 400
+        elsewhere = self.parser.should_upgrade()
+        if elsewhere and any(map(_announces_body, self.headers)):
+            self._refuse(400, "a request with a body cannot ask for another protocol; leave out Upgrade")
+            raise ValueError
         super().on_headers_complete()
+        if elsewhere:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """A part of the body came."""
@@ -154,3 +164,9 @@ class Connection(HttpToolsProtocol):
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
+
+
+def _announces_body(header: tuple[bytes, bytes]) -> bool:
+    """Whether a header says that a body follows."""
+    name, value = header
+    return name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 ") != b"")

@@ -99,7 +99,7 @@ class Guard:
                         await guarded({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
                         await guarded({"type": "http.response.body", "body": b""})
                         return
-                elif origin and scope["method"] not in ("GET", "HEAD") and origin.split(b"://")[-1] != host:
+                elif origin and scope["method"] not in ("GET", "HEAD") and origin.partition(b"://")[2] != host:
                     raise Problem(403, "pages of other sites may not send to this collector")
                 app = self._direct.get((scope["method"], scope["path"]), self._app)
                 await app(scope, receive, guarded)
