@@ -161,12 +161,20 @@ DAMAGE: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "unknown": ("interval", {"colour": 1}, "does not know"),
     "mixtures for everybody": ("interval", {"everybody": True}, r"family\.everybody has no meaning"),
-    "everybody as a number": ("everybody", {"everybody": 1}, r"family\.everybody = 1 is true, where"),
-    "everybody denied": ("everybody", {"everybody": False}, r"family\.everybody = False is true, where"),
+    "everybody as a number": (
+        "everybody",
+        {"everybody": 1},
+        r"family\.everybody = 1 with family\.lower = 0; it is true",
+    ),
+    "everybody denied": (
+        "everybody",
+        {"everybody": False},
+        r"family\.everybody = False with family\.lower = 0; it is true",
+    ),
     "everybody from below": (
         "everybody",
         {"lower": 0.1},
-        r"family\.everybody = True is true, where family\.lower is 0",
+        r"family\.everybody = True with family\.lower = 0\.\S+; it is true, and family\.lower 0",
     ),
     "radius of a band": ("table", {"radius": 1.0}, "has no meaning"),
     "no density": ("table", {"density": 7}, "hexadecimal"),

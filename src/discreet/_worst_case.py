@@ -8,8 +8,10 @@ it is the smallest of any epsilon-LDP sampler. On other families the formula is 
 has the worst case M_f = f(0) + f*(0), the largest there is [paper, Prop. 3.2]. *Proof.* Its laws lie between m and e^eps m for a measure m
 of mass at most 1. Of n disjoint sets one has m <= 1/n; a client that is even on it is released there with a chance t <= e^eps/n, so that,
 seen through that set and its complement, it loses at least t f(1/t) + (1 - t) f(0) (data processing), which goes to f*(0) + f(0).   QED.
-It is a supremum: q >= b h > 0, so no density attains it. What can be promised is promised on cells, `risk_on_atoms`: over every law
-that is even, relative to h, inside the cells it is released by, which are all laws that a list of values can be.
+Where M_f is finite no density attains it: that takes a law with no mass in common with its q, and q >= b h. Where it is infinite some do:
+if f(0) is, those that vanish on a set; else f(t)/t has no bound, and with b h <= q <= B h and p/h as steep as it takes (p/h = c/(u log^2 u)
+in the quantile u of h, for KL) the integral diverges. What can be promised is promised on cells, `risk_on_atoms`: over every law that is
+even, relative to h, inside the cells it is released by, which are all laws that a list of values can be.
 
 Growing epsilon widens the optimal box on both sides, so the worst case of Q* falls with epsilon and can be inverted.
 """
@@ -88,7 +90,8 @@ def sampler_risk(
 
 def singular_risk(privacy: Privacy, divergence: str | FDivergence) -> Risk:
     """M_f, the worst case over all densities of every sampler that is pure epsilon-LDP (a delta may buy more), and of every box."""
-    return Risk(divergences.divergence(divergence).maximum, tight=isinstance(privacy, Pure), attained=False)
+    largest = divergences.divergence(divergence).maximum
+    return Risk(largest, tight=isinstance(privacy, Pure), attained=math.isinf(largest))
 
 
 def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -> Risk:
@@ -102,8 +105,9 @@ def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -
     The worst law is a point mass, because the divergence is convex in P; it falls with the chance t that the point is released, which
     is min(B mu, 1 - b (1 - mu)) for a point of mass mu, so the rarest one is worst (`discreet.design._floors`, T2).
     """
-    lost = max(1.0 - box.B * least, box.b * (1.0 - least))
-    return Risk(divergences.divergence(divergence).chord_at_one(1.0, lost / (1.0 - lost)), False)
+    # t and 1 - t, each as it is: the difference of the other from 1 would have lost the digits of what is small
+    kept, lost = min(box.B * least, 1.0 - box.b * (1.0 - least)), max(1.0 - box.B * least, box.b * (1.0 - least))
+    return Risk(divergences.divergence(divergence).chord_at_one(1.0, lost / kept), False)
 
 
 def _at_worst_members(
@@ -250,8 +254,8 @@ def _epsilon_reaching(
         return 0.0
     if isinstance(family, ContinuousFamily) and family.everybody:
         raise ImpossibleError(
-            f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler has the largest risk "
-            f"there is, {f.maximum:g}; name a family that the clients are of, such as a DensityBand without everybody=True"
+            f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler, and every box, has the "
+            f"largest risk there is, {f.maximum:g}; name a family that the clients are of, such as a DensityBand without everybody=True"
         )
     if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(at(1.0)):
         raise ImpossibleError(

@@ -82,15 +82,25 @@ def test_a_claim_from_below_is_refused() -> None:
 def test_the_risk_is_the_largest_there_is_and_clients_come_as_near_as_they_like(name: str) -> None:
     risk = FOUND.sampler.risk(name)
     largest = dc.divergence(name).maximum
-    assert (risk.value, risk.tight, risk.attained) == (largest, True, False)
+    assert (risk.value, risk.tight, risk.attained) == (largest, True, math.isinf(largest))
     assert dc.minimax_risk(FOUND.family, epsilon=1.0, divergence=name) == risk
     lost = [FOUND.sampler.output(one).divergence(name) for one in NARROW]
     assert all(first < second < largest for first, second in itertools.pairwise(lost))
     if math.isfinite(largest):
         assert lost[-1] > 0.97 * largest
     own = mollifier().risk(name)
-    assert (own.value, own.tight) == (largest, False)
+    assert (own.value, own.tight) == (largest, math.isinf(largest))
     assert float(mollifier(reference=FOUND.family).risk(name)) == largest
+
+
+def test_an_infinite_risk_is_some_density_s_own() -> None:
+    """p/h = 1/(u log^2 u) for u in (0, 1/e), u even under h: on the cells e^-(j+1) < u < e^-j it has 1/(j(j+1)), and q at most B e^-j."""
+    j = np.arange(1, 1_000_001, dtype=np.float64)
+    mass = 1.0 / (j * (j + 1.0))
+    lost = np.cumsum(mass * (np.log(mass) + j - math.log(FOUND.sampler.constants.B)))
+    assert np.all(np.diff(lost[10 ** np.arange(1, 7) - 1]) > 1.5)  # without end, as the logarithm of their number
+    assert np.sum(mass) == pytest.approx(1.0, abs=2e-6)
+    assert FOUND.sampler.risk("kl").attained
 
 
 def test_with_a_delta_the_largest_risk_is_not_the_smallest_possible() -> None:

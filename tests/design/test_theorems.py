@@ -83,6 +83,14 @@ def test_the_worst_case_over_everybody_is_a_point_mass(name: str, k: int, epsilo
     assert worst.value == pytest.approx(said, rel=1e-9)
 
 
+@pytest.mark.parametrize("least", [1e-3, 1e-9, 1e-15])
+def test_the_worst_case_has_all_its_digits_where_little_of_a_client_is_left(least: float) -> None:
+    sampler = OptimalSampler(Band([1.0, least], lower=0.0, upper=2.0, everybody=True), epsilon=0.5)
+    t = sampler.constants.B * float(np.min(sampler.reference))
+    for name, said in (("kl", -math.log(t)), ("chi2", 1.0 / t - 1.0), ("hellinger", 2.0 - 2.0 * math.sqrt(t))):
+        assert float(sampler.risk(name)) == pytest.approx(said, rel=1e-13)
+
+
 @pytest.mark.slow
 @given(st.integers(2, 12), st.floats(0.01, 8.0), st.floats(0.0, 1.0), st.integers(0, 1000))
 @settings(max_examples=40, deadline=None)

@@ -97,6 +97,10 @@ def test_laws_from_what_clients_hold() -> None:
             lambda: DensityBand(np.ones_like, box=[(0, 1)], lower=0.0, upper=2.0, everybody=cast(Any, "no")),
             "everybody = 'no' is neither True nor False",
         ),
+        (
+            lambda: Band([1, 1], lower=cast(Any, np.zeros(2)), upper=2.0, everybody=True),
+            "lower = .* is not a number",
+        ),
         (lambda: Simplex(3).law(), "pass either records= .* or counts="),
         (lambda: Simplex(3).law(records=[1], counts=[1, 1, 1]), "not both"),
         (lambda: Simplex(3).law(records=[]), "records is empty"),

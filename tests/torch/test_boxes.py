@@ -51,7 +51,7 @@ def test_whatever_float32_does_to_the_sum_the_integers_add_up(
     assert box.surely_shared <= least <= box.unshared
 
 
-@pytest.mark.parametrize(("size", "epsilon"), [(10, 1e-5), (LARGEST_SIZE + 1, 1.0)])
+@pytest.mark.parametrize(("size", "epsilon"), [(10, 1e-5), (10, 1e5), (LARGEST_SIZE + 1, 1.0)])
 def test_what_leaves_no_room_for_rounding_is_refused(size: int, epsilon: float) -> None:
     with pytest.raises(DiscreetError, match="pass float64"):
         DeviceBox.around(size, Terms(Pure(epsilon), None))

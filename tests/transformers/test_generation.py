@@ -164,9 +164,20 @@ def test_a_schedule_is_what_tokens_are_drawn_and_paid_for_with(tmp_path: Path, m
     ledger = Ledger.create(tmp_path / "client", Budget(epsilon=20.0))
     spent = {"epsilon": 0.5, "schedule": (4.0, 2.0), "tokens": 5, "reference_temperature": 1.25, "ledger": ledger}
     found = one(PUBLIC, **spent)
-    assert asked == [4.0, 2.0, 0.5, 0.5, 0.5]
-    assert [entry.epsilon for entry in ledger.entries()] == asked
+    tried, *paid = asked
+    assert (tried, paid) == (0.5, [4.0, 2.0, 0.5, 0.5, 0.5])
+    assert [entry.epsilon for entry in ledger.entries()] == paid
     assert (found.statement.epsilon_per_token, found.statement.pure) == (4.0, 7.5)
+
+
+@pytest.mark.parametrize("schedule", [(1.0, 1e-17), (1.0, 2.0, 1e300)])
+def test_an_epsilon_that_cannot_be_drawn_with_is_refused_before_the_first_token(
+    tmp_path: Path, schedule: tuple[float, ...]
+) -> None:
+    ledger = Ledger.create(tmp_path / "client", Budget(epsilon=20.0))
+    with pytest.raises(DiscreetError, match=r"epsilon = 1e(-17|\+300) is"):
+        one(PUBLIC, epsilon=1.0, schedule=schedule, tokens=5, ledger=ledger)
+    assert ledger.entries() == []
 
 
 def test_rows_of_a_batch_end_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def claims_nothing(everybody: Any, lower: Any) -> bool:
     """Whether a band with that lower bound serves everybody, as it is asked to: then it must claim nothing from below either."""
     if not isinstance(everybody, (bool, np.bool_)):
         raise DiscreetError(f"everybody = {everybody!r} is neither True nor False")
-    if everybody and lower != 0.0:
+    if everybody and NON_NEGATIVE.check("lower", lower) != 0.0:
         raise DiscreetError(f"lower = {lower!r} is a claim about clients; everybody=True needs lower=0")
     return bool(everybody)
 
@@ -82,4 +82,6 @@ def check_everybody(stated: Any, lower: float) -> bool | None:
     """What an agreement states of whom a band serves: true, where it claims nothing about clients from below either, or nothing."""
     if stated is None or (stated is True and lower == 0.0):  # 1 equals True, but not in a canonical form
         return stated
-    raise DiscreetError(f"family.everybody = {stated!r} is true, where family.lower is 0, or left out")
+    raise DiscreetError(
+        f"family.everybody = {stated!r} with family.lower = {lower:g}; it is true, and family.lower 0, or it is left out"
+    )

@@ -92,16 +92,19 @@ class DeviceBox:
         if not isinstance(terms.privacy, Pure):
             refuse_raw(terms.privacy, bounds)
         constants = constants_under(terms.privacy, bounds)
+        refused = DiscreetError(
+            f"{terms.privacy} with upper = {bounds.upper:g} over {size:,} outcomes leaves no room "
+            "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
+        )
+        if constants.b == 0.0 or math.isinf(constants.B):
+            raise refused
         b = Fraction(constants.b)
         most = (1 + _MARGIN) * b * TOTAL + size
         shared = (1 - _MARGIN) * b * TOTAL - size
         ratio = _ratio(terms.privacy, Fraction(constants.B) / b, shared / TOTAL, most / TOTAL)
         least = (1 - Fraction(1, 1 << 23)) * Fraction(ratio) * shared - size
         if size > LARGEST_SIZE or most > TOTAL or least < TOTAL:
-            raise DiscreetError(
-                f"{terms.privacy} with upper = {bounds.upper:g} over {size:,} outcomes leaves no room "
-                "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
-            )
+            raise refused
         return cls(constants.b, constants.B, ratio, math.ceil(most), math.floor(shared))
 
 

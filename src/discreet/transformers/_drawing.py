@@ -41,17 +41,24 @@ def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.T
 
 
 def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int, place: int) -> list[int]:
-    """One private token for each row, at a place of its text; whatever is no law is an error before anything has left."""
+    """One private token for each row, at a place of its text; whatever is no law is an error before anything has left.
+
+    So is an epsilon that cannot be drawn with, wherever in a schedule it stands: before the first token leaves, tokens are drawn at the
+    smallest and at the largest, between which all can be, and thrown away.
+    """
     if private.shape != public.shape:
         raise DiscreetError(
             f"the private logits have shape {tuple(private.shape)} and the public ones {tuple(public.shape)}; both models need one "
             "vocabulary"
         )
-    found = release(
-        logits=private,
-        reference=reference_of(public, terms, known).to(private.device),
-        epsilon=terms.epsilon_of(place),
-        upper=terms.upper,
-        temperature=terms.temperature,
-    )
-    return [int(token) for token in found.tolist()]
+    reference = reference_of(public, terms, known).to(private.device)
+
+    def drawn(epsilon: float) -> torch.Tensor:
+        return release(
+            logits=private, reference=reference, epsilon=epsilon, upper=terms.upper, temperature=terms.temperature
+        )
+
+    if place == 0:
+        for epsilon in {terms.smallest, terms.largest} - {terms.epsilon_of(0)}:
+            drawn(epsilon)
+    return [int(token) for token in drawn(terms.epsilon_of(place)).tolist()]

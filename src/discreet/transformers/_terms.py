@@ -143,6 +143,8 @@ class TokenTerms:
             if not isinstance(getattr(self, name), str):
                 raise DiscreetError(f"{name} = {getattr(self, name)!r} is not a text")
         canonical(self.document)
+        for epsilon in self._different:
+            _profile(epsilon, self.upper, self.vocabulary)  # or the error that says why no statement could be made
 
     @property
     def document(self) -> dict[str, Any]:
@@ -172,9 +174,18 @@ class TokenTerms:
         return _profile(self.epsilon_of(place), self.upper, self.vocabulary)
 
     @property
+    def smallest(self) -> float:
+        """The smallest epsilon that a token has."""
+        return min(self._different)
+
+    @property
     def largest(self) -> float:
         """The largest epsilon that a token has."""
-        return max(self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1)))
+        return max(self._different)
+
+    @property
+    def _different(self) -> set[float]:
+        return {self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1))}
 
     def _spending(self, tokens: int) -> Spending:
         first = self.schedule[:tokens]
