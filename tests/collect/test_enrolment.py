@@ -53,6 +53,17 @@ def test_without_lists_everybody_speaks_and_no_header_matters() -> None:
     assert everybody.names_freely(["Bearer abc"])
 
 
+def test_a_token_in_both_lists_is_refused(tmp_path: Path, refusal: Callable[..., str]) -> None:
+    """Whoever was handed it as a client could stuff the ballot as a gateway."""
+    agreed(tmp_path)
+    tokens = str(tmp_path / "tokens.txt")
+    write_tokens(tokens, 2)
+    where = [str(tmp_path / "agreement.json"), "--port", "0", "--store", str(tmp_path / "samples.db")]
+    said = refusal("collect", *where, "--tokens", tokens, "--gateways", tokens)
+    assert "tokens of clients and of gateways share 2 tokens" in said
+    assert not (tmp_path / "samples.db").exists()
+
+
 def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway() -> None:
     enrolled = Enrolment.of(["client-token-0001"], ["gateway-token-001"])
     assert enrolled.needed

@@ -133,6 +133,8 @@ def test_nothing_about_anybody_is_printed(tmp_path: Path) -> None:
     assert printed == ""
     for secret in ("ann-of-tests", "azure-sample", "key-of-ann", "127.0.0.1"):
         assert secret not in metrics
+    assert 'discreet_samples_total{verdict="counted"} 1.0' in metrics
+    assert "_created" not in metrics  # the moment of the first request with such an answer
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("samples.db*"))
     assert b"ann-of-tests" not in stored
     assert b"key-of-ann" not in stored

@@ -119,7 +119,7 @@ def test_what_cannot_be_served_is_told_before_anything_is_written(
     tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    agreed(tmp_path)
+    made = agreed(tmp_path)
     (tmp_path / "tokens.txt").write_text("a" * 20)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -144,9 +144,15 @@ def test_what_cannot_be_served_is_told_before_anything_is_written(
     assert {path.name for path in tmp_path.iterdir()} == {"agreement.json", "tokens.txt"}
     open_store("samples.db").close()
     assert "keeps no agreement yet" in refusal("collect", "--port", "0")
-    assert "follows = '0123456789ab'" in refusal(
-        "collect", "agreement.json", "--port", "0", "--follows", "0123456789ab"
-    )
+    for follows in ("0123456789ab", ""):
+        assert f"follows = '{follows}'" in refusal("collect", "agreement.json", "--port", "0", "--follows", follows)
+    with contextlib.closing(open_store("samples.db")) as store:
+        store.add(made)
+    agreed(tmp_path, 5, name="second.json", purpose="second")
+    for follows in ("", made.id[:11], made.id.upper()):  # such as of a variable that is not set
+        said = refusal("collect", "second.json", "--port", "0", "--follows", follows)
+        assert f"follows = '{follows}'" in said
+        assert made.id[:12] in said
 
 
 def test_rounds_that_are_open_are_taken_and_no_others(tmp_path: Path) -> None:

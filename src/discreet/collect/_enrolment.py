@@ -18,6 +18,7 @@ from pathlib import Path
 
 from discreet._files import check_private, reason, written
 from discreet._protocol import MOST_NAME
+from discreet._showing import counted
 from discreet.collect._problems import Problem
 from discreet.collect._store import digest
 from discreet.errors import DiscreetError, check_count
@@ -39,8 +40,15 @@ class Enrolment:
 
     @classmethod
     def of(cls, tokens: Iterable[str] | None = None, gateways: Iterable[str] | None = None) -> "Enrolment":
-        """The enrolment of those who hold these tokens."""
-        return cls(*(None if each is None else frozenset(map(_digest, each)) for each in (tokens, gateways)))
+        """The enrolment of those who hold these tokens. One that is in both lists is refused: its client could speak for many."""
+        found = cls(*(None if each is None else frozenset(map(_digest, each)) for each in (tokens, gateways)))
+        both = (found.clients or frozenset()) & (found.gateways or frozenset())
+        if both:
+            raise DiscreetError(
+                f"tokens of clients and of gateways share {counted(len(both), 'token')}, and a gateway may speak for any number of clients; "
+                "make others for the gateways with: discreet enrol"
+            )
+        return found
 
     @property
     def needed(self) -> bool:

@@ -1,11 +1,13 @@
 """What a service counts about itself, for Prometheus: how many, how long, how full. Nothing about anybody.
 
+When a counter was made is not told either (`..._created`): of requests that is the moment in which the first of them was answered.
+
 Where several processes serve, each writes its numbers to a folder that `PROMETHEUS_MULTIPROC_DIR` names, and any of them adds them up.
 """
 
 import os
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from prometheus_client import (
@@ -14,6 +16,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     ProcessCollector,
     generate_latest,
 )
@@ -27,11 +30,21 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
 _TOGETHER = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
 
 
+class _Timeless(CollectorRegistry):
+    """Numbers without the moments in which they began to be counted."""
+
+    def collect(self) -> Iterable[Metric]:
+        """All of them."""
+        for metric in super().collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
+
+
 class Metrics:
     """The numbers of one service."""
 
     def __init__(self, waiting: Callable[[], int]) -> None:
-        self._registry = CollectorRegistry()
+        self._registry = _Timeless()
         self._requests = Counter(
             "discreet_requests", "Requests by path and status.", ["path", "status"], registry=self._registry
         )

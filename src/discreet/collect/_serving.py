@@ -27,8 +27,9 @@ import uvicorn
 from discreet.agreement import Agreement
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import Connection
-from discreet.collect._enrolment import read_tokens
+from discreet.collect._enrolment import Enrolment, read_tokens
 from discreet.collect._guarding import LOCAL, checked_origin, report
+from discreet.collect._keeping import LEAST_PREFIX, called
 from discreet.collect._limits import PATIENCE
 from discreet.collect._metrics import FOLDER
 from discreet.collect._opening import open_store, shown
@@ -63,8 +64,7 @@ class Settings:
             check_count("round", number)
         for origin in self.origins:
             checked_origin(origin)
-        for file in (self.tokens, self.gateways):
-            _tokens(file)
+        Enrolment.of(_tokens(self.tokens), _tokens(self.gateways))
 
     def stay(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
         """Serve in this process until told to stop. `alone`: by whoever runs it, and not by the first of several processes."""
@@ -106,7 +106,8 @@ def serve(
     Args:
         store: an SQLite file, or the address of a PostgreSQL database: `postgresql://USER@HOST/DATABASE`.
         agreements: those to add to it; what it keeps already is served as well.
-        follows: the id, or the beginning of it, of the agreement of the store that they follow: a client speaks once under all of them.
+        follows: the id, or 12 or more of its first digits, of the agreement of the store that they follow: a client speaks once under
+            all of them.
         host: the address to listen at; 127.0.0.1 is this machine alone.
         port: 0 for one that is free.
         rounds: those in which samples are taken.
@@ -292,12 +293,12 @@ def _keep(where: str, agreements: Sequence[Agreement], follows: str | None) -> N
             )
         first = None
         if follows is not None:
-            called = [id for id in before if id.startswith(follows)]
-            if len(called) != 1:
+            first = called(before, follows)
+            if first is None:
                 raise DiscreetError(
-                    f"follows = {follows!r} is the beginning of {len(called)} of the ids in {shown(where)}; give the whole id"
+                    f"follows = {follows!r} is not the id of an agreement in {shown(where)}, nor {LEAST_PREFIX} or more of its first digits; "
+                    f"there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
                 )
-            first = called[0]
         for agreement in agreements:
             store.add(agreement, follows=first)
 
