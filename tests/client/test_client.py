@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import ssl
 import stat
 import subprocess
@@ -459,6 +460,9 @@ def test_bad_input_is_refused_before_anything_is_asked_or_charged(tmp_path: Path
             client.send()
         with pytest.raises(dc.DiscreetError, match="pass one of p"):
             client.send([1, 0, 0], records=["red"])
+        for records in ("red", ["red", "blue"], ("red",)):
+            with pytest.raises(dc.DiscreetError, match="records="):
+                client.send(records)
         assert server.asked == []
         wrong: list[dict[str, Any]] = [{"p": [1, 0]}, {"p": [[1, 0, 0]] * 2}, {"counts": [-1, 0, 1]}]
         for given in (*wrong, {"records": ["pink"]}, {"records": []}):
@@ -475,7 +479,7 @@ def test_bad_input_is_refused_before_anything_is_asked_or_charged(tmp_path: Path
         ("http://127.0.0.1.example.org:8000", "not encrypted"),
         ("http://0.0.0.0", "not encrypted"),
         ("ftp://localhost", "not an address"),
-        ("localhost:8000", "not an address"),
+        ("localhost:8000", "http://127.0.0.1:8000 on this machine"),
         ("https://", "not an address"),
         ("https://user:word@example.org", "a name or a password"),
         ("https://example.org/?a=b", "a question or a fragment"),
@@ -494,6 +498,31 @@ def test_an_address_is_encrypted_or_here(tmp_path: Path, url: Any, why: str) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_in_other_letters_is_asked_as_it_travels(tmp_path: Path) -> None:
+    """Letters that names of machines do not have are written in ASCII, here and in what is asked."""
+    with serving(replies(AGREED)) as server:
+        port = server.address.rpartition(":")[2]
+        client = device(f"http://\uff4c\uff4f\uff43\uff41\uff4c\uff48\uff4f\uff53\uff54:{port}", tmp_path)
+        assert client.agreement.id == AGREED.id
+        assert {asked.headers["host"] for asked in server.asked} == {f"localhost:{port}"}
+
+
+def test_who_speaks_plain_http_is_said_to(tmp_path: Path) -> None:
+    """At once: it will not learn TLS while it is waited for."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            line, _ = listening.accept()
+            with line:
+                line.recv(1 << 16)
+                line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        client = device(f"https://127.0.0.1:{listening.getsockname()[1]}", tmp_path, patience=1e6)
+        with pytest.raises(CollectorError, match="does not speak TLS"):
+            client.send([1, 0, 0])
+
+
 def test_plain_http_goes_elsewhere_where_somebody_insists(tmp_path: Path) -> None:
     for url in ("http://localhost:1", "http://127.0.0.9", "http://[::1]:8000/folder/"):
         Client(url, ledger=tmp_path / "ledger", budget=1.0)
@@ -505,7 +534,7 @@ def test_plain_http_goes_elsewhere_where_somebody_insists(tmp_path: Path) -> Non
     ("how", "why"),
     [
         ({"ledger": 3}, "is not a Ledger"),
-        ({"budget": None}, "there is no ledger"),
+        ({"budget": None}, "there is no ledger .*; to make it .* budget="),
         ({"budget": float("nan")}, "epsilon = nan"),
         ({"agreement": 7}, "agreement = 7"),
         ({"agreement": "no such file"}, "cannot be read"),

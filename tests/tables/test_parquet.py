@@ -132,3 +132,10 @@ def test_packed_text_is_to_be_unpacked_first(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_bytes(gzip.compress(b"client,value\na,1\n"))
     with pytest.raises(DiscreetError, match="is packed; unpack it first"):
         sample(str(tmp_path / "in.csv"), **TERMS)
+
+
+def test_of_a_database_a_table_is_to_be_written_first(tmp_path: Path) -> None:
+    """Such as the store of a collection, which is no table of samples."""
+    (tmp_path / "samples.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    with pytest.raises(DiscreetError, match=r"is a database; .*discreet export"):
+        sample(str(tmp_path / "samples.db"), **TERMS)

@@ -41,6 +41,7 @@ _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _BATCH = 1 << 19  # rows
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
+_SQLITE = b"SQLite format 3\0"
 _HEAD = 1 << 16  # bytes to look for a first line in
 
 _TOLD = {  # what polars says, and what we do
@@ -413,6 +414,10 @@ def format_found(path: str, name: str | None = None) -> str:
         raise DiscreetError(f"{called} is empty")
     if head.startswith(_PACKED):
         raise DiscreetError(f"{called} is packed; unpack it first (Parquet and Arrow files may be compressed inside)")
+    if head.startswith(_SQLITE):
+        raise DiscreetError(
+            f"{called} is a database; write a table of it first (of the samples of a collection with: discreet export)"
+        )
     suffix, found = Path(path).suffix.lower(), _MAGIC.get(head[:4])
     if found is None:
         declared = READ.get(suffix, "text")

@@ -56,12 +56,13 @@ def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None
     try:
         parts = urlsplit(url)
         port = parts.port
-        host = parts.hostname or ""
-        host.encode("idna")
+        host = (parts.hostname or "").encode("idna").decode()  # as names travel: in ASCII
     except ValueError as error:
         raise DiscreetError(f"url = {url!r} is not an address: {error}") from None
     if parts.scheme not in _PORTS or not host:
-        raise DiscreetError(f"url = {url!r} is not an address; give the collector's, such as https://example.org")
+        raise DiscreetError(
+            f"url = {url!r} is not an address; give the collector's, such as https://example.org, or http://127.0.0.1:8000 on this machine"
+        )
     if parts.username is not None or parts.password is not None:
         raise DiscreetError("url holds a name or a password, which would be kept in logs; leave them out")
     if parts.query or parts.fragment:

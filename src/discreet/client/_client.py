@@ -133,6 +133,8 @@ class Client:
         """
         if sum(given is not None for given in (p, records, counts)) != 1:
             raise DiscreetError("pass one of p (a law), records= (what was seen) and counts= (how often)")
+        if _holds_texts(p):
+            raise DiscreetError("p holds texts, and is to be a law; pass what was seen as records=")
         offer = self._collector.offer(self._pinned)
         spoken = self._spoken(offer, round)
         agreed, number = (self._agreed(offer), offer.round(round)) if spoken is None else spoken
@@ -240,7 +242,14 @@ def _opened(path: Path, budget: Budget | None) -> Ledger:
         except LedgerError:
             if not is_made(path):  # else another process was quicker
                 raise
+    if budget is None and not is_made(path):
+        raise LedgerError(f"there is no ledger {path}; to make it say what it may spend: budget=")
     return Ledger(path)
+
+
+def _holds_texts(p: Any) -> bool:
+    """Whether these are records, given in place of a law."""
+    return isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p))
 
 
 def _law(sampler: Sampler[AnyFamily], records: Any, counts: Any) -> Any:

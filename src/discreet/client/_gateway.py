@@ -35,7 +35,8 @@ _BYTES = 1 << 22  # of their labels: a service takes no bodies of any length
 class Sent:
     """What became of a table: how many samples are new to the collection, were there already, and were refused.
 
-    `refused`: of clients that had spoken before with another key, under another secret or agreement; nothing was changed for them.
+    `refused`: of clients that had spoken before with another key, as under another agreement; nothing was changed for them. (Under another
+    secret they have other names: the collection cannot know that they have spoken, and counts them again.)
     """
 
     collection: str

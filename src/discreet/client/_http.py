@@ -82,6 +82,12 @@ def asked(
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
     except ssl.SSLCertVerificationError as error:
         raise CollectorError(f"{address} is not who it says it is: {error.verify_message}") from None
+    except ssl.SSLError as error:
+        if error.reason == "WRONG_VERSION_NUMBER":  # what OpenSSL calls an answer in plain text
+            raise CollectorError(
+                f"{address} does not speak TLS; on this machine the address begins with http://, elsewhere a proxy speaks TLS for it"
+            ) from None
+        raise Missing(f"TLS failed: {reason(error)}") from None
     except TimeoutError:
         raise Missing(f"no whole answer came within {timeout:g} s") from None
     except OSError as error:
