@@ -13,7 +13,7 @@ PACKAGE = Path(discreet.__file__).parent
 LAYERS = [
     {"_version"},
     {"errors", "_kernels", "numerics"},
-    {"_files", "_forks", "_labelled", "_showing"},
+    {"_core_dumps", "_files", "_forks", "_labelled", "_showing"},
     {"domain"},
     {"_quadrature"},
     {"_perspectives"},

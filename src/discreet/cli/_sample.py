@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet import _core_dumps as core_dumps
 from discreet._showing import counted
 from discreet._tables._formats import STANDARD
 from discreet._tables._sources import opened
 from discreet.agreement import Agreement, weights_beside
-from discreet.cli import _core_dumps as core_dumps
 from discreet.cli._options import (
     AllowLarge,
     Bounds,

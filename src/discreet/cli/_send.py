@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet import _core_dumps as core_dumps
 from discreet._files import check_private, read_lines, reason
 from discreet._showing import counted
 from discreet._tables._sources import opened
-from discreet.cli import _core_dumps as core_dumps
 from discreet.cli._options import Client, Count, Nulls, Other, Value, Weight, given_domain, labels_in
 from discreet.cli._population_ledger import ledger_of
 from discreet.cli._printing import write_json
