@@ -8,8 +8,8 @@ at any step leads to the same sample, under the same name and key, which the col
 one is of the same collection: who has spoken under the first has spoken, and spends nothing under the second.
 
 The name is a keyed digest of the collection's id under a secret that never leaves the device, so that collections cannot be joined by
-it. (The collector says which collection it is. Two that work together and call theirs by one id see one name; they are told apart by nothing
-that a device could check.)
+it. (The collector says which collection it is. Two that work together and call theirs by one id see one name, and so does one that offers
+another's agreement as its own; they are told apart by nothing that a device could check but their address.)
 """
 
 import os
