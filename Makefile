@@ -75,7 +75,7 @@ $(TOOLS): clients/js/package-lock.json
 $(COMMAND): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(INSTALL) --editable ".[cli]"
+	$(INSTALL) --editable ".[cli,collect]"
 	touch $@
 
 # And what developing needs: torch, transformers, Spark, and the tools.
