@@ -164,13 +164,14 @@ def test_a_schedule_is_what_tokens_are_drawn_and_paid_for_with(tmp_path: Path, m
     ledger = Ledger.create(tmp_path / "client", Budget(epsilon=20.0))
     spent = {"epsilon": 0.5, "schedule": (4.0, 2.0), "tokens": 5, "reference_temperature": 1.25, "ledger": ledger}
     found = one(PUBLIC, **spent)
-    tried, *paid = asked
-    assert (tried, paid) == (0.5, [4.0, 2.0, 0.5, 0.5, 0.5])
+    assert asked[:2] == [0.5, 2.0]  # tried before the first token leaves
+    paid = asked[2:]
+    assert paid == [4.0, 2.0, 0.5, 0.5, 0.5]
     assert [entry.epsilon for entry in ledger.entries()] == paid
     assert (found.statement.epsilon_per_token, found.statement.pure) == (4.0, 7.5)
 
 
-@pytest.mark.parametrize("schedule", [(1.0, 1e-17), (1.0, 2.0, 1e300)])
+@pytest.mark.parametrize("schedule", [(1.0, 1e-17), (1.0, 2.0, 1e300), (1e-17, 1.0, 2.0), (1.0, 1e300, 1e-17)])
 def test_an_epsilon_that_cannot_be_drawn_with_is_refused_before_the_first_token(
     tmp_path: Path, schedule: tuple[float, ...]
 ) -> None:

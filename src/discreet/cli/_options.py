@@ -78,6 +78,20 @@ Count = Annotated[
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="Or how much: any numbers of at least 0.")
 ]
+ClientBudget = Annotated[
+    float | None,
+    typer.Option(
+        "--budget", metavar="E", help="What each client may spend in the ledger, which is made if it is not there."
+    ),
+]
+OverBudget = Annotated[
+    str,
+    typer.Option(
+        "--over-budget",
+        metavar="refuse|drop",
+        help="Clients that cannot pay: refuse the run, or leave them out.",
+    ),
+]
 For = Annotated[
     str | None,
     typer.Option(

@@ -19,6 +19,7 @@ from discreet.cli._options import (
     Bounds,
     CellCount,
     Client,
+    ClientBudget,
     Count,
     DomainFile,
     DomainSize,
@@ -26,6 +27,7 @@ from discreet.cli._options import (
     Named,
     Nulls,
     Other,
+    OverBudget,
     Value,
     Weight,
     chosen,
@@ -100,14 +102,8 @@ def sample(
             "stored samples, whatever the data.",
         ),
     ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="E", help="What each client may spend in the ledger, which is made if it is not there."),
-    ] = None,
-    over_budget: Annotated[
-        str,
-        typer.Option(metavar="refuse|drop", help="Clients that cannot pay: refuse the run, or leave them out."),
-    ] = "refuse",
+    budget: ClientBudget = None,
+    over_budget: OverBudget = "refuse",
     round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
     rounds: Annotated[
         int | None, typer.Option(metavar="N", help="How many rounds are agreed (default 1); each spends epsilon.")

@@ -14,7 +14,18 @@ from discreet import _core_dumps as core_dumps
 from discreet._files import check_private, read_lines, reason
 from discreet._showing import counted
 from discreet._tables._sources import opened
-from discreet.cli._options import Client, Count, Nulls, Other, Value, Weight, given_domain, labels_in
+from discreet.cli._options import (
+    Client,
+    ClientBudget,
+    Count,
+    Nulls,
+    Other,
+    OverBudget,
+    Value,
+    Weight,
+    given_domain,
+    labels_in,
+)
 from discreet.cli._population_ledger import ledger_of
 from discreet.cli._printing import write_json
 from discreet.client import Sent, send_table
@@ -65,14 +76,8 @@ def send(
     ledger: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Counts what each client spends, as with `discreet sample`.")
     ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="E", help="What each client may spend in the ledger, which is made if it is not there."),
-    ] = None,
-    over_budget: Annotated[
-        str,
-        typer.Option(metavar="refuse|drop", help="Clients that cannot pay: refuse the run, or leave them out."),
-    ] = "refuse",
+    budget: ClientBudget = None,
+    over_budget: OverBudget = "refuse",
     gateway_token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Holds the gateway's token, for a collection with enrolment (mode 600)."),

@@ -5,7 +5,7 @@ engine.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,16 @@ class Place:
                 raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
             if len(arrival.client) != DIGEST or len(arrival.key) != DIGEST:
                 raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with digest(...)")
+
+
+def place_of(known: dict[str, Place], agreement: str, look: Callable[[], Any]) -> Place:
+    """Where an agreement stands; it never moves, so one look (a row, or None) is enough."""
+    if agreement not in known:
+        found = look()
+        if found is None:
+            raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
+        known[agreement] = Place(*found)
+    return known[agreement]
 
 
 def outcomes_of(agreement: Agreement) -> int:
@@ -98,11 +108,6 @@ def chosen(kept: Sequence[Kept], prefix: str | None) -> Kept:
             f"agreement = {prefix!r} is not the id of one in the store, nor {LEAST_PREFIX} or more of its first digits; there are {shown}"
         )
     return by_id[found]
-
-
-def unknown(agreement: str) -> DiscreetError:
-    """No such agreement."""
-    return DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
 
 def tallied(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[tuple[int, int]]:

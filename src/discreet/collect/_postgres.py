@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
 from discreet.collect._blocks import EMPTY, added, totals, written_with
-from discreet.collect._keeping import Place, check_follows, kept_from, outcomes_of, tallied, unknown
+from discreet.collect._keeping import Place, check_follows, kept_from, outcomes_of, place_of, tallied
 from discreet.collect._store import Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError, need_extra
 
@@ -165,14 +165,8 @@ def _row(cursor: Any) -> Any:
 
 
 def _place(database: Connection, known: dict[str, Place], agreement: str) -> Place:
-    """Where an agreement stands; it never moves, so one look is enough."""
-    if agreement not in known:
-        row = "SELECT number, collection, outcomes, rounds FROM discreet_agreements WHERE id = %s"
-        found = database.execute(row, (agreement,)).fetchone()
-        if found is None:
-            raise unknown(agreement)
-        known[agreement] = Place(*found)
-    return known[agreement]
+    row = "SELECT number, collection, outcomes, rounds FROM discreet_agreements WHERE id = %s"
+    return place_of(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
 def _verdicts(database: Connection, collection: int, round: int, arrivals: Sequence[Arrival]) -> list[Verdict]:

@@ -28,8 +28,8 @@ from discreet.collect._keeping import (
     counts_from,
     kept_from,
     outcomes_of,
+    place_of,
     tallied,
-    unknown,
 )
 from discreet.collect._store import Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError
@@ -146,14 +146,8 @@ class SqliteStore:
 
 
 def _place(database: sqlite3.Connection, known: dict[str, Place], agreement: str) -> Place:
-    """Where an agreement stands; it never moves, so one look is enough."""
-    if agreement not in known:
-        row = "SELECT number, collection, outcomes, rounds FROM agreements WHERE id = ?"
-        found = database.execute(row, (agreement,)).fetchone()
-        if found is None:
-            raise unknown(agreement)
-        known[agreement] = Place(*found)
-    return known[agreement]
+    row = "SELECT number, collection, outcomes, rounds FROM agreements WHERE id = ?"
+    return place_of(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
 def _verdict(database: sqlite3.Connection, collection: int, round: int, arrival: Arrival) -> Verdict:

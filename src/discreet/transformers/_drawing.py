@@ -43,8 +43,8 @@ def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.T
 def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int, place: int) -> list[int]:
     """One private token for each row, at a place of its text; whatever is no law is an error before anything has left.
 
-    So is an epsilon that cannot be drawn with, wherever in a schedule it stands: before the first token leaves, tokens are drawn at the
-    smallest and at the largest, between which all can be, and thrown away.
+    So is an epsilon that cannot be drawn with, wherever in a schedule it stands: before the first token leaves, one is drawn at each of the
+    others, and thrown away.
     """
     if private.shape != public.shape:
         raise DiscreetError(
@@ -59,6 +59,6 @@ def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms,
         )
 
     if place == 0:
-        for epsilon in {terms.smallest, terms.largest} - {terms.epsilon_of(0)}:
+        for epsilon in sorted(terms.epsilons - {terms.epsilon_of(0)}):
             drawn(epsilon)
     return [int(token) for token in drawn(terms.epsilon_of(place)).tolist()]

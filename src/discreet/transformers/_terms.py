@@ -143,7 +143,7 @@ class TokenTerms:
             if not isinstance(getattr(self, name), str):
                 raise DiscreetError(f"{name} = {getattr(self, name)!r} is not a text")
         canonical(self.document)
-        for epsilon in self._different:
+        for epsilon in self.epsilons:
             _profile(epsilon, self.upper, self.vocabulary)  # or the error that says why no statement could be made
 
     @property
@@ -174,17 +174,13 @@ class TokenTerms:
         return _profile(self.epsilon_of(place), self.upper, self.vocabulary)
 
     @property
-    def smallest(self) -> float:
-        """The smallest epsilon that a token has."""
-        return min(self._different)
-
-    @property
     def largest(self) -> float:
         """The largest epsilon that a token has."""
-        return max(self._different)
+        return max(self.epsilons)
 
     @property
-    def _different(self) -> set[float]:
+    def epsilons(self) -> set[float]:
+        """Every epsilon that a token has."""
         return {self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1))}
 
     def _spending(self, tokens: int) -> Spending:
