@@ -446,3 +446,30 @@ def test_many_weights_are_kept_in_a_file_beside_the_agreement(tmp_path: Path) ->
     with pytest.raises(DiscreetError, match=r"file of weights .* exists already"):
         agreed.write(path)
     assert not path.exists()
+
+
+def test_the_outcome_that_values_outside_count_as_is_a_term() -> None:
+    sampler = LinearSampler(Simplex(["red", "green", "other"]), epsilon=1.0)
+    plain, agreed = Agreement.of(sampler), Agreement.of(sampler, other="other")
+    assert "other" not in plain.document  # so that agreements made before keep their ids
+    assert agreed.document["other"] == 2
+    assert agreed.id != plain.id
+    assert Agreement.from_json(agreed.text) == agreed
+    agreed.check_sampler(sampler)
+    with pytest.raises(DiscreetError, match="unknown labels"):
+        Agreement.of(sampler, other="blue")
+
+
+@pytest.mark.parametrize(
+    ("number", "word"), [(3, "outcomes 0 to 2"), (-1, "less than 0"), (True, "whole number"), ("red", "whole number")]
+)
+def test_the_number_of_that_outcome_is_checked(number: object, word: str) -> None:
+    document = Agreement.of(LinearSampler(Simplex(["red", "green", "other"]), epsilon=1.0)).document
+    with pytest.raises(DiscreetError, match=word):
+        Agreement.from_json(json.dumps({**document, "other": number}))
+
+
+def test_an_interval_has_no_such_outcome() -> None:
+    sampler = LinearSampler(Simplex(Interval(0.0, 1.0, cells=4)), epsilon=1.0)
+    with pytest.raises(DiscreetError, match="nearest end"):
+        Agreement.of(sampler, other=0.1)

@@ -200,3 +200,40 @@ def check_private(
             f"{what} {path} has mode {stat.S_IMODE(status.st_mode):04o}: others on this machine may read it; "
             f"run: chmod {mode} {shlex.quote(str(path))}{after}"
         )
+
+
+def read_private(path: str | Path, *, what: str, most: int, fix: str, own: bool = False) -> bytes:
+    """What a plain file holds that its owner alone may read or write, checked on the very file that is read.
+
+    Args:
+        path: where it lies.
+        what: what errors call it.
+        most: bytes that are read at most.
+        fix: what errors advise for a file that cannot be read.
+        own: whether the file must also be this user's, with no other name: no symbolic link, no second hard link.
+
+    Returns:
+        Its content.
+
+    Raises:
+        DiscreetError: for what cannot be read, is no plain file, or may be read or written by others.
+    """
+    no_link = os.O_NOFOLLOW if own else 0
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | no_link)  # a pipe is not waited for
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise DiscreetError(f"{what} {path} is not a plain file; {fix}")
+            check_private(path, status, what=what)
+            if own and status.st_uid != os.geteuid():
+                raise DiscreetError(f"{what} {path} belongs to another user; {fix}")
+            if own and status.st_nlink != 1:
+                raise DiscreetError(f"{what} {path} has a second name (a hard link); {fix}")
+            return file.read(most)
+    except DiscreetError:
+        raise
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            raise DiscreetError(f"{what} {path} is a symbolic link; {fix}") from None
+        raise DiscreetError(f"{what} {path} cannot be read: {reason(error)}; {fix}") from None

@@ -41,7 +41,7 @@ __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms"]
 F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_FIELDS = {"discreet", "family", "mechanism", "epsilon", "privacy", "reference", "bits", "rounds", "purpose"}
+_FIELDS = {"discreet", "family", "mechanism", "epsilon", "privacy", "reference", "bits", "rounds", "purpose", "other"}
 
 
 @shown_shortly
@@ -59,6 +59,8 @@ class Agreement:
         purpose: what for, in words.
         privacy: the notion that is promised, where it is not pure epsilon: `Approximate(...)` or `Gaussian(...)`.
         reference: the public law that a mollifier's ball is around, where it is not the family's own.
+        other: the number of the outcome that values outside the domain count as. None: each is replaced by an outcome drawn from the
+            family's reference, or on an interval by its nearest end. A device that takes part in a collection follows this rule.
 
     Raises:
         DiscreetError: for terms out of range.
@@ -71,9 +73,12 @@ class Agreement:
     purpose: str = ""
     privacy: Privacy | None = None
     reference: ReferenceTerms | None = None
+    other: int | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
+        if self.other is not None:
+            object.__setattr__(self, "other", _check_other(self.other, self.family))
         if self.reference is not None and self.mechanism != MollifierSampler.name:
             raise DiscreetError(f"reference has no meaning for the mechanism {self.mechanism}; leave it out")
         if self.privacy is not None:
@@ -92,8 +97,23 @@ class Agreement:
         rounds: int = 1,
         purpose: str = "",
         version: int = VERSION,
+        other: Any = None,
     ) -> "Agreement":
-        """The agreement to release by this sampler; `version` is that of the document, an older one for what was agreed on before."""
+        """The agreement to release by this sampler.
+
+        Args:
+            sampler: the mechanism with its family and budget.
+            rounds: how many samples each client releases.
+            purpose: what for, in words.
+            version: of the document; an older one for what was agreed on before.
+            other: the outcome, by its label, that values outside the domain count as.
+
+        Returns:
+            The agreement.
+
+        Raises:
+            DiscreetError: for terms out of range, and for a sampler that cannot be agreed on.
+        """
         if type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)}")
         return cls(
@@ -104,6 +124,7 @@ class Agreement:
             purpose=purpose,
             privacy=None if isinstance(sampler.privacy, Pure) else sampler.privacy,
             reference=ReferenceTerms.of(sampler) if isinstance(sampler, MollifierSampler) else None,
+            other=None if other is None else _outcome_number(other, sampler),
         )
 
     @property
@@ -144,6 +165,8 @@ class Agreement:
             terms["privacy"] = privacy_document(self.privacy)
         if self.reference is not None:
             terms["reference"] = self.reference.document
+        if self.other is not None:
+            terms["other"] = self.other
         return terms
 
     @property
@@ -225,7 +248,9 @@ class Agreement:
 
     def check_sampler(self, sampler: Sampler[AnyFamily]) -> None:
         """Refuse a sampler that is not the one agreed on, and name both agreements."""
-        own = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=self.version)
+        own = replace(
+            Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=self.version), other=self.other
+        )
         if own.id != self.id:
             raise DiscreetError(
                 f"{sampler!r} belongs to agreement {own.id}, not to {self.id}; use agreement.sampler(family)"
@@ -308,7 +333,29 @@ class Agreement:
             purpose=terms.get("purpose", ""),
             privacy=read_privacy(terms["privacy"]) if "privacy" in terms else None,
             reference=_read_reference(terms["reference"]) if "reference" in terms else None,
+            other=_check_other(terms["other"], None) if "other" in terms else None,
         )
+
+
+def _check_other(number: Any, family: FamilyTerms | ContinuousTerms | None) -> int:
+    """The number of the outcome that values outside the domain count as; only labels and whole numbers have one."""
+    found = check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
+    if family is None:
+        return found
+    if isinstance(family, ContinuousTerms) or family.domain.edges is not None:
+        raise DiscreetError(
+            "other has no meaning on an interval or a continuous family, where a value outside becomes the nearest end; leave it out"
+        )
+    if found >= family.size:
+        raise DiscreetError(f"other = {found} is not one of the outcomes 0 to {family.size - 1}")
+    return found
+
+
+def _outcome_number(label: Any, sampler: Sampler[AnyFamily]) -> int:
+    family = sampler.family
+    if isinstance(family, ContinuousFamily) or family.domain.edges is not None:
+        return _check_other(0, _terms_of(sampler, VERSION))  # which explains why there is none
+    return int(family.domain.numbers([label])[0])
 
 
 def _terms_of(sampler: Sampler[AnyFamily], version: int) -> FamilyTerms | ContinuousTerms:
