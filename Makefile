@@ -43,6 +43,7 @@ soak: $(READY) $(COMPILED)
 	$(BIN)/python -m tests.collect.kills --kills 500 --database-kills 100
 	$(BIN)/python -m tests.client.kills --kills 1000
 	$(BIN)/python -m tests.client.flights
+	$(BIN)/python -m tests.client.lies --runs 1000
 	$(BIN)/python -m tests.collect.visited
 	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
 	$(BIN)/python -m tests.fuzz.mutants --inputs 100000

@@ -3,7 +3,7 @@
 A sample on its way names the agreement and the round it was released under, the client, and a key: whoever sends a sample again sends
 the same key, and is answered again. A collection is named by the agreement that it began with; agreements that follow it are of the same
 collection, and a client speaks once in each round of a collection, under whichever of them. The name of a client says nothing about it
-outside the collection: devices make it of a secret of their own that never leaves them.
+outside the collection: devices make it of a secret of their own that never leaves them, the collection and the collector's address.
 
     POST /samples   {"agreement": ID, "round": 1, "client": NAME, "key": KEY, "sample": OUTCOME} and spaces up to one length for all outcomes
                     {"agreement": ID, "round": 1, "samples": [{"client": NAME, "key": KEY, "sample": OUTCOME}, ...]}
@@ -51,18 +51,19 @@ MOST_NAME = 200  # characters of a client's name, and of a key
 MOST_BATCH = 10_000  # samples of one request
 
 
-def name_in(collection: str, secret: bytes, client: str = "") -> str:
+def name_in(collection: str, secret: bytes, client: str = "", *, address: str = "") -> str:
     """How a client is named in a collection: without the secret, names of one client in two collections cannot be told to be one's.
 
     Args:
         collection: the id of the agreement that the collection began with.
         secret: of the device; or of a gateway, which speaks for many clients.
         client: which of them.
+        address: of the collector, so that one which claims another's collection learns no name that is used there.
 
     Returns:
         64 hexadecimal digits.
     """
-    said = f"discreet client\0{collection}\0{client}"
+    said = f"discreet client\0{collection}\0{client}\0{address}"
     return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
 
 

@@ -33,7 +33,8 @@ def files(tmp_path: Path) -> Path:
 
 def arguments(files: Path, to: str, *more: str) -> list[str]:
     return [
-        "send", str(files / "in.parquet"), "--to", to, "--client", "who", "--value", "what", "--secret", str(files / "secret"), *more,
+        "send", str(files / "in.parquet"), "--to", to, "--client", "who", "--value", "what", "--secret", str(files / "secret"),
+        "--budget", "1", *more,
     ]  # fmt: skip
 
 
@@ -87,7 +88,8 @@ def test_a_command_that_is_killed_is_run_again_and_each_client_is_counted_once(f
         (["--gateway-token-file", "secret.open"], "chmod 600"),
         (["--ca-file", "nowhere"], "--ca-file nowhere cannot be read"),
         (["--ca-file", "in.parquet"], "--ca-file in.parquet cannot be read"),
-        (["--budget", "1"], "give --ledger FOLDER too"),
+        (["--ledger", "nowhere/books"], "cannot be made"),
+        (["--key", "1"], "key = '1' is not the public key of a collector"),
         (["--value", "colour"], "'colour'"),
         (["--timeout", "0"], "timeout = 0"),
         (["--patience", "-1"], "patience = -1"),

@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -45,8 +46,10 @@ def take_part(address: str, path: Path, data: int, fatal: int | None, careless: 
 
     sys.setprofile(note)
     try:
-        if careless:
-            path.unlink(missing_ok=True)
+        if careless and path.exists():  # as a device would do that starts anew under its old name
+            path.unlink()
+            with suppress(FileNotFoundError):
+                os.rename(f"{path}.identity", f"{path}.identity.new")
         client = Client(address, ledger=path, budget=1.0, identity=f"{path}.identity", timeout=PATIENCE)
         receipt = client.send(records=[data])
     finally:

@@ -23,6 +23,7 @@ from discreet.agreement import Agreement
 from discreet.client import Client, Receipt
 from discreet.errors import CollectorError
 from discreet.ledger import Budget, Ledger
+from discreet.ledger._destinations import Destination
 from tests.client import kills
 from tests.client.hostile import (
     COUNTED,
@@ -104,9 +105,10 @@ def test_who_has_spoken_under_the_first_agreement_spends_nothing_under_the_secon
         told = device(collector.address, tmp_path, budget=2.0).send([1, 0, 0])
         assert collector.stop() == 0
     cut_off = device(collector.address, tmp_path, ledger=tmp_path / "cut off", budget=2.0, agreement=first)
-    cut_off.ledger.release(first.sampler(), [0, 1, 0], agreement=first)  # drawn, and never sent
+    here = Destination(collector.address, None, first.id)
+    cut_off.ledger.release_to(here, first.sampler(), lambda: 1, agreement=first, round=1)  # drawn, and never sent
     second = agreed(tmp_path, COLOURS, name="second.json", purpose="the second")
-    with running(tmp_path, "second.json", "--follows", first.id) as collector:
+    with running(tmp_path, "second.json", "--follows", first.id, port=collector.port) as collector:
         client = device(collector.address, tmp_path, budget=2.0)
         assert client.send([0, 0, 1]) == Receipt(False, first.id, first.id, 1, told.sample)
         assert float(client.ledger.spent().basic) == 1.0
@@ -118,11 +120,8 @@ def test_who_has_spoken_under_the_first_agreement_spends_nothing_under_the_secon
         assert new == Receipt(True, first.id, second.id, 1, new.sample)
         counts = [collector.get(f"/estimate?agreement={each.id}").json["samples"] for each in (first, second)]
         assert counts == [2, 1]
-        forgetful = device(
-            collector.address, tmp_path, ledger=tmp_path / "forgetful", identity=tmp_path / "ledger.identity"
-        )
-        with pytest.raises(CollectorError, match="has spoken in round 1"):
-            forgetful.send([0, 0, 1])
+        with pytest.raises(dc.LedgerError, match="this device has spent from that ledger"):
+            device(collector.address, tmp_path, ledger=tmp_path / "forgetful", identity=tmp_path / "ledger.identity")
 
 
 @pytest.mark.slow
@@ -232,16 +231,16 @@ def test_a_pause_that_is_asked_for_is_made_or_refused(tmp_path: Path) -> None:
     busy = [said(503, Retry_After="1"), said(200, COUNTED)]
     with serving(replies(AGREED, samples=busy)) as server:
         began = time.monotonic()
-        assert device(server.address, tmp_path, patience=300.0).send([1, 0, 0]).counted
+        assert device(server.address, tmp_path, budget=20.0, patience=300.0).send([1, 0, 0]).counted
         assert time.monotonic() - began >= 1.0
     for long in ("86400", "9" * 5000, "Fri, 31 Dec 9999 23:59:59 GMT"):
         with serving(replies(AGREED, samples=said(503, Retry_After=long))) as server:
             with pytest.raises(CollectorError, match=r"asks to wait .* sending again sends the same"):
-                device(server.address, tmp_path, patience=60.0).send([1, 0, 0])
+                device(server.address, tmp_path, budget=20.0, patience=60.0).send([1, 0, 0])
             assert len(server.samples()) == 1
     for nonsense in ("-5", "soon", "Fri, 99 Zzz 9999", "", "1e9", "\u0663"):
         with serving(replies(AGREED, samples=[said(503, Retry_After=nonsense), said(200, COUNTED)])) as server:
-            assert device(server.address, tmp_path, patience=60.0).send([1, 0, 0]).counted
+            assert device(server.address, tmp_path, budget=20.0, patience=60.0).send([1, 0, 0]).counted
 
 
 @pytest.mark.slow
@@ -252,10 +251,9 @@ def test_patience_ends_and_the_sample_stays(tmp_path: Path) -> None:
             client.send([0.2, 0.3, 0.5])
         told = server.samples()
         assert told == told[:1] * 3
-    with serving(replies(AGREED, collection=said(200, offering(AGREED)))) as server:
-        client = device(server.address, tmp_path)
-        assert client.send([0, 0, 1]).sample == told[0]["sample"]
-        assert server.samples() == told[:1]
+        server.replies |= replies(AGREED)
+        assert device(server.address, tmp_path).send([0, 0, 1]).sample == told[0]["sample"]
+        assert server.samples() == told[:1] * 4
     gone = device(server.address, tmp_path, ledger=tmp_path / "another")
     with pytest.raises(CollectorError, match="cannot be reached"):
         gone.send([0, 0, 1])
@@ -420,7 +418,7 @@ def test_nobody_is_followed_elsewhere(tmp_path: Path) -> None:
                     serving(replies(AGREED, **{path: away})) as server,
                     pytest.raises(CollectorError, match="where we do not go"),
                 ):
-                    device(server.address, tmp_path).send([1, 0, 0])
+                    device(server.address, tmp_path, ledger=tmp_path / f"{path} {status}").send([1, 0, 0])
         assert other.asked == []
 
 
@@ -464,11 +462,16 @@ def test_bad_input_is_refused_before_anything_is_asked_or_charged(tmp_path: Path
             with pytest.raises(dc.DiscreetError, match="records="):
                 client.send(records)
         assert server.asked == []
-        wrong: list[dict[str, Any]] = [{"p": [1, 0]}, {"p": [[1, 0, 0]] * 2}, {"counts": [-1, 0, 1]}]
-        for given in (*wrong, {"records": ["pink"]}, {"records": []}):
+        wrong: list[dict[str, Any]] = [
+            {"p": [[1, 0, 0]] * 2},
+            {"counts": [-1, 0, 1]},
+            {"p": [0.5, 0.1, 0.1]},
+            {"p": [1, float("nan"), 0]},
+        ]
+        for given in (*wrong, {"records": "red"}, {"counts": {"red": float("inf")}}, {"p": ["a", 1]}):
             with pytest.raises(dc.DiscreetError):
                 client.send(**given)
-        assert (client.ledger.entries(), server.samples()) == ([], [])
+        assert (client.ledger.entries(), server.asked) == ([], [])
 
 
 @pytest.mark.parametrize(

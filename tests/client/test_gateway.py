@@ -1,6 +1,7 @@
 """A gateway sends one sample of each client of a table, the same however often, and each is counted once."""
 
 import io
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from discreet.client import _gateway as gateway
 from discreet.engines import read_secret, sample, write_secret
 from discreet.errors import CollectorError
 from discreet.ledger import PopulationLedger
-from tests.client.hostile import hung_up, replies, said, serving
+from tests.client.hostile import hung_up, offering, replies, said, serving
 from tests.collect.running import agreed, running
 
 COLOURS = ["red", "green", "blue"]
@@ -34,7 +35,17 @@ def secret(tmp_path: Path) -> Path:
 
 
 def sent(address: str, secret: Path, rows: Any = None, **how: Any) -> Sent:
-    given = {"client": "who", "value": "what", "secret": secret, "patience": 0.0, "timeout": 120.0, **how}
+    given = {
+        "client": "who",
+        "value": "what",
+        "secret": secret,
+        "patience": 0.0,
+        "timeout": 120.0,
+        "budget": 1.0,
+        **how,
+    }
+    if "ledger" in how:
+        given["budget"] = None
     return send_table(address, table() if rows is None else rows, **given)
 
 
@@ -49,11 +60,13 @@ def test_every_client_is_counted_once_with_the_sample_of_the_engine(tmp_path: Pa
         assert sent(collector.address, secret).again == 100
         assert sent(collector.address, secret, table(100).sample(fraction=1.0, shuffle=True, seed=1)).again == 100
         told = collector.get("/estimate").json
-        with pytest.raises(dc.DiscreetError, match="was released on other data"):
-            sent(collector.address, secret, table(first="blue"))
+        assert (
+            sent(collector.address, secret, table(first="blue")).again == 100
+        )  # no refusal tells that the data have changed
         write_secret(tmp_path / "another")
         assert sent(collector.address, tmp_path / "another").counted == 100  # names are made of the secret
-    drawn = sample(table(), client="who", value="what", agreement=agreement, secret=read_secret(secret))
+    books = PopulationLedger(f"{secret}.ledger", secret)
+    drawn = sample(table(), client="who", value="what", agreement=agreement, ledger=books)
     counts = pl.DataFrame(drawn.select(["sample"]))["sample"].value_counts()
     assert dict(counts.iter_rows()) == {row["outcome"]: row["samples"] for row in told["shares"] if row["samples"]}
 
@@ -65,7 +78,7 @@ def test_a_collection_that_goes_on_is_for_other_clients(tmp_path: Path, secret: 
         assert sent(collector.address, secret).counted == 100
         assert collector.stop() == 0
     second = agreed(tmp_path, COLOURS, name="second.json", purpose="the second")
-    with running(tmp_path, "second.json", "--follows", first.id) as collector:
+    with running(tmp_path, "second.json", "--follows", first.id, port=collector.port) as collector:
         with pytest.raises(dc.DiscreetError, match=f"agreement={first.id}"):
             sent(collector.address, secret)
         assert sent(collector.address, secret, agreement=first.id).again == 100
@@ -80,12 +93,12 @@ def test_a_ledger_pays_and_answers_whatever_the_data(tmp_path: Path, secret: Pat
     with running(tmp_path, "agreement.json") as collector:
         assert sent(collector.address, secret, ledger=books).counted == 100
         assert sent(collector.address, secret, table(first="blue"), ledger=books).again == 100
-        with pytest.raises(dc.LedgerError, match="serves a ledger"):
+        with pytest.raises(dc.LedgerError, match="serves another ledger"):
             sent(collector.address, secret)
         assert collector.stop() == 0
     first = Agreement.read(tmp_path / "agreement.json")
     agreed(tmp_path, COLOURS, name="second.json", purpose="the second")
-    with running(tmp_path, "second.json", "--follows", first.id) as collector:
+    with running(tmp_path, "second.json", "--follows", first.id, port=collector.port) as collector:
         with pytest.raises(dc.DiscreetError, match="a client speaks once"):
             sent(collector.address, secret, ledger=books)
         agreed(tmp_path, COLOURS, name="apart.json", purpose="apart")
@@ -118,9 +131,10 @@ def test_batches_are_sent_until_they_are_answered_and_always_alike(
         with pytest.raises(CollectorError, match="40 of 100 samples are acknowledged; run the same again"):
             sent(server.address, secret, patience=1.0)
         before = [read(each.body) for each in server.asked if each.path == protocol.SAMPLES]
-    answers = [(40, 0, []), (30, 5, [0, 7, 8, 9, 39]), (20, 0, [])]
-    said_now = [said(200, {"counted": new, "again": again, "refused": refused}) for new, again, refused in answers]
-    with serving(replies(AGREED, samples=said_now)) as server:
+        server.asked.clear()
+        answers = [(40, 0, []), (30, 5, [0, 7, 8, 9, 39]), (20, 0, [])]
+        said_now = [said(200, {"counted": new, "again": again, "refused": refused}) for new, again, refused in answers]
+        server.replies[protocol.SAMPLES] = said_now
         assert sent(server.address, secret) == Sent(AGREED.id, AGREED.id, 1, 90, 5, 5)
         after = [read(each.body) for each in server.asked if each.path == protocol.SAMPLES]
         headers = [each.headers for each in server.asked if each.path == protocol.SAMPLES]
@@ -130,12 +144,14 @@ def test_batches_are_sent_until_they_are_answered_and_always_alike(
     assert all("authorization" not in each and each["content-type"] == protocol.ARROW for each in headers)
     whole = pa.concat_tables(after).to_pydict()
     held = read_secret(secret).value
-    assert set(whole["client"]) == {protocol.name_in(AGREED.id, held, str(number)) for number in range(100)}
+    assert set(whole["client"]) == {
+        protocol.name_in(AGREED.id, held, str(number), address=server.address) for number in range(100)
+    }
     assert whole["key"] == [protocol.key_of(name, AGREED.id, 1) for name in whole["client"]]
 
 
 @pytest.mark.slow
-def test_long_labels_go_in_smaller_batches(tmp_path: Path, secret: Path) -> None:
+def test_long_labels_take_no_room(tmp_path: Path, secret: Path) -> None:
     long = ["\u00e4" * 50_000, "\u00f6" * 50_000]
     agreed(tmp_path, long)
     rows = pl.DataFrame({"who": range(400), "what": [long[number % 2] for number in range(400)]})
@@ -145,7 +161,7 @@ def test_long_labels_go_in_smaller_batches(tmp_path: Path, secret: Path) -> None
 
 def read(body: bytes) -> pa.Table:
     found = pa.ipc.open_stream(io.BytesIO(body)).read_all()
-    assert found.schema.metadata == {b"agreement": AGREED.id.encode(), b"round": b"1"}
+    assert found.schema.metadata == {b"agreement": AGREED.id.encode(), b"round": b"1", b"samples": b"numbers"}
     return found
 
 
@@ -162,14 +178,132 @@ def test_nothing_is_released_before_all_is_known_to_be_right(tmp_path: Path, sec
         with pytest.raises(dc.DiscreetError, match="secret"):
             send_table(server.address, table(), client="who", value="what", secret=missing)
         assert [each for each in server.asked if each.method == "POST"] == []
-    assert not (tmp_path / "secret.rounds").exists()
     with serving(replies(AGREED)) as server:
         for wrong in (
             {"value": "colour"},
             {"client": "name"},
             {"nulls": "x"},
-            {"rows": pl.DataFrame({"who": [1], "what": ["pink"]})},
+            {"budget": 2.0},
+            {"rows": pl.DataFrame({"who": [1, None], "what": ["red", "red"]})},
+            {"rows": pl.DataFrame({"who": [1, 2], "what": ["red", None]})},
+            {"rows": pl.DataFrame({"who": [1], "what": ["red"], "n": [-1]}), "count": "n"},
         ):
             with pytest.raises(dc.DiscreetError):
                 sent(server.address, secret, **wrong)
-        assert [each for each in server.asked if each.method == "POST"] == []
+        assert server.asked == []  # the collector cannot know that anything was wrong
+        write_secret(tmp_path / "another")
+        with pytest.raises(dc.LedgerError, match="say what all samples of a client together may cost"):
+            sent(server.address, tmp_path / "another", budget=None)
+        assert server.asked == []
+
+
+ROWS = [
+    pl.DataFrame({"who": [1, 2, 3, 3], "what": ["red", "green", "blue", "blue"]}),
+    pl.DataFrame({"who": [1, 2, 3, 3], "what": ["red", "violet", "blue", "no colour"]}),
+    pl.DataFrame({"who": [1, 2, 3, 3], "what": ["violet", "violet", "violet", "violet"]}),
+    pl.DataFrame({"who": [1, 2, 3, 3], "what": ["a label of a length that no other has", "", "red", "red"]}),
+]
+
+
+@pytest.mark.parametrize("other", [None, "blue"])
+def test_requests_do_not_depend_on_what_clients_hold(tmp_path: Path, other: str | None) -> None:
+    """Values outside made a table an error, which the collector saw as a request that does not come."""
+    agreed = Agreement.of(dc.OptimalSampler(dc.Simplex(["red", "blue", "a long colour"]), epsilon=1.0), other=other)
+    traces = []
+    for place, rows in enumerate(ROWS):
+        write_secret(tmp_path / f"{place}")
+        with serving(replies(agreed, samples=said(200, {"counted": 3, "again": 0, "refused": []}))) as server:
+            assert sent(server.address, tmp_path / f"{place}", rows).samples == 3
+            traces.append([(each.method, each.path, len(each.body)) for each in server.asked])
+    assert all(trace == traces[0] for trace in traces)
+
+
+def test_clients_with_nothing_inside_release_from_the_reference(tmp_path: Path) -> None:
+    weights = {"red": 97.0, "blue": 1.0, "green": 1.0, "black": 1.0}
+    agreed = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=20.0, everybody=True), epsilon=1.0))
+    rows = pl.DataFrame({"who": [*range(300)], "what": ["violet"] * 300})
+    drawn = sample(rows, client="who", value="what", agreement=agreed, outside="agreed")
+    assert drawn.num_rows == 300
+    assert sum(one == "red" for one in drawn.column("sample").to_pylist()) > 270
+    mixed = pl.DataFrame({"who": [1, 1], "what": ["violet", "blue"], "n": [10**6, 1]})
+    sure = Agreement.of(dc.OptimalSampler(dc.Simplex(list(weights)), epsilon=60.0))
+    (found,) = (
+        sample(mixed, client="who", value="what", count="n", agreement=sure, outside="agreed")
+        .column("sample")
+        .to_pylist()
+    )
+    assert found == "blue"  # the rest is left out
+    named = Agreement.of(dc.OptimalSampler(dc.Simplex(list(weights)), epsilon=60.0), other="black")
+    (found,) = (
+        sample(mixed[:1], client="who", value="what", agreement=named, outside="agreed").column("sample").to_pylist()
+    )
+    assert found == "black"
+
+
+def test_a_chain_whose_links_are_left_out_is_bounded_by_the_budget(tmp_path: Path, secret: Path) -> None:
+    """A collector that calls every agreement a new collection got 60 samples of each client, under unchanging names."""
+    made = [
+        Agreement.of(dc.LinearSampler(dc.Simplex(COLOURS), epsilon=1.0), purpose=f"number {number}")
+        for number in range(6)
+    ]
+    seen: list[set[str]] = []
+    with serving(replies(made[0])) as server:
+        for each in made:
+            server.replies |= replies(each, samples=said(200, {"counted": 10, "again": 0, "refused": []}))
+            server.asked.clear()
+            if len(seen) < 3:
+                sent(server.address, secret, table(10), budget=3.0)
+                bodies = [one.body for one in server.asked if one.path == protocol.SAMPLES]
+                seen.append(set(pa.ipc.open_stream(io.BytesIO(bodies[0])).read_all().column("client").to_pylist()))
+            else:
+                with pytest.raises(dc.BudgetError, match="would spend more than epsilon = 3"):
+                    sent(server.address, secret, table(10), budget=3.0)
+                assert [one.method for one in server.asked] == ["GET", "GET"]
+    assert all(len(one & other) == 0 for place, one in enumerate(seen) for other in seen[:place])
+
+
+def test_one_collector_s_samples_are_for_no_other(tmp_path: Path, secret: Path) -> None:
+    answer = said(200, {"counted": 10, "again": 0, "refused": []})
+    with serving(replies(AGREED, samples=answer)) as first, serving(replies(AGREED, samples=answer)) as second:
+        sent(first.address, secret, table(10))
+        with pytest.raises(dc.LedgerError, match="would be given the same samples"):
+            sent(second.address, secret, table(10))
+        assert [each.method for each in second.asked if each.method == "POST"] == []
+        with pytest.raises(dc.LedgerError, match="a client speaks once"):  # another column for the same question
+            sent(first.address, secret, table(10).rename({"what": "that"}), value="that")
+
+
+def test_two_runs_at_once_under_two_agreements_speak_once(tmp_path: Path, secret: Path) -> None:
+    """Both look, find nothing and draw; then both want to charge."""
+    second = Agreement.of(dc.LinearSampler(dc.Simplex(COLOURS), epsilon=1.0), purpose="the second")
+    rows = [
+        {"agreement": AGREED.id, "follows": None, "rounds": 1, "open": [1], "purpose": ""},
+        {"agreement": second.id, "follows": AGREED.id, "rounds": 1, "open": [1], "purpose": ""},
+    ]
+    told = said(200, offering(AGREED, agreement=second.id, agreements=rows))
+    answer = said(200, {"counted": 10, "again": 0, "refused": []})
+    books = PopulationLedger.create(tmp_path / "books", budget=5.0, secret=secret)
+    both, settle = threading.Barrier(2, timeout=60.0), PopulationLedger.settle
+    ends: list[object] = []
+
+    def slowly(self: Any, *words: Any, **more: Any) -> Any:
+        both.wait()
+        return settle(self, *words, **more)
+
+    def run(agreement: Agreement, address: str) -> None:
+        try:
+            ends.append(sent(address, secret, table(10), agreement=agreement, ledger=books))
+        except dc.LedgerError as error:
+            ends.append(str(error))
+
+    with serving(replies(AGREED, collection=told, samples=answer)) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PopulationLedger, "settle", slowly)
+        threads = [threading.Thread(target=run, args=(each, server.address)) for each in (AGREED, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120.0)
+        posted = [each for each in server.asked if each.method == "POST"]
+    assert sorted(isinstance(end, Sent) for end in ends) == [False, True], ends
+    assert any("a client speaks once" in str(end) for end in ends)
+    assert len(posted) == 1

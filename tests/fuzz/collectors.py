@@ -81,6 +81,7 @@ def collectors(c: Chooser) -> Any:
                     client="who",
                     value="what",
                     secret=folder / "secret",
+                    budget=c.among([1.0, 1.0, 1.0, 0.1, None, c.number()]),
                     round=round_number,
                     timeout=60.0,
                     patience=0.0,

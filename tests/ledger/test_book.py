@@ -123,7 +123,7 @@ def test_nothing_of_the_data_and_no_key_is_in_it(tmp_path: Path) -> None:
 
 def test_a_book_of_another_kind_is_named(tmp_path: Path) -> None:
     Book(tmp_path / "other", kind="discreet diary 1").create({})
-    with pytest.raises(LedgerError, match="'discreet diary 1', not a 'discreet ledger 2'"):
+    with pytest.raises(LedgerError, match="'discreet diary 1', not a 'discreet ledger 3'"):
         Ledger(tmp_path / "other")
 
 
@@ -135,7 +135,7 @@ def test_readers_beside_a_writer_see_whole_states(tmp_path: Path) -> None:
         lines = database.execute("SELECT count(*) FROM lines").fetchone()
         with (
             pytest.raises(LedgerError, match="another process"),
-            Book(ledger.path, kind="discreet ledger 2", wait=0.01).writing() as pen,
+            Book(ledger.path, kind="discreet ledger 3", wait=0.01).writing() as pen,
         ):
             pen.add([])  # the commit has to wait for readers
         assert database.execute("SELECT number FROM last").fetchone() == lines

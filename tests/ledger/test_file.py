@@ -243,7 +243,7 @@ def test_one_release_of_exactly_the_budget_fits_and_nothing_after_it(
 def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "text").write_text("this is not a database, but a text that is long enough to be looked at " * 20)
     (tmp_path / "empty").write_bytes(b"")
-    Book(tmp_path / "future", kind="discreet ledger 3").create({})
+    Book(tmp_path / "future", kind="discreet ledger 4").create({})
     sqlite3.connect(tmp_path / "first").executescript(
         """CREATE TABLE terms (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
         CREATE TABLE charges (number INTEGER PRIMARY KEY, data BLOB NOT NULL, epsilon REAL NOT NULL) STRICT;
@@ -256,7 +256,7 @@ def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> 
         ("missing", "there is no ledger"),
         ("text", "it is not a ledger"),
         ("empty", "its creation was cut short"),
-        ("future", "'discreet ledger 3', not a 'discreet ledger 2'"),
+        ("future", "'discreet ledger 4', not a 'discreet ledger 3'"),
         ("first", "it holds 2 charges that add up to epsilon = 0.75: keep it, and create a new ledger"),
         ("pipe", "is not a plain file"),
         (".", "is not a plain file"),

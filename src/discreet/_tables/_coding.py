@@ -5,7 +5,7 @@ read and no part of what the outcomes are: it names one of them, and never adds 
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,7 @@ class Coding:
         domain: `Labels` (all texts or all integers), `Numbers`, or cells: an `Interval`, `LineCells` or `Bins`.
         other: one of the labels or numbers; with an interval "nearest", the cell at the end that a value is past. None: an error.
         nulls: "error", "drop" (they are left out) or "other" (they become that outcome).
+        lenient: whether nothing is an error: what has no outcome becomes `other`, or is left out, and its client stays.
 
     Raises:
         DiscreetError: for a domain that no column can be read with, an `other` that is not in it, or nulls that have nowhere to go.
@@ -74,6 +75,7 @@ class Coding:
     domain: Domain
     other: Any = None
     nulls: str = "error"
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         if self.domain.size > LARGEST_DOMAIN:
@@ -121,6 +123,11 @@ class Coding:
                         "domain (a line of the file, an entry of the list)"
                     )
         return other
+
+    def as_agreed(self) -> "Coding":
+        """The same without errors: as a device or a gateway reads what it holds, where a refusal would tell the collector something."""
+        other = NEAREST if self.has_cells else self.other
+        return replace(self, other=other, nulls="drop" if self.has_cells or other is None else "other", lenient=True)
 
     @property
     def size(self) -> int:

@@ -18,9 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._tables._coding import NEAREST, Coding, Columns, is_whole
-from discreet._tables._marks import ABOVE, BELOW, FIRST_MARK, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
-from discreet._tables._sources import FEW, few
-from discreet.domain import Bins, Interval, Labels, Numbers
+from discreet._tables._marks import ABOVE, BELOW, FIRST_MARK, LISTED, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
+from discreet._tables._sources import FEW, Source, few
+from discreet.domain import Bins, Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms._carriers._line import LineCells
 
@@ -108,6 +108,8 @@ class Reading:
 
     def refuse(self, tally: Tally, rows: int, examples: Examples) -> None:
         """Raise if values among the rows so far were missing or outside (`tally`) that may not be; `examples` finds a few."""
+        if self.coding.lenient:
+            return
         column = self.columns.value
         where = f"in {rows:,} rows"
         if tally.unreadable:
@@ -228,12 +230,43 @@ class Reader:
             _check_counts(frame["count"], columns)
             counts = frame["count"].to_numpy()
         outcomes, tally = resolved(self._reading.coding, frame["outcome"].to_numpy())
+        if counts is not None and self._reading.coding.lenient:
+            counts = np.where(
+                outcomes == LISTED, np.ones_like(counts), counts
+            )  # such a row says that its client is there
         self.rows += frame.height
         self.tally += tally
         self._reading.refuse(self.tally, self.rows, examples)
         for first, last in _slices(clients):
             names = clients.slice(first, last - first).to_arrow()
             yield Rows(names, outcomes[first:last], None if counts is None else counts[first:last])
+
+
+def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
+    """Refuse a table that no agreement could make readable: columns that are not there, rows without a client, bad counts.
+
+    `nulls`: "error" refuses missing values as well.
+    """
+    schema = source.schema
+    kind: Any = pl.String() if source.untyped else schema.get(columns.value, pl.String())
+    kind = kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
+    domain: Domain = Labels(("",))
+    if kind.is_integer():
+        domain = Numbers(1)
+    elif kind.is_numeric():
+        domain = Interval(0.0, 1.0, cells=1)
+    coding = Coding(domain).as_agreed()
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
+    reader = Reader(reading)
+    for frame in source.frames(reading.prepared, columns.names):
+        for _ in reader.records(frame, source.examples):
+            pass
+    missing = reader.tally.nulls + reader.tally.not_numbers
+    if missing and nulls == "error":
+        raise DiscreetError(
+            f"column {columns.value!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say nulls='drop' or "
+            "'other' (--nulls)"
+        )
 
 
 def fitted(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
@@ -328,17 +361,17 @@ def _whole(label: str, column: str) -> int:
 
 
 def resolved(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
-    """Outcomes with what their marks are to become (MISSING: left out), and how many there were."""
+    """Outcomes with what their marks are to become (MISSING: left out; LISTED: left out, but not its client), and how many there were."""
     if not outcomes.size or outcomes.max() < FIRST_MARK:
         return outcomes, Tally()
-    left_out = int(MISSING)
+    left_out = int(LISTED if coding.lenient else MISSING)
     outside_to = left_out if coding.other_outcome is None else coding.other_outcome
     missing_to = outside_to if coding.nulls == "other" else left_out
     line = coding.domain if isinstance(coding.domain, LineCells) else None
     becomes = {
         MISSING: missing_to,
         NOT_A_NUMBER: missing_to,
-        UNREADABLE: left_out,
+        UNREADABLE: missing_to,
         OUTSIDE: outside_to,
         BELOW: 0 if line is None else int(line.order[0]),
         ABOVE: coding.size - 1 if line is None else int(line.order[-1]),

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from discreet._tables._coding import Coding, is_whole
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.domain import Digested, Domain, Labels, as_domain
@@ -33,6 +35,11 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
         raise DiscreetError(
             f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
         )
+    if agreement.other is not None:
+        named = domain.named(np.asarray(agreement.other))
+        if other is not None and str(other) != str(named):
+            raise DiscreetError(f"other = {other!r} is not the {named!r} of agreement {agreement.id}; leave it out")
+        other = named
     try:
         return Coding(domain, other)
     except DiscreetError as error:

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from discreet._tables._coding import Coding
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.cli import _terms_told as terms_told
 from discreet.cli._options import (
@@ -51,6 +52,15 @@ def agree(
     mechanism: Named = None,
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    other: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="The outcome that values outside the domain count as. [default: they are left out, and a client with nothing else "
+            "sends a sample of the reference]",
+            show_default=False,
+        ),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
     allow_large_epsilon: AllowLarge = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -64,7 +74,7 @@ def agree(
         given = {
             "--epsilon": epsilon, "--delta": delta, "--nu": nu,
             "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": serve,
-            "--mechanism": mechanism,
+            "--mechanism": mechanism, "--other": other,
         }  # fmt: skip
         for option in (name for name, value in given.items() if value is not None):
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
@@ -88,7 +98,8 @@ def agree(
             raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
         sampler = sampler_named(name, family, privacy=promised)
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
-        found = Agreement.of(sampler, rounds=rounds, purpose=purpose)
+        label = None if other is None else Coding(whole.domain, other).other
+        found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label)
         found.write(file)
     if json:
         write_json({"id": found.id, "agreement": found.document})
@@ -107,6 +118,8 @@ def agree(
     doubt = large_epsilon(found.epsilon)
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")
+    if found.other is not None and found.domain.labels is not None:
+        lines.append(f"values outside the domain count as {plain(found.domain.labels[found.other], most=60)}")
     if found.purpose:
         lines.append(f"for: {plain(found.purpose, most=500)}")
     lines.append(f"id {found.id}")

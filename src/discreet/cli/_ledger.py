@@ -47,12 +47,13 @@ def show(
             "budget": {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
             "spent": {"epsilon": spent.epsilon, "basic": float(spent.basic)},
             "left": left,
-            "charges": [vars(entry) for entry in entries],
+            "charges": [{**vars(entry), "to": entry.to and entry.to.document} for entry in entries],
         })  # fmt: skip
         return
-    made = table("charge", "time", "agreement", "round", "epsilon", texts=3)
+    made = table("charge", "time", "agreement", "for", "round", "epsilon", texts=4)
     for entry in entries:
-        made.add_row(str(entry.number), entry.time, entry.agreement[:12], str(entry.round), f"{entry.epsilon:g}")
+        given = "" if entry.to is None else plain(entry.to.address, most=40)
+        made.add_row(str(entry.number), entry.time, entry.agreement[:12], given, str(entry.round), f"{entry.epsilon:g}")
     summary = f"Budget {found.budget}. Spent {number(spent.epsilon)}, left {number(left)}."
     if spent.epsilon < float(spent.basic):
         summary += f"\n(The epsilons add up to {number(float(spent.basic))}.)"

@@ -13,6 +13,7 @@ import typer
 from discreet import _core_dumps as core_dumps
 from discreet._files import check_private, read_lines, reason
 from discreet._showing import counted
+from discreet._tables._formats import STANDARD
 from discreet._tables._sources import opened
 from discreet.cli._options import (
     Client,
@@ -74,13 +75,23 @@ def send(
     count: Count = None,
     weight: Weight = None,
     ledger: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Counts what each client spends, as with `discreet sample`.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Counts what each client spends. [default: SECRET.ledger]", show_default=False
+        ),
     ] = None,
     budget: ClientBudget = None,
     over_budget: OverBudget = "refuse",
     gateway_token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Holds the gateway's token, for a collection with enrolment (mode 600)."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="The collector's public key: what it has not signed is refused. [default: the one it had first]",
+        ),
     ] = None,
     ca_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Whom to believe besides the system's authorities.")
@@ -106,8 +117,8 @@ def send(
     held = read_secret(secret)
     token = None if gateway_token_file is None else _token(gateway_token_file)
     labels = given_domain(domain, None, None, None)
-    books = None if (ledger, budget) == (None, None) else ledger_of(ledger, budget, held, quiet=quiet or json)
-    with opened(source) as records, _progress(quiet=quiet) as progress:
+    books = None if ledger is None else ledger_of(ledger, budget, held, quiet=quiet or json)
+    with opened(source) if source == STANDARD else nullcontext(source) as records, _progress(quiet=quiet) as progress:
         sent = send_table(
             to,
             records,
@@ -123,8 +134,10 @@ def send(
             agreement=agreement,
             epsilon=epsilon,
             ledger=books,
+            budget=budget if books is None else None,
             over_budget=over_budget,
             token=token,
+            key=key,
             timeout=timeout,
             patience=patience,
             plain_http=plain_http,

@@ -1,15 +1,20 @@
 """A device that takes part: it speaks once in each round of a collection, and says the same however often it has to say it.
 
-    ask what is collected  |  has this ledger paid for a sample in this round of it? -> that one, nothing is drawn
-                           |  else: is the agreement the one meant? -> charge and draw, durable  |  send until it is answered
+    check what is held  |  ask what is collected  |  has this collector been given a sample in this round of it? -> that one again
+                        |  else: is the agreement the one meant? -> draw, then under one lock: look again, charge, durable
+                        |  send until it is answered, in a body whose length does not depend on the sample
 
 A sample leaves once it is in the ledger, and what leaves is what the ledger holds: so a crash, a kill, a lost answer or a second process
 at any step leads to the same sample, under the same name and key, which the collector counts once. An agreement that follows another
 one is of the same collection: who has spoken under the first has spoken, and spends nothing under the second.
 
-The name is a keyed digest of the collection's id under a secret that never leaves the device, so that collections cannot be joined by
-it. (The collector says which collection it is. Two that work together and call theirs by one id see one name, and so does one that offers
-another's agreement as its own; they are told apart by nothing that a device could check but their address.)
+The collector may say anything. What it can see (whether a sample comes, when, how long the body is) does not depend on what the device
+holds, except through the sample: errors about the data come before it is asked anything, and after that every input has a distribution
+(`discreet.client._holding`). What it says about the past is not believed: the ledger knows what this collector was given, and nothing that
+was given to another one leaves for it (`discreet.ledger._destinations`).
+
+The name is a keyed digest of the collection's id and the collector's address under a secret that never leaves the device: two collections
+cannot be joined by it, nor two collectors that call theirs by one id.
 """
 
 import os
@@ -27,13 +32,17 @@ from discreet.agreement import Agreement
 from discreet.client import _collector as collector
 from discreet.client._address import address_of
 from discreet.client._collector import Collector, Offer
-from discreet.client._identity import identity_in
+from discreet.client._holding import Fitted, Holding
+from discreet.client._identity import open_identity
 from discreet.client._patience import Patience
-from discreet.errors import CollectorError, DiscreetError, LedgerError
+from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
 from discreet.ledger import Budget, Ledger
-from discreet.ledger._file import is_made
+from discreet.ledger._destinations import Destination
+from discreet.ledger._file import IDENTITY, is_made, refuse_forgetting
 from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+_POINT = 32  # bytes that a coordinate of a point takes at most, as JSON writes it
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,8 @@ class Receipt:
     """What a collection has been told: acknowledged, and on its disk.
 
     `counted`: whether it was new; else it had been told before, and was not counted again. `agreement` and `round`: what the sample was
-    released under.
+    released under. `outside` and `problem` are for the device alone, and about a sample that was drawn now: the share of what it holds that
+    the agreement's domain does not have, and in one sentence what became of that. The collector cannot tell.
     """
 
     counted: bool
@@ -49,6 +59,8 @@ class Receipt:
     agreement: str
     round: int
     sample: Any
+    outside: float = 0.0
+    problem: str = ""
 
 
 class Client:
@@ -60,8 +72,11 @@ class Client:
         budget: epsilon of a ledger that is made if it is not there. Whatever agreement is offered, no more is ever spent.
         agreement: the only one to release under: an `Agreement`, its id, or the path of its file. Without it the one that the service offers
             first, as long as the budget allows it.
-        identity: the path of the file with the secret that names are made of, made if it is not there; by default LEDGER.identity.
+        identity: the path of the file with the secret that names are made of, made with the ledger; by default LEDGER.identity. The two
+            belong together: one without the other is an error.
         token: for a collection with enrolment, where it is the client's name.
+        key: the public key of the collector, 64 hexadecimal digits: what is not signed by it is refused. Without it the key that the
+            collector has at the first sample is remembered, and another one later is refused.
         family: what the agreement is about, where it holds but a digest of it.
         timeout: seconds to wait for an answer.
         patience: seconds to keep trying.
@@ -82,6 +97,7 @@ class Client:
         agreement: Agreement | str | Path | None = None,
         identity: str | Path | None = None,
         token: str | None = None,
+        key: str | None = None,
         family: AnyFamily | None = None,
         timeout: float = 10.0,
         patience: float = 60.0,
@@ -94,10 +110,12 @@ class Client:
         only = pinned(agreement)
         self._pinned = only.id if isinstance(only, Agreement) else only
         self._token = check_token(token)
+        self._key = check_key(key)
         self._family = family
-        self.ledger = _ledger(ledger, budget)
-        self._secret = identity_in(f"{self.ledger.path}.identity" if identity is None else identity)
+        self.ledger = _ledger(ledger, budget, identity)
+        self._secret = open_identity(f"{self.ledger.path}{IDENTITY}" if identity is None else identity, self.ledger)
         self._read = {only.id: only} if isinstance(only, Agreement) else {}
+        self._lengths: dict[str, int] = {}
 
     def __repr__(self) -> str:
         return f"<Client of {self._collector.address} with {self.ledger.path}>"
@@ -129,25 +147,30 @@ class Client:
         Raises:
             CollectorError: where it cannot be told, or says what cannot be; a sample that is drawn by then is in the ledger.
             BudgetError: where the ledger does not allow it. Nothing was sent.
-            DiscreetError: for what is no law under the agreement, before anything is charged or sent.
+            DiscreetError: for what is no law by itself, before anything is asked, charged or sent. (What does not fit the agreement is no
+                error: the collector would see that nothing comes. `Receipt.problem` says what became of it.)
         """
-        if sum(given is not None for given in (p, records, counts)) != 1:
-            raise DiscreetError("pass one of p (a law), records= (what was seen) and counts= (how often)")
-        if _holds_texts(p):
-            raise DiscreetError("p holds texts, and is to be a law; pass what was seen as records=")
+        holding = Holding.of(p, records, counts)
+        if round is not None:
+            check_count("round", round)
         offer = self._collector.offer(self._pinned)
-        spoken = self._spoken(offer, round)
-        agreed, number = (self._agreed(offer), offer.round(round)) if spoken is None else spoken
-        agreed.check_round(number)
-        name = self._name(offer)
+        to = self._destination(offer)
+        number = offer.round(None) if round is None else round
+        entry, fitted = self.ledger.answer_to(to, number), None
+        if entry is None:
+            agreed = self._agreed(offer)
+            agreed.check_round(offer.round(round))
+            self._name(offer, to)
+            sampler = agreed.sampler(self._family)
+            fitted = holding.fit(sampler, agreed)
+            entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
+        given = to if entry.to is None else entry.to
+        agreed = self._document(entry.agreement)
         sampler = agreed.sampler(self._family)
-        sample = self.ledger.known(sampler, agreement=agreed, round=number)
-        if sample is None:
-            law = p if p is not None else _law(sampler, records, counts)
-            sample = self.ledger.release(sampler, law, agreement=agreed, round=number)
-        said = plain(sample)
+        said = plain(entry.spelled(sampler))
+        body = collector.one(agreed.id, number, self._name(offer, given), said, self._longest(agreed.id, sampler))
         try:
-            verdict = self._collector.verdict(collector.one(agreed.id, number, name, said), protocol.JSON, 1)
+            verdict = self._collector.verdict(body, protocol.JSON, 1)
         except CollectorError as error:
             raise CollectorError(
                 f"{error} (the sample is drawn and paid for in {self.ledger.path}: sending again sends the same, and spends nothing)"
@@ -157,18 +180,34 @@ class Client:
                 f"this client has spoken in round {number} of collection {offer.collection[:12]} before, with another sample than that of "
                 f"{self.ledger.path}; nothing was counted: use the ledger and the identity that it spoke with"
             )
-        return Receipt(bool(verdict.counted), offer.collection, agreed.id, number, said)
+        told = fitted or Fitted(lambda: 0)
+        return Receipt(bool(verdict.counted), given.collection, agreed.id, number, said, told.outside, told.problem)
 
-    def _spoken(self, offer: Offer, round: int | None) -> tuple[Agreement, int] | None:
-        """The agreement under which this ledger has paid for a sample in this round of the collection, whichever is open by now."""
-        number = offer.round(None) if round is None else round
-        for entry in self.ledger.entries():
-            if entry.agreement in offer.follows and entry.round == number:
-                return self._document(entry.agreement), number
-        return None
+    def _destination(self, offer: Offer) -> Destination:
+        """This collector's collection; refused where it is not signed by the key that was named."""
+        if self._key is not None and offer.key != self._key:
+            shown = "is not signed" if offer.key is None else f"is signed with key {offer.key}"
+            raise CollectorError(
+                f"{self._collector.address} is to sign with key {self._key}, and agreement {offer.agreement} {shown}: nothing was sent"
+            )
+        return Destination(
+            str(self._collector.address),
+            offer.key,
+            offer.collection,
+            frozenset(offer.follows),
+            trusted=self._key is not None,
+        )
+
+    def _longest(self, agreement: str, sampler: Sampler[AnyFamily]) -> int:
+        """The bytes of the longest sample that there can be under an agreement."""
+        if agreement not in self._lengths:
+            self._lengths[agreement] = longest_sample(sampler)
+        return self._lengths[agreement]
 
     def _agreed(self, offer: Offer) -> Agreement:
         """The agreement to release under: the pinned one, or the one that was offered first."""
+        if "agreement" not in self.__dict__:
+            self.__dict__["agreement"] = self._document(offer.agreement)
         agreed = self.agreement
         if self._pinned is None and offer.agreement != agreed.id:
             raise CollectorError(
@@ -182,9 +221,9 @@ class Client:
             self._read[wanted] = self._collector.agreement(wanted)
         return self._read[wanted]
 
-    def _name(self, offer: Offer) -> str:
+    def _name(self, offer: Offer, to: Destination) -> str:
         if not offer.enrolment:
-            return protocol.name_in(offer.collection, self._secret)
+            return protocol.name_in(to.collection, self._secret, address=to.address)
         if self._token is None:
             raise CollectorError(
                 f"{self._collector.address} takes samples of those it has enrolled alone; give the token that you were handed: token="
@@ -197,6 +236,23 @@ def plain(sample: Any) -> Any:
     if isinstance(sample, np.ndarray):
         return sample.tolist()
     return sample.item() if isinstance(sample, np.generic) else sample
+
+
+def longest_sample(sampler: Sampler[AnyFamily]) -> int:
+    """The bytes that the longest of a sampler's samples takes in a body."""
+    family = sampler.family
+    if isinstance(family, ContinuousFamily):
+        return (_POINT + 2) * family.dim
+    if family.domain.edges is not None:
+        return _POINT
+    return max(map(collector.written_length, family.domain.names))
+
+
+def check_key(key: Any) -> str | None:
+    """The public key of a collector."""
+    if key is None or protocol.is_key(key):
+        return None if key is None else str(key)
+    raise DiscreetError(f"key = {key!r} is not the public key of a collector, 64 hexadecimal digits")
 
 
 def check_token(token: Any) -> str | None:
@@ -221,13 +277,13 @@ def pinned(agreement: Agreement | str | Path | None) -> Agreement | str | None:
     return Agreement.read(agreement)
 
 
-def _ledger(ledger: Any, budget: float | None) -> Ledger:
+def _ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
     """The ledger, made where it is not there and its budget is given."""
     wanted = None if budget is None else Budget(epsilon=budget)
     if isinstance(ledger, Ledger):
         found = ledger
     elif isinstance(ledger, (str, os.PathLike)):
-        found = _opened(Path(ledger), wanted)
+        found = _opened(Path(ledger), wanted, identity)
     else:
         raise DiscreetError(f"ledger = {ledger!r} is not a Ledger, nor the path of one; make one with Ledger.create")
     if wanted is not None and found.budget != wanted:
@@ -235,28 +291,14 @@ def _ledger(ledger: Any, budget: float | None) -> Ledger:
     return found
 
 
-def _opened(path: Path, budget: Budget | None) -> Ledger:
-    if budget is not None and not is_made(path):
+def _opened(path: Path, budget: Budget | None, identity: Any) -> Ledger:
+    if not is_made(path):
         try:
+            refuse_forgetting(path, f"{path}{IDENTITY}" if identity is None else identity)
+            if budget is None:
+                raise LedgerError(f"there is no ledger {path}; to make it say what it may spend: budget=")
             return Ledger.create(path, budget)
         except LedgerError:
             if not is_made(path):  # else another process was quicker
                 raise
-    if budget is None and not is_made(path):
-        raise LedgerError(f"there is no ledger {path}; to make it say what it may spend: budget=")
     return Ledger(path)
-
-
-def _holds_texts(p: Any) -> bool:
-    """Whether these are records, given in place of a law."""
-    return isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p))
-
-
-def _law(sampler: Sampler[AnyFamily], records: Any, counts: Any) -> Any:
-    family = sampler.family
-    if isinstance(family, ContinuousFamily):
-        if counts is not None:
-            raise DiscreetError("counts= are of outcomes, and the agreement is on a continuous family; pass records=")
-        return family.law(records=records)
-    made: Any = family  # every finite family makes laws of either
-    return made.law(records=records, counts=counts)

@@ -1,17 +1,18 @@
 """What a collector says, believed as far as it can be checked: ids are those of the documents, lists are lists, and no longer than can be.
 
 Nothing that protects a person rests on it. What a server may choose is which agreement it offers, and the agreement says what a sample
-reveals; a device that pins one, or whose ledger's budget is spent, releases nothing whatever it is told.
+reveals; a device that pins one, or whose ledger's budget is spent, releases nothing whatever it is told. A signature is believed where it
+is one of this very agreement, in this collection, at the address that was connected to; anything else that is shown as one is refused.
 """
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from discreet import _protocol as protocol
 from discreet._family_terms import LISTED, FamilyTerms
+from discreet._protocol import Statement, is_signed, read_signed
 from discreet.agreement import Agreement
 from discreet.client._address import Address
 from discreet.client._http import Answer, asked
@@ -29,7 +30,8 @@ _SENTENCE = 300  # characters of a server's words that are shown
 class Offer:
     """A collection as it says what it is. `follows`: of each of its agreements the one it follows, None for the first.
 
-    `agreement`: the one that was asked for, or the newest. `rounds`: those in which samples are taken under it.
+    `agreement`: the one that was asked for, or the newest. `rounds`: those in which samples are taken under it. `key`: the one that has
+    signed it for this address; None where nothing is signed.
     """
 
     collection: str
@@ -37,6 +39,7 @@ class Offer:
     rounds: tuple[int, ...]
     enrolment: bool
     follows: dict[str, str | None]
+    key: str | None = None
 
     def round(self, wanted: int | None) -> int:
         """The round that is wanted, if it is open; by default the newest that is."""
@@ -79,10 +82,28 @@ class Collector:
         wanted = newest if agreement is None else agreement
         if wanted not in listed:
             raise CollectorError(f"{self.address} does not collect under agreement {wanted}; check the address")
-        follows = {each: before for each, (before, _) in listed.items()}
+        follows = {each: row.follows for each, row in listed.items()}
         if _first(wanted, follows) != collection:
             raise self._nonsense(protocol.COLLECTION)
-        return Offer(collection, wanted, listed[wanted][1], enrolment, follows)
+        statement = Statement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
+        key = self._signing_key(statement, listed[wanted].signed)
+        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key)
+
+    def _signing_key(self, statement: Statement, shown: Any) -> str | None:
+        """The key that has signed the statement for this address; None where nothing is shown as a signature."""
+        if shown is None:
+            return None
+        signed = read_signed(shown)
+        if signed is None or not is_signed(replace(statement, addresses=signed.addresses), signed):
+            raise CollectorError(
+                f"{self.address} shows a signature of agreement {statement.agreement} that is none: nothing was sent. Ask whoever runs it"
+            )
+        if str(self.address) not in signed.addresses:
+            raise CollectorError(
+                f"agreement {statement.agreement} is signed for {', '.join(map(repr, signed.addresses))}, not for {self.address}: somebody "
+                "offers another collector's agreement as their own, or it has moved. Nothing was sent; use an address that it is signed for"
+            )
+        return signed.key
 
     def agreement(self, wanted: str) -> Agreement:
         """The agreement with this id: the id is a digest of what it says, so it does not matter who says it."""
@@ -173,20 +194,29 @@ class Collector:
         return CollectorError(f"{self.address}{path} does not answer as a collector does; check the address")
 
 
-def one(agreement: str, round: int, client: str, sample: Any) -> bytes:
-    """The body that sends one sample."""
+def one(agreement: str, round: int, client: str, sample: Any, longest: int = 0) -> bytes:
+    """The body that sends one sample, with spaces up to the length that it has for the longest: no length tells which sample it is."""
     key = protocol.key_of(client, agreement, round)
     said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
-    return json.dumps(said, allow_nan=False).encode()
+    return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - written_length(sample))
 
 
-def names(collection: str, secret: bytes, clients: Sequence[Any]) -> list[str]:
-    """How a gateway's clients are named: by what they are called, as a text."""
-    return [protocol.name_in(collection, secret, str(client)) for client in clients]
+def written_length(sample: Any) -> int:
+    """The bytes that a sample takes in a body."""
+    return len(json.dumps(sample, allow_nan=False))  # ASCII: other characters are escaped
 
 
-def _listed(rows: Any) -> dict[str, tuple[str | None, tuple[int, ...]]] | None:
-    """Of each agreement of a list the one it follows and the rounds that are open; None for what is no such list."""
+@dataclass(frozen=True)
+class _Row:
+    """What a collection says of one of its agreements: `signed` as it is shown, not checked yet."""
+
+    follows: str | None
+    open: tuple[int, ...]
+    signed: Any
+
+
+def _listed(rows: Any) -> dict[str, _Row] | None:
+    """What is said of each agreement of a list; None for what is no such list."""
     if not isinstance(rows, list):
         return None
     found = {}
@@ -196,7 +226,7 @@ def _listed(rows: Any) -> dict[str, tuple[str | None, tuple[int, ...]]] | None:
         before, rounds = row.get("follows"), row.get("open")
         if not (before is None or is_id(before)) or not isinstance(rounds, list) or not all(map(is_count, rounds)):
             return None
-        found[row["agreement"]] = (before, tuple(sorted(set(rounds))))
+        found[row["agreement"]] = _Row(before, tuple(sorted(set(rounds))), row.get("signed"))
     return found if len(found) == len(rows) else None
 
 

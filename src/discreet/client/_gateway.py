@@ -1,8 +1,16 @@
 """A gateway that speaks for many clients: releases a whole table under its secret, and sends the samples in batches.
 
-Under a secret the samples of a round are a function of the data, the names of clients one of the collection and the secret, and keys one of
-both: so whatever fails, running it again sends the same, and ends with every client counted once. One secret speaks in a round of a
-collection under one agreement alone: clients that spoke under the first one would be asked a second time under another that follows it.
+A gateway always keeps a ledger of its population: what every client has spent is bounded by a budget that its owner has named, whatever a
+collector offers and however it names its collections. The ledger holds the samples, so whatever fails, running it again sends the same, and
+ends with every client counted once; data that have changed meanwhile change nothing, and no refusal tells that they have.
+
+What the collector can see (whether samples come, how many, how long a request is) does not depend on what clients hold, except through
+the samples. The table is read once before the collector is asked anything: a row without a client, or a count that is none, is an error
+then. Values that the agreement's domain does not have follow its public rule (`discreet.client._holding`). A sample travels as the number of
+its outcome. (The columns of the table, their types and how many clients there are do show.)
+
+One question of a collector is answered once: under one agreement, on one column, in one round. The ledger checks that in the same
+transaction that charges the clients, so two runs at a time cannot both pass.
 """
 
 import ssl
@@ -14,21 +22,25 @@ from typing import TYPE_CHECKING, Any
 from discreet import _protocol as protocol
 from discreet.agreement import Agreement
 from discreet.client._address import address_of
-from discreet.client._client import check_token, pinned
-from discreet.client._collector import Collector, Offer, names
+from discreet.client._client import check_key, check_token, pinned
+from discreet.client._collector import Collector
 from discreet.client._patience import Patience
-from discreet.errors import POSITIVE, CollectorError, DiscreetError, need_extra
+from discreet.domain import as_domain
+from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, need_extra
 from discreet.ledger import PopulationLedger
-from discreet.ledger._population import runs_in
-from discreet.ledger._rounds import Rounds
-from discreet.release._keyed import Secret, as_secret
+from discreet.ledger._destinations import Destination
+from discreet.ledger._population import Round, is_made
+from discreet.release._keyed import Question, Secret, as_secret
 from discreet.tradeoff import LARGE_EPSILON
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet._tables._sources import Source
+
 _BATCH = 5_000  # samples of one request
-_BYTES = 1 << 22  # of their labels: a service takes no bodies of any length
+_LEDGER, _ROUNDS = ".ledger", ".rounds"
+_NUMBERS = "\0numbers"  # a column of ours: no header can hold it
 
 
 @dataclass(frozen=True)
@@ -68,8 +80,10 @@ def send_table(
     agreement: Agreement | str | Path | None = None,
     epsilon: float = LARGE_EPSILON,
     ledger: PopulationLedger | None = None,
+    budget: float | None = None,
     over_budget: str = "refuse",
     token: str | None = None,
+    key: str | None = None,
     timeout: float = 60.0,
     patience: float = 600.0,
     plain_http: bool = False,
@@ -87,14 +101,16 @@ def send_table(
         count: the column that says how often each row counts, if there is one.
         weight: or how much.
         domain: the labels, where the agreement holds but a digest of them.
-        other: the outcome that values outside the domain become.
-        nulls: "error", "drop" or "other".
+        other: must be the outcome that the agreement names for values outside its domain; leave it out.
+        nulls: "error" refuses a table with missing values before the collector is asked; "drop" and "other" take them as values outside.
         round: in which round; by default the one that is open.
         agreement: the only one to release under: an `Agreement`, its id, or the path of its file.
         epsilon: the most that a sample may spend, whatever is offered.
-        ledger: what each client spends is counted in it.
+        ledger: what each client spends is counted in it; by default the one beside the secret, SECRET.ledger.
+        budget: what each client may spend in all, in a ledger that is made if it is not there.
         over_budget: clients that cannot pay stop the release ("refuse"), or are left out ("drop").
         token: of the gateway, for a collection with enrolment.
+        key: the public key of the collector: what is not signed by it is refused. Without it the key at the first release is remembered.
         timeout: seconds to wait for an answer.
         patience: seconds to keep trying, for each batch.
         plain_http: whether to talk unencrypted to other machines.
@@ -106,39 +122,53 @@ def send_table(
 
     Raises:
         CollectorError: where it cannot be told; run it again.
-        DiscreetError: for what cannot be released, before anything is sent.
+        LedgerError: where clients may have answered this question, or another collector was given these samples.
+        BudgetError: where clients cannot pay.
+        DiscreetError: for a table that cannot be read, before the collector is asked anything.
     """
     held = as_secret(secret)
     if held is None:
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
     address = address_of(url, plain_http=plain_http, tls=tls)
     service = Collector(address, Patience(timeout=timeout, total=patience), check_token(token))
-    only = pinned(agreement)
+    only, trusted = pinned(agreement), check_key(key)
+    POSITIVE.check("epsilon", epsilon)
+    books = _ledger(held, budget) if ledger is None else ledger
+    question = Question(value=value, count=count, weight=weight)
+    rows = _checked_rows(table, client, question, nulls)
+
     offer = service.offer(only.id if isinstance(only, Agreement) else only)
     number = offer.round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
             f"{address} takes samples of those it has enrolled alone; give the gateway's token: token= (--gateway-token-file)"
         )
+    if trusted is not None and offer.key != trusted:
+        raise CollectorError(
+            f"{address} is to sign with key {trusted}, and agreement {offer.agreement} is not signed by it"
+        )
     agreed = only if isinstance(only, Agreement) else service.agreement(offer.agreement)
     agreed.check_round(number)
-    if agreed.epsilon > POSITIVE.check("epsilon", epsilon):
+    if agreed.epsilon > epsilon:
         raise DiscreetError(
             f"{address} offers an agreement at epsilon = {agreed.epsilon:g}, more than the {epsilon:g} allowed: epsilon= (--epsilon)"
         )
-    _refuse_second(held, ledger, offer, agreed, number)
-    try:
-        from discreet.engines import sample  # needs Arrow, which devices have not
-    except ImportError as missing:
-        need_extra("cli", missing)
+    agreements = frozenset(offer.follows)
+    to = Destination(str(address), offer.key, offer.collection, agreements, trusted=trusted is not None)
+    books = books.destined(to)
+    asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
+    books.check_destination(asked)
+    from discreet.engines import sample  # which is there: the table was read with it
+
     drawn = sample(
-        table, client=client, value=value, count=count, weight=weight, domain=domain, other=other, nulls=nulls, agreement=agreed,
-        round=number, secret=held, ledger=ledger, over_budget=over_budget,
+        rows(), client=client, value=value, count=count, weight=weight, domain=domain, other=other, outside="agreed",
+        agreement=agreed, round=number, ledger=books, over_budget=over_budget,
     )  # fmt: skip
+    given = books.destination(asked) or to
     counted = again = refused = 0
-    for rows, body in _bodies(drawn, client, offer, agreed, number, held):
+    for samples, body in _bodies(_numbered(drawn, agreed, domain), client, given, agreed, number, held):
         try:
-            verdict = service.verdict(body, protocol.ARROW, rows)
+            verdict = service.verdict(body, protocol.ARROW, samples)
         except CollectorError as error:
             raise CollectorError(
                 f"{error} ({counted + again + refused:,} of {drawn.num_rows:,} samples are acknowledged; run the same again: it sends the "
@@ -147,51 +177,90 @@ def send_table(
         counted, again, refused = counted + verdict.counted, again + verdict.again, refused + len(verdict.refused)
         if progress is not None:
             progress(counted + again + refused, drawn.num_rows)
-    return Sent(offer.collection, agreed.id, number, counted, again, refused)
+    return Sent(given.collection, agreed.id, number, counted, again, refused)
 
 
-def _refuse_second(
-    secret: Secret, ledger: PopulationLedger | None, offer: Offer, agreed: Agreement, number: int
-) -> None:
-    """Refuse clients that may have spoken in this round, under another agreement of the collection."""
-    released = Rounds(secret).released()
-    if ledger is not None:
-        released |= {(run.round.agreement, run.round.number) for run in runs_in(ledger.folder)[1]}
-    for before in offer.follows.keys() - {agreed.id}:
-        if (before, number) in released:
-            raise DiscreetError(
-                f"under this secret round {number} of the collection is released under agreement {before[:12]}..., and a client speaks once: "
-                f"send that again with agreement={before} (--agreement). Other clients than those are for another secret"
+def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
+    """The gateway's own ledger, beside its secret; made where its budget is given."""
+    if secret.state is None:
+        raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
+    folder = Path(f"{str(secret.state).removesuffix(_ROUNDS)}{_LEDGER}")
+    if not is_made(folder):
+        if budget is None:
+            raise LedgerError(
+                f"a gateway counts what each client spends, and there is no ledger {folder} yet: say what all samples of a client together "
+                "may cost: budget= (--budget)"
             )
+        return PopulationLedger.create(folder, budget=budget, secret=secret)
+    found = PopulationLedger(folder, secret)
+    if budget is not None and budget != found.budget.epsilon:
+        raise LedgerError(f"budget = {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
+    return found
+
+
+def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "Callable[[], Source]":
+    """The table as often as it is read, once it is known that no agreement is needed to refuse it."""
+    try:
+        import polars as pl
+        import pyarrow as pa
+
+        from discreet._tables._coding import NULLS, Columns
+        from discreet._tables._records import check_rows
+        from discreet._tables._sources import Passing, Scanned, source_of
+    except ImportError as missing:  # Arrow, which devices have not
+        need_extra("cli", missing)
+    if nulls not in NULLS:
+        raise DiscreetError(f"nulls = {nulls!r} is not one of {', '.join(NULLS)}")
+    columns = Columns(client=client, value=question.value, count=question.count, weight=question.weight)
+    if isinstance(table, Passing | pa.RecordBatchReader):  # which come once
+        once = source_of(table)
+        frames = list(once.frames(lambda frame: frame))
+        whole = pl.concat(frames) if frames else pl.DataFrame(schema=once.schema)
+        table = Scanned(once.name, whole.lazy(), untyped=once.untyped, rows=whole.height)
+
+    def rows() -> "Source":
+        return source_of(table)
+
+    check_rows(rows(), columns, nulls=nulls)
+    return rows
+
+
+def _numbered(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
+    """Samples with the numbers of their outcomes beside them, where they are texts, which differ in length."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    samples = drawn.column("sample")
+    if not (pa.types.is_string(samples.type) or pa.types.is_large_string(samples.type)):
+        return drawn
+    labels = agreed.domain.labels if domain is None else as_domain(domain).labels
+    return drawn.append_column(_NUMBERS, pc.index_in(samples, pa.array(labels, samples.type)))
 
 
 def _bodies(
-    drawn: "pa.Table", client: str, offer: Offer, agreed: Agreement, number: int, secret: Secret
+    drawn: "pa.Table", client: str, to: Destination, agreed: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
-    """Requests: how many samples are in each, and the Arrow stream."""
+    """Requests: how many samples are in each, and the Arrow stream, whose length does not depend on the samples."""
     import pyarrow as pa
 
     about = {"agreement": agreed.id, "round": str(number)}
-    batch = max(1, min(_BATCH, _BYTES // (1 + _longest(drawn.column("sample")))))
-    for start in range(0, drawn.num_rows, batch):
-        part = drawn.slice(start, batch)
-        called = names(offer.collection, secret.value, part.column(client).to_pylist())
+    if _NUMBERS in drawn.schema.names:
+        about["samples"] = "numbers"
+    samples = drawn.column(_NUMBERS if _NUMBERS in drawn.schema.names else "sample")
+    for start in range(0, drawn.num_rows, _BATCH):
+        part = drawn.slice(start, _BATCH)
+        called = [
+            protocol.name_in(to.collection, secret.value, str(one), address=to.address)
+            for one in part.column(client).to_pylist()
+        ]
         keys = [protocol.key_of(name, agreed.id, number) for name in called]
-        samples = part.column("sample").combine_chunks()
-        rows = pa.table({"client": pa.array(called), "key": pa.array(keys), "sample": samples}).replace_schema_metadata(
-            about
-        )
+        columns = {
+            "client": pa.array(called),
+            "key": pa.array(keys),
+            "sample": samples.slice(start, _BATCH).combine_chunks(),
+        }
+        rows = pa.table(columns).replace_schema_metadata(about)
         into = pa.BufferOutputStream()
         with pa.ipc.new_stream(into, rows.schema) as stream:
             stream.write_table(rows)
         yield rows.num_rows, into.getvalue().to_pybytes()
-
-
-def _longest(samples: "pa.ChunkedArray") -> int:
-    """The bytes of the longest sample."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not (pa.types.is_string(samples.type) or pa.types.is_large_string(samples.type)):
-        return 8
-    return int(pc.max(pc.binary_length(samples)).as_py() or 0)

@@ -45,6 +45,11 @@ class Outcomes:
         edges = np.asarray(self._domain.edges)
         return f"a number from {edges[0]:.17g} to {edges[-1]:.17g}, in one of the agreement's cells"
 
+    @property
+    def allowed_numbers(self) -> str:
+        """What the number of an outcome may be."""
+        return f"the number of an outcome, from 0 to {self.size - 1}"
+
     def numbers(self, samples: Sequence[Any]) -> Integers:
         """The outcome of every sample of a JSON document, -1 for what is none."""
         if self._index:
@@ -63,9 +68,13 @@ class Outcomes:
             return np.asarray(words[column.indices.to_numpy(zero_copy_only=False)])
         if self._index:
             return self.numbers(column.to_pylist())
+        if isinstance(self._domain, Numbers):
+            return self.of_numbers(column)
+        return self._cells(column.to_numpy(zero_copy_only=False).astype(np.float64))
+
+    def of_numbers(self, column: pa.Array) -> Integers:
+        """The same for a column of integers, without nulls, that are numbers of outcomes."""
         values = column.to_numpy(zero_copy_only=False)
-        if not isinstance(self._domain, Numbers):
-            return self._cells(values.astype(np.float64))
         found = np.full(len(values), _NONE, dtype=np.int64)
         inside = (values >= 0) & (values < self.size)
         found[inside] = values[inside]

@@ -36,7 +36,7 @@ _MOST_UNPACKED = 1 << 24  # bytes of a stream's columns
 class Sent:
     """Samples as a request holds them, under one agreement in one round. `alone`: one sample, not a list of one.
 
-    `samples` are values of JSON, or a list of Arrow columns.
+    `samples` are values of JSON, or a list of Arrow columns; `numbered`: these hold numbers of outcomes in place of the outcomes.
     """
 
     agreement: str
@@ -46,6 +46,7 @@ class Sent:
     samples: Sequence[Any]
     alone: bool = False
     columns: bool = False
+    numbered: bool = False
 
     def outcomes(self, outcomes: Outcomes) -> NDArray[np.int64]:
         """The outcome of every sample; a sample that is none refuses the whole request."""
@@ -56,7 +57,8 @@ class Sent:
             numbers = outcomes.numbers(self.samples)
         if numbers.min(initial=0) < 0:
             wrong = int(np.argmax(numbers < 0))
-            raise unacceptable(f"{self.place(wrong, 'sample')} is not {outcomes.allowed}")
+            allowed = outcomes.allowed_numbers if self.numbered else outcomes.allowed
+            raise unacceptable(f"{self.place(wrong, 'sample')} is not {allowed}")
         return numbers
 
     def place(self, number: int, field: str) -> str:
@@ -66,6 +68,8 @@ class Sent:
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
 
     def _of_column(self, outcomes: Outcomes, column: pa.Array) -> NDArray[np.int64]:
+        if self.numbered:
+            return outcomes.of_numbers(column)
         if not outcomes.fits(column.type):
             raise unacceptable(f"column 'sample' has a type that does not fit: a sample is {outcomes.allowed}")
         return outcomes.of_column(column)
@@ -108,7 +112,9 @@ def from_arrow(body: bytes) -> Sent:
     try:
         stream = Stream("the body", io.BytesIO(body))
         _check_columns(stream.schema)
-        agreement, round_number = _told(stream.schema.metadata or {})
+        metadata = stream.schema.metadata or {}
+        agreement, round_number = _told(metadata)
+        numbered = _holds_numbers(metadata, stream.schema)
         for batch in _few(stream):
             clients += _names(batch, "client")
             keys += _names(batch, "key")
@@ -117,7 +123,7 @@ def from_arrow(body: bytes) -> Sent:
         raise malformed(str(error)[:_MOST_TOLD]) from None
     if not clients:
         raise unacceptable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
-    sent = Sent(agreement, round_number, clients, keys, samples, columns=True)
+    sent = Sent(agreement, round_number, clients, keys, samples, columns=True, numbered=numbered)
     _check_names(sent)
     return sent
 
@@ -172,6 +178,18 @@ def _told(metadata: dict[bytes, bytes]) -> tuple[str, int]:
     if not (number.isdigit() and len(number) < 19 and (number == "0" or number[0] != "0")):
         raise malformed("round in the schema's metadata is not a whole number")
     return _about(agreement, int(number))
+
+
+def _holds_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
+    """Whether the column of samples holds numbers of outcomes, as the metadata of the schema say."""
+    said = metadata.get(b"samples")
+    if said is None:
+        return False
+    if said != b"numbers":
+        raise malformed('samples in the schema\'s metadata is not "numbers"')
+    if not pa.types.is_integer(schema.field("sample").type):
+        raise unacceptable("column 'sample' does not hold whole numbers, as samples in the schema's metadata says")
+    return True
 
 
 def _about(agreement: Any, round_number: Any) -> tuple[str, int]:

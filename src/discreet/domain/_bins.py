@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._showing import shortly
-from discreet.domain._interval import cell_names, middles, points
+from discreet.domain._interval import cell_names, middles, numbers_or_nan, points
 from discreet.domain._labels import LARGEST_VALUE
 from discreet.domain._numbers import Numbers
 from discreet.domain._role import Domain
@@ -73,6 +73,12 @@ class Bins(Domain[float]):
                 f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
             )
         return self.cells_of(found)
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every number, -1 for what lies in no cell or is no number."""
+        values = numbers_or_nan(records)
+        inside = (values >= self.edges[0]) & (values <= self.edges[-1])
+        return np.where(inside, self.cells_of(values), -1)
 
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, which lies between the ends."""

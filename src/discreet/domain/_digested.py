@@ -45,6 +45,10 @@ class Digested(Domain):
         """An error: the labels are not known."""
         self.refuse()
 
+    def find_numbers(self, records: Iterable[Any]) -> NoReturn:
+        """An error: the labels are not known."""
+        self.refuse()
+
     def named(self, numbers: NDArray[np.int64]) -> NoReturn:
         """An error: the labels are not known."""
         self.refuse()

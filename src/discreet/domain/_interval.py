@@ -112,6 +112,17 @@ class Interval(Domain[float]):
                 f"values outside [{self.low:g}, {self.high:g}]: {few(values[outside].tolist())}; the bounds are public and fixed, "
                 "correct the values or decide what becomes of them first"
             )
+        return self._cells_of(values)
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every number, -1 for what lies outside [low, high] or is no number."""
+        values = numbers_or_nan(records)
+        found = np.full(values.shape, -1, dtype=np.int64)
+        inside = (values >= self.low) & (values <= self.high)
+        found[inside] = self._cells_of(values[inside])
+        return found
+
+    def _cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         places = np.floor((values - self.low) * self.per_length * self.cells)
         return np.clip(places, 0, self.cells - 1).astype(np.int64)
 
@@ -149,6 +160,20 @@ def points(records: Any, name: str = "records") -> NDArray[np.float64]:
     if np.isnan(values).any():
         raise DiscreetError(f"{name} holds NaN; drop what has no value first")
     return values
+
+
+def numbers_or_nan(records: Any) -> NDArray[np.float64]:
+    """Every record as a float, NaN for what is no number."""
+    return np.array([_number_or_nan(record) for record in listed(records)], dtype=np.float64)
+
+
+def _number_or_nan(record: Any) -> float:
+    if isinstance(record, (bool, np.bool_)) or not isinstance(record, (int, float, np.integer, np.floating)):
+        return math.nan
+    try:
+        return float(record)
+    except OverflowError:  # a whole number past every float: beyond the end on its side
+        return math.inf if record > 0 else -math.inf
 
 
 def cell_names(edges: NDArray[np.float64]) -> list[str]:

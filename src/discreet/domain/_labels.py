@@ -69,16 +69,25 @@ class Labels(Domain[Outcome]):
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label; an unknown one is an error that names the first few."""
         given = listed(records)
-        try:
-            found = [self.index.get(record, -1) for record in given]
-        except TypeError:
-            raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
+        found = self.find_numbers(given)
         unknown = [record for record, number in zip(given, found, strict=True) if number < 0]
+        if any(isinstance(record, (list, dict, set, np.ndarray)) for record in unknown):
+            raise DiscreetError("records is not a list of single labels; pass one label for each record")
         if unknown:
             raise DiscreetError(
                 f"unknown labels: {few(unknown)}; the domain is public and fixed, extend it or map them"
             )
-        return np.asarray(found, dtype=np.int64)
+        return found
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The outcome number of every label, -1 for what is no label."""
+        return np.array([self._find(record) for record in listed(records)], dtype=np.int64)
+
+    def _find(self, record: Any) -> int:
+        try:
+            return self.index.get(record, -1)
+        except TypeError:  # it cannot be looked up: a list, a dict
+            return -1
 
     def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as labels; one label for a 0-d array."""

@@ -47,13 +47,21 @@ class Numbers(Domain[int]):
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
         given = listed(records)
-        outside = [r for r in given if _is_boolean(r) or not _is_whole(r) or not 0 <= r < self.size]
+        found = self.find_numbers(given)
+        outside = [record for record, number in zip(given, found, strict=True) if number < 0]
         if outside:
             true = "; for booleans take Simplex([False, True])" if any(_is_boolean(r) for r in outside) else ""
             raise DiscreetError(
                 f"unknown outcomes: {few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
             )
-        return np.asarray(given, dtype=np.int64)
+        return found
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The records themselves, -1 for what is no whole number from 0 to size - 1."""
+        return np.array([record if self._has(record) else -1 for record in listed(records)], dtype=np.int64)
+
+    def _has(self, record: Any) -> bool:
+        return _is_whole(record) and not _is_boolean(record) and 0 <= record < self.size
 
     def named(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
         """The numbers as they are; an int for a 0-d array."""

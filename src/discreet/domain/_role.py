@@ -70,6 +70,17 @@ class Domain(ABC, Generic[Outcome]):
         """
 
     @abstractmethod
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The outcome number of every record, -1 for one that is outside the domain: none is an error.
+
+        Args:
+            records: values of any kind.
+
+        Returns:
+            One number for each.
+        """
+
+    @abstractmethod
     def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as samples: labels, whole numbers, or the middles of cells.
 

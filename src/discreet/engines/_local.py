@@ -244,9 +244,9 @@ class Release:
                 yield [done for each in running.popleft() if (done := each.result()) is not None]
 
     def _checked(self, group: "Group") -> "Group":
-        if self._clients is None or not len(group.clients):
+        if (self._clients is None and not self.job.reading.coding.lenient) or not len(group.clients):
             return group
-        found = group.without_marks()
+        found = group.without_marks(complete=self._clients is not None)
         self._without_records += found.without_records
         return found
 

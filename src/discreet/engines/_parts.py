@@ -46,11 +46,11 @@ class Group(NamedTuple):
     names: pa.Array
     clients: Clients
 
-    def without_marks(self) -> "Group":
-        """The group as the kernel takes it when there is a list of clients; refused if it holds others."""
+    def without_marks(self, *, complete: bool = True) -> "Group":
+        """The group as the kernel takes it when clients are listed; `complete`: refused if it holds others."""
         code = grouping_for(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
-        if not listed.all():
+        if complete and not listed.all():
             raise DiscreetError(
                 f"clients with records are not on the list ({int((~listed).sum()):,} of {listed.size:,} looked at); add them, or filter "
                 "their records out"

@@ -25,6 +25,7 @@ from discreet.privacy import Pure
 from discreet.release._keyed import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tradeoff import large_epsilon
 
+_OUTSIDE = ("error", "agreed")
 _USUAL = {"rounds": 1, "purpose": ""}
 _VALUES, _LITTLE = 100, 0.1  # different values of a client, and how little of its law they may move without a word
 
@@ -39,6 +40,7 @@ class RequestTerms(TypedDict, total=False):
     domain: Any
     other: Any
     nulls: str
+    outside: str
     epsilon: float | None
     serve: str | None
     mechanism: str | None
@@ -64,6 +66,8 @@ class Request:
         domain: a `Domain` (`Interval(low, high, cells=n)`), a list of labels or a number of outcomes; it is public, never inferred.
         other: the outcome of the domain that values outside become (with an interval: "nearest"). Without it they are an error.
         nulls: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
+        outside: "error" refuses values that have no outcome and nowhere to go; "agreed" follows the rule of the agreement, as a device does:
+            they become its `other` outcome or are left out, and a client with nothing left releases from the reference.
         epsilon: the privacy budget of each sample.
         serve: whom the samples are to serve, which picks the mechanism: "population" (linear: its shares can be estimated without
             bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
@@ -151,7 +155,10 @@ class Request:
             warn_caller(doubt, LargeEpsilonWarning)
         _warn_of_narrow_cells(sampler)
         version = VERSION if self.agreement is None else self.agreement.version
-        agreement = Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=version)
+        agreement = replace(
+            Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=version),
+            other=None if self.agreement is None else self.agreement.other,
+        )
         if self.agreement is not None and agreement.id != self.agreement.id:
             raise DiscreetError(
                 f"the release would be made under agreement {agreement.id}, not under {self.agreement.id}; take its terms from "
@@ -231,8 +238,13 @@ def _agreed_on(terms: RequestTerms) -> Agreement | None:
 
 def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
     domain, other, nulls = terms.get("domain"), terms.get("other"), terms.get("nulls", "error")
+    outside = terms.get("outside", "error")
+    if outside not in _OUTSIDE or (outside == "agreed" and agreement is None):
+        raise DiscreetError(f"outside = {outside!r} is not 'error', nor 'agreed' with an agreement")
     if agreement is not None:
         coding = agreed_coding(agreement, domain, other)
+        if outside == "agreed":
+            return coding.as_agreed()
         return coding if nulls == coding.nulls else replace(coding, nulls=nulls)
     for name in ("domain", "epsilon"):
         if terms.get(name) is None:

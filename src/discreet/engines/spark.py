@@ -90,7 +90,7 @@ def sample(
         DiscreetError: for what cannot be released.
     """
     request = Request(**terms)
-    job = request.job(_polars_schema(frame), where="the data frame")
+    job = _job(request, frame, "the data frame")
     try:
         return _released(frame, job, clients, request, drop_client=drop_client, tallies=None)
     except PySparkException as error:
@@ -127,7 +127,7 @@ def sample_files(
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
         frame = session.read.parquet(path)
-        job = request.job(_polars_schema(frame), where=path)
+        job = _job(request, frame, path)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _located(clients), job)
@@ -272,6 +272,15 @@ def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batc
             yield from _drawn(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
 
     return draw
+
+
+def _job(request: Request, frame: DataFrame, where: str) -> Job:
+    """The job on a frame of Spark's, which refuses what the local engine alone can do."""
+    if request.coding.lenient:
+        raise DiscreetError(
+            "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
+        )
+    return request.job(_polars_schema(frame), where=where)
 
 
 def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:

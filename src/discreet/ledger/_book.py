@@ -45,10 +45,21 @@ _REASONS = {
 
 
 class Book:
-    """The lines of one file. `kind` is its first line's word for what the file is; `what` names it in messages."""
+    """The lines of one file. `kind` is its first line's word for what the file is; `what` names it in messages.
 
-    def __init__(self, path: str | Path, *, kind: str, what: str = "ledger", wait: float = WAIT_SECONDS) -> None:
-        self.path, self.kind, self.what, self.wait = Path(path), kind, what, wait
+    `older`: words of earlier formats that are read and written on too.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        kind: str,
+        what: str = "ledger",
+        wait: float = WAIT_SECONDS,
+        older: tuple[str, ...] = (),
+    ) -> None:
+        self.path, self.kind, self.what, self.wait, self.older = Path(path), kind, what, wait, older
 
     def check(self) -> None:
         """Refuse a file that is missing, that is no plain file or that others may read."""
@@ -117,7 +128,7 @@ class Book:
         if ends != [(len(rows), mark)] or not rows:
             raise LedgerError(self._refused(_DAMAGED))
         lines = [json.loads(line) for _, line, _ in rows]
-        if lines[0].get("format") != self.kind:
+        if lines[0].get("format") not in (self.kind, *self.older):
             raise LedgerError(
                 f"{self.path} says that it is a {lines[0].get('format')!r}, not a {self.kind!r}; check the name, or upgrade "
                 "discreet to read it"

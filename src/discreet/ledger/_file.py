@@ -11,12 +11,19 @@ each (agreement, round), each charged when it was drawn, and of nothing else of 
 and neither does a refusal. (Were changed data drawn anew, two samples that differ would prove that the data do.) New data are
 a new round. So no data, no digest of them and no key are in the file. No clock decides anything: charges are numbered, their
 times are only shown.
+
+A sample that goes to a collector is noted with where it went (`discreet.ledger._destinations`). Then answers depend on the collector, its
+collection and the round: all are looked up under the same lock under which a new sample is charged.
+
+A device also has an identity, a secret in a file of its own from which its names are made. The ledger notes a digest of it, once: the two
+belong together, and a device that has lost one of them is told so and does not start anew.
 """
 
 import math
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,12 +36,15 @@ from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
-from discreet.ledger._book import WAIT_SECONDS, Book
+from discreet.ledger._book import WAIT_SECONDS, Book, Pen
 from discreet.ledger._budget import Budget, Spent, told_apart
+from discreet.ledger._destinations import Destination
 from discreet.mechanisms._sampler import AnyFamily, Client, Sampler, check_sampler
 from discreet.privacy import Privacy
 
-FORMAT = "discreet ledger 2"
+FORMAT, OLDER = "discreet ledger 3", ("discreet ledger 2",)
+IDENTITY = ".identity"  # what the file of a device's identity is called, after its ledger
+_BOUND = "identity"  # the line that says which identity a ledger belongs to
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,8 @@ class Entry:
     """One charge: `sample` is the number of the outcome, cell or point that was released for it.
 
     Under an agreement on a continuous family `place` is the seed of the point's place within its cell: drawn without a look at the data,
-    and kept so that asking again gives the same point.
+    and kept so that asking again gives the same point. `to` is the collector it was drawn for, None where it was drawn for nobody in
+    particular.
     """
 
     number: int
@@ -53,6 +64,11 @@ class Entry:
     sample: int
     time: str
     place: int | None = None
+    to: Destination | None = None
+
+    def spelled(self, sampler: Sampler[AnyFamily]) -> Any:
+        """The sample as it was released: an outcome, or a point."""
+        return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
 
 
 class Ledger:
@@ -63,7 +79,7 @@ class Ledger:
 
         `wait`: seconds to wait for other processes before giving up.
         """
-        self._book = Book(path, kind=FORMAT, wait=wait)
+        self._book = Book(path, kind=FORMAT, wait=wait, older=OLDER)
         try:
             self.path.stat()
         except FileNotFoundError:
@@ -76,7 +92,8 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, budget: Budget) -> "Ledger":
-        """A new ledger with that budget. An existing one is never replaced."""
+        """A new ledger with that budget. An existing one is never replaced, and one whose identity is still there is not made anew."""
+        refuse_forgetting(path, f"{path}{IDENTITY}")
         Book(path, kind=FORMAT).create({"epsilon": budget.epsilon.hex(), "delta": budget.delta.hex()})
         return cls(path)
 
@@ -93,22 +110,67 @@ class Ledger:
         agreement: Agreement,
         round: int = 1,
     ) -> Any:
-        """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then."""
+        """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then.
+
+        On outcomes the draw takes the same instructions whatever the client holds.
+        """
         check_sampler(sampler)
         shape = sampler.carrier.read(p).shape
         if shape:
             raise DiscreetError(f"p holds {math.prod(shape)} laws; a ledger is one client's, who has one law")
+        constant = not isinstance(sampler.family, ContinuousFamily)
+
+        def draw() -> int:
+            return int(sampler.release_number(p, constant_time=constant))
+
+        return self._release(sampler, draw, agreement=agreement, round=round).spelled(sampler)
+
+    def release_to(
+        self, to: Destination, sampler: Sampler[AnyFamily], draw: Callable[[], int], *, agreement: Agreement, round: int
+    ) -> Entry:
+        """The answer to a collector's question: the one it was given, perhaps under another agreement, or a new one, paid for.
+
+        Args:
+            to: the collector and its collection.
+            sampler: the one agreed on.
+            draw: draws the number of an outcome, a cell or a point. It may be called although what it draws is then not used.
+            agreement: what a new sample is released under.
+            round: in which round.
+
+        Returns:
+            The charge, with its sample.
+
+        Raises:
+            CollectorError: for a collector whose key has changed.
+            BudgetError: where the budget does not allow a new sample.
+        """
+        return self._release(sampler, draw, agreement=agreement, round=round, to=to)
+
+    def answer_to(self, to: Destination, round: int) -> Entry | None:
+        """The charge whose sample answers this collector's question in this round; None if there is none. Nothing is charged."""
+        return self._known(self._book.lines(), agreement="", round=round, to=to)
+
+    def _release(
+        self,
+        sampler: Sampler[AnyFamily],
+        draw: Callable[[], int],
+        *,
+        agreement: Agreement,
+        round: int,
+        to: Destination | None = None,
+    ) -> Entry:
         agreement.check_sampler(sampler)
         agreement.check_round(round)
-
-        def draw() -> tuple[int, int | None]:
-            within = secrets.randbits(62) if isinstance(sampler.family, ContinuousFamily) else None
-            return int(sampler.release_number(p)), within
-
-        number, place = self._charged(
-            agreement.id, round=round, profile=profile_of(sampler), draw=draw, privacy=sampler.privacy
+        place = secrets.randbits(62) if isinstance(sampler.family, ContinuousFamily) else None
+        return self._charged(
+            agreement.id,
+            round=round,
+            profile=profile_of(sampler),
+            draw=draw,
+            place=place,
+            privacy=sampler.privacy,
+            to=to,
         )
-        return _spelled(sampler, number, place)
 
     def known(self, sampler: Sampler[AnyFamily], *, agreement: Agreement, round: int = 1) -> Any:
         """The sample that was released under this agreement in this round; None if none was. Nothing is drawn or charged.
@@ -125,15 +187,15 @@ class Ledger:
             LedgerError: for a ledger that cannot be read.
         """
         agreement.check_sampler(sampler)
-        found = _sample(self._book.lines(), (agreement.id, agreement.check_round(round)))
-        return None if found is None else _spelled(sampler, *found)
+        found = self._known(self._book.lines(), agreement=agreement.id, round=agreement.check_round(round), to=None)
+        return None if found is None else found.spelled(sampler)
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
         """The sample of this agreement and round: the one already paid for, or a new one once its charge is durable.
 
         `draw` may be called although its sample is then not used (and never seen by anybody).
         """
-        return self._charged(agreement, round=round, profile=profile, draw=lambda: (int(draw()), None))[0]
+        return self._charged(agreement, round=round, profile=profile, draw=draw).sample
 
     def _charged(
         self,
@@ -141,26 +203,45 @@ class Ledger:
         *,
         round: int,
         profile: BoxProfile,
-        draw: Callable[[], tuple[int, int | None]],
+        draw: Callable[[], int],
+        place: int | None = None,
         privacy: Privacy | None = None,
-    ) -> tuple[int, int | None]:
-        """The sample, and the seed of its place where it has one. `privacy`: what one release promises, if that is known."""
-        key = (agreement, check_count("round", round))
-        known = _sample(self._book.lines(), key)
+        to: Destination | None = None,
+    ) -> Entry:
+        """The charge for this question: the one there is, or a new one. `privacy`: what one release promises, if that is known."""
+        check_count("round", round)
+        known = self._known(self._book.lines(), agreement=agreement, round=round, to=to)
         if known is not None:
             return known
-        number, place = draw()  # outside the lock: it may take long
+        number = int(draw())  # outside the lock: it may take long
         with self._book.writing() as pen:
-            known = _sample(pen.lines, key)
+            known = self._known(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
             self._check(pen.lines, profile, privacy)
-            pen.add([*key, profile.epsilon, profile.alpha, number, _now(), *([] if place is None else [place])])
-        return number, place
+            line = [agreement, round, profile.epsilon, profile.alpha, number, _now(), place]
+            pen.add([*line, to.line] if to is not None else line[: 6 if place is None else 7])
+            return _entries(pen.lines)[-1]
+
+    def _known(self, lines: list[Any], *, agreement: str, round: int, to: Destination | None) -> Entry | None:
+        """The charge that answers a question, among these lines."""
+        entries = _entries(lines)
+        if to is None:
+            asked = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
+        else:
+            to.check_key(entry.to for entry in entries)
+            asked = (entry for entry in entries if to.is_question_of(entry.to, entry.agreement))
+        return next((entry for entry in asked if entry.round == round), None)
+
+    @contextmanager
+    def binding(self) -> Iterator["Binding"]:
+        """Which identity this ledger belongs to, under its lock: nobody else looks or binds meanwhile."""
+        with self._book.writing() as pen:
+            yield Binding(pen)
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
-        return [Entry(number, *line) for number, line in enumerate(self._book.lines()) if number]
+        return _entries(self._book.lines())
 
     def spent(self) -> Spent:
         """What all charges together cost."""
@@ -193,28 +274,54 @@ def is_made(path: str | Path) -> bool:
     if not os.path.lexists(path):
         return False
     try:
-        return not Book(path, kind=FORMAT).is_blank()
+        return not Book(path, kind=FORMAT, older=OLDER).is_blank()
     except LedgerError:  # whoever opens it says what is wrong with it
         return True
 
 
-def _spelled(sampler: Sampler[AnyFamily], number: int, place: int | None) -> Any:
-    return sampler.points(number, rng=None if place is None else np.random.default_rng(place))
+class Binding:
+    """The identity that a ledger belongs to, as a digest; None where it has none yet. `samples`: whether any sample is charged to it."""
+
+    def __init__(self, pen: Pen) -> None:
+        self._pen = pen
+        found = [line[1] for line in pen.lines[1:] if line[0] == _BOUND]
+        self.identity: str | None = found[0] if found else None
+        self.samples = bool(_entries(pen.lines))
+
+    def bind(self, identity: str) -> None:
+        """Note the identity. A ledger is bound once."""
+        assert self.identity is None
+        self._pen.add([_BOUND, identity])
+        self.identity = identity
+
+
+def refuse_forgetting(ledger: str | Path, identity: str | Path) -> None:
+    """Refuse to make a ledger whose device has an identity already: what it said and spent would be forgotten."""
+    if os.path.lexists(identity):
+        raise LedgerError(
+            f"ledger {ledger} is missing or empty, but its identity {identity} is there: this device has spent from that ledger. Restore "
+            f"{ledger} from a copy. To start anew on purpose remove {identity} as well: collectors will then count this device as another "
+            "one, and what it spent before stays spent"
+        )
 
 
 def _budget(terms: Any) -> Budget:
     return Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
 
 
-def _sample(lines: list[Any], key: tuple[str, int]) -> tuple[int, int | None] | None:
-    found = next((Entry(0, *line) for line in lines[1:] if (line[0], line[1]) == key), None)
-    return None if found is None else (int(found.sample), found.place)
+def _entries(lines: list[Any]) -> list[Entry]:
+    """The charges among the lines of a ledger, numbered from 1."""
+    charges = (line for line in lines[1:] if line[0] != _BOUND)
+    return [
+        Entry(number, *line[:7], *(Destination.of(to) for to in line[7:]))
+        for number, line in enumerate(charges, start=1)
+    ]
 
 
 def _releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
     counts: dict[tuple[float, float], int] = {}
-    for _, _, epsilon, alpha, *_ in lines[1:]:
-        counts[epsilon, alpha] = counts.get((epsilon, alpha), 0) + 1
+    for entry in _entries(lines):
+        counts[entry.epsilon, entry.alpha] = counts.get((entry.epsilon, entry.alpha), 0) + 1
     return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for (epsilon, alpha), count in counts.items()]
 
 

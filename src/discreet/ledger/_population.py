@@ -35,12 +35,13 @@ from discreet._files import check_private, reason
 from discreet.errors import BudgetError, DiscreetError, LedgerError
 from discreet.ledger._book import Book
 from discreet.ledger._budget import Budget
+from discreet.ledger._destinations import Destination
 from discreet.ledger._rounds import Rounds
 from discreet.ledger._segments import Names, Segment
 from discreet.numerics import stated
 from discreet.release._keyed import Question, RunKey, Secret, as_secret
 
-FORMAT = "discreet population 1"
+FORMAT, OLDER = "discreet population 2", ("discreet population 1",)
 OVER_BUDGET = ("refuse", "drop")
 _BOOK, _SUFFIX = "book", ".charges"
 _WAIT_SECONDS = 600.0
@@ -63,7 +64,7 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one run charged: to how many clients, for which round, in which file."""
+    """What one run charged: to how many clients, for which round, in which file. `to`: the collector it was for, if it was for one."""
 
     round: Round
     clients: int
@@ -71,14 +72,16 @@ class Run:
     file: str
     digest: str
     time: str
+    to: Destination | None = None
 
     @classmethod
     def of(cls, line: Sequence[Any]) -> "Run":
         """The run that a line of the book states."""
-        agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time = line
+        agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time, *to = line
         question = Question(value=value, count=count, weight=weight)
         asked = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
-        return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time)
+        given = Destination.of(to[0]) if to else None
+        return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time, to=given)
 
     @property
     def line(self) -> list[Any]:
@@ -86,7 +89,8 @@ class Run:
         asked, question = self.round, self.round.question
         columns = [question.value, question.count, question.weight]
         terms = [asked.agreement, columns, asked.number, asked.epsilon]
-        return [*terms, self.clients, self.cells, self.file, self.digest, self.time]
+        run = [*terms, self.clients, self.cells, self.file, self.digest, self.time]
+        return run if self.to is None else [*run, self.to.line]
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,13 @@ class Settled:
 class PopulationLedger:
     """The budget of each client of a population, in a folder. `create` once, `PopulationLedger(folder, secret)` ever after."""
 
-    def __init__(self, folder: str | Path, secret: Secret | str | Path) -> None:
-        """An existing ledger, with the secret (or its file) it was created with: under another one every client would look new."""
+    def __init__(self, folder: str | Path, secret: Secret | str | Path, *, to: Destination | None = None) -> None:
+        """An existing ledger, with the secret (or its file) it was created with: under another one every client would look new.
+
+        `to`: the collector that samples are drawn for, by a gateway. What another one was given is then not given to it.
+        """
         secret = _needed(secret)
+        self._to = to
         self.folder = Path(folder)
         self._book = _book(self.folder)
         terms = self._book.lines()[0]
@@ -176,6 +184,7 @@ class PopulationLedger:
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
         with self._book.writing() as pen:
             runs = [Run.of(line) for line in pen.lines[1:]]
+            self._check_destination(asked, runs)
             known = self._recall(drawn, [run for run in runs if run.round.key == asked.key])
             over = self._over(names, ~known, asked, [run for run in runs if run.round.key != asked.key])
             if over.any() and over_budget == "refuse":
@@ -192,6 +201,38 @@ class PopulationLedger:
         kept = ~over[back]
         within = drawn.within[back] if within.size else within
         return Settled(kept, drawn.outcomes[back].astype(np.int64), within, int(known.sum()), int(over.sum()))
+
+    def destined(self, to: Destination) -> "PopulationLedger":
+        """This ledger, for samples that go to a collector."""
+        return PopulationLedger(self.folder, self._secret, to=to)
+
+    def check_destination(self, asked: Round) -> None:
+        """Refuse a round that may not be released to this collector, before anything is drawn; `settle` asks again, under its lock."""
+        self._check_destination(asked, runs_in(self.folder)[1])
+
+    def destination(self, asked: Round) -> Destination | None:
+        """Where the samples of a round went when it was first charged; where they are to go if it was not."""
+        return next((run.to for run in runs_in(self.folder)[1] if run.round.key == asked.key), self._to)
+
+    def _check_destination(self, asked: Round, runs: Sequence[Run]) -> None:
+        if self._to is None:
+            return
+        self._to.check_key(run.to for run in runs)
+        for run in runs:
+            before = run.round
+            if before.key == asked.key:
+                if not self._to.is_collector_of(run.to):
+                    where = "to a file" if run.to is None else f"for {run.to.address}"
+                    raise LedgerError(
+                        f"round {asked.number} of agreement {asked.agreement[:12]}... was released {where} under this secret, and "
+                        f"{self._to.address} would be given the same samples; use another secret and ledger for another collector"
+                    )
+            elif before.number == asked.number and self._to.is_question_of(run.to, before.agreement):
+                raise LedgerError(
+                    f"in round {asked.number} of the collection clients were released under agreement {before.agreement} on column "
+                    f"{before.question.value!r}, and a client speaks once: send that again with agreement={before.agreement} "
+                    "(--agreement). Other clients than those need another secret and ledger"
+                )
 
     def _recall(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
         """Put what clients have from this round in the place of what was drawn; who they are."""
@@ -229,8 +270,9 @@ class PopulationLedger:
         file = secrets.token_hex(8) + _SUFFIX
         digest = segment.write(self.folder / file)
         time = datetime.now(UTC).isoformat(timespec="seconds")
+        cells = bool(within.size)
         return Run(
-            round=asked, clients=len(segment.names), cells=bool(within.size), file=file, digest=digest, time=time
+            round=asked, clients=len(segment.names), cells=cells, file=file, digest=digest, time=time, to=self._to
         )
 
     def _sweep(self, runs: Sequence[Run]) -> None:
@@ -301,7 +343,7 @@ def _book(folder: Path) -> Book:
     if not stat.S_ISDIR(status.st_mode):
         raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
     check_private(folder, status, what="ledger", error=LedgerError)
-    return Book(folder / _BOOK, kind=FORMAT, wait=_WAIT_SECONDS)
+    return Book(folder / _BOOK, kind=FORMAT, wait=_WAIT_SECONDS, older=OLDER)
 
 
 def _needed(secret: Any) -> Secret:

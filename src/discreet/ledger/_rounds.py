@@ -79,8 +79,8 @@ class Rounds:
                 )
             if any(line[0] == _ROUND for line in notes.lines):
                 raise LedgerError(
-                    "rounds were released under this secret without a ledger, which would know nothing of them; make a new secret "
-                    "for the ledger"
+                    "rounds were released under this secret without a ledger, which would know nothing of them; make a new secret for the "
+                    "ledger, and a budget that is smaller by what those rounds have cost: what was spent stays spent"
                 )
             notes.add([_LEDGER, ledger])
 

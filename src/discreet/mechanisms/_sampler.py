@@ -309,9 +309,7 @@ class Sampler(abc.ABC, Generic[F]):
             return self.several(size).release(p, rng=rng)
         randomness, places = _randomness(rng), release.generator(rng)
         if constant_time:
-            law = self._held(self.carrier.single_law(p)[None, :]).rows[0]
-            number = release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
-            return self.carrier.spelled(np.asarray([number]), ())
+            return self.carrier.spelled(np.asarray([self._number_in_constant_time(p, randomness)]), ())
         given = self.carrier.read(p)
         blocks = self.carrier.held_in_blocks(given.clients, refuse=self.mixing is not None)
         found = [held.samples(self._numbers(held, randomness), places) for held in blocks]
@@ -322,17 +320,22 @@ class Sampler(abc.ABC, Generic[F]):
     @overload
     def release_number(self: Sampler[ContinuousFamily], p: Sequence[Client], *, rng: Rng = None) -> Integers: ...
     @overload
-    def release_number(self: Sampler[FiniteFamily], p: OneLaw, *, rng: Rng = None) -> int: ...
+    def release_number(
+        self: Sampler[FiniteFamily], p: OneLaw, *, rng: Rng = None, constant_time: bool = False
+    ) -> int: ...
     @overload
     def release_number(self: Sampler[FiniteFamily], p: ManyLaws, *, rng: Rng = None) -> Integers: ...
     @overload
-    def release_number(self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None) -> int | Integers: ...
-    def release_number(self, p: Any, *, rng: Rng = None) -> int | Integers:
+    def release_number(
+        self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None, constant_time: bool = False
+    ) -> int | Integers: ...
+    def release_number(self, p: Any, *, rng: Rng = None, constant_time: bool = False) -> int | Integers:
         """As `release`, but only the number of the outcome, of the cell or of the shared point: all that a client has to send.
 
         Args:
             p: what one client or many hold, as for `release`.
             rng: a seeded generator, for experiments; then it is NOT private.
+            constant_time: take the same instructions whatever the client holds; for one client of a finite family.
 
         Returns:
             A whole number, or an array of them.
@@ -341,9 +344,31 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for what is no law, and where every client draws points of its own.
         """
         self.carrier.check_shared("release_number")
+        if constant_time:
+            return self._number_in_constant_time(p, _randomness(rng))
         given = self.carrier.read(p)
         numbers = self._numbers(self._held(given.clients), _randomness(rng)).reshape(given.shape)
         return numbers if given.shape else int(numbers)
+
+    def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
+        law = self._held(self.carrier.single_law(p)[None, :]).rows[0]
+        return release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
+
+    def release_reference_number(self, *, rng: Rng = None) -> int:
+        """The number that is released for a client about whom nothing is known: one whose distribution is the reference.
+
+        It is drawn by the integers that every client is drawn with, so that nobody can tell.
+
+        Args:
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            The number of an outcome, a cell or a shared point.
+        """
+        self.carrier.check_shared("release_reference_number")
+        law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), (self.carrier.size,))
+        uniform = int(_randomness(rng).integers(1)[0])
+        return release.outcome_in_constant_time(self.lattice, law / law.sum(), self.mixing, uniform)
 
     @overload
     def points(self: Sampler[ContinuousFamily], numbers: ArrayLike, *, rng: Rng = None) -> float | Floats: ...

@@ -164,10 +164,15 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
         raise DiscreetError(
             f"secret file {path} cannot be read: {reason(error)}; make one with: discreet secret FILE"
         ) from None
+    return Secret(parse_secret(content, path), state_beside(path) if state is None else Path(state))
+
+
+def parse_secret(content: bytes, path: str | Path) -> bytes:
+    """The secret that a file's content states."""
     found = _SECRET_LINE.match(content)
     if found is None:
         raise DiscreetError(f"{path} does not hold a secret; make one with: discreet secret FILE")
-    return Secret(bytes.fromhex(found[1].decode()), state_beside(path) if state is None else Path(state))
+    return bytes.fromhex(found[1].decode())
 
 
 def as_secret(secret: "Secret | str | Path | None") -> Secret | None:

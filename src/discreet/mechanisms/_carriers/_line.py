@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._quadrature import ORDER, Panels
-from discreet.domain._interval import cell_names, middles, points
+from discreet.domain._interval import cell_names, middles, numbers_or_nan, points
 from discreet.domain._numbers import Numbers
 from discreet.domain._role import Domain
 from discreet.errors import DiscreetError
@@ -132,6 +132,12 @@ class LineCells(Domain[float]):
                 f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
             )
         return self.cells_of(found)
+
+    def find_numbers(self, records: Iterable[Any]) -> Integers:
+        """The cell of every number, -1 for what lies in no cell or is no number."""
+        values = numbers_or_nan(records)
+        inside = (values >= self.edges[0]) & (values <= self.edges[-1]) & ~self.between_cells(values)
+        return np.where(inside, self.cells_of(values), -1)
 
     def named(self, numbers: Integers) -> float | Floats:
         """The middles of the cells; a float for a 0-d array."""

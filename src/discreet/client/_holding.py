@@ -1,0 +1,175 @@
+"""What a device holds, as the distribution that its sample is drawn from: by the agreement's public rule, and never refused once it is known.
+
+A collector sees whether a sample comes. Were a value outside the domain an error, then by offering one domain after another it would learn
+what the device holds, sample or no sample. So whatever can be wrong with the data alone is refused before anybody is asked, and after that
+every input has a distribution:
+
+* a value without an outcome counts as the agreement's `other` outcome where it names one. Else it is left out;
+* a number past the end of an interval, or of a continuous family's box, becomes that end;
+* a device with nothing left is served as the reference, by the same integers as everybody.
+
+The device's owner is told (`Fitted.outside`, `Fitted.problem`). The collector is not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._labelled import Labelled, labelled
+from discreet.agreement import Agreement
+from discreet.domain import Domain, Numbers
+from discreet.domain._interval import numbers_or_nan
+from discreet.domain._records import listed
+from discreet.errors import DiscreetError
+from discreet.families import ContinuousFamily
+from discreet.families._densities import as_points
+from discreet.families._laws import SUM_TOLERANCE, as_floats, refuse_bad_entries, renormalised
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+Floats = NDArray[np.float64]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a sample is drawn from. `outside`: the share of what the device holds that has no outcome in the agreement's domain.
+
+    `problem` is one sentence for the device's owner, empty where there is none.
+    """
+
+    draw: Callable[[], int]
+    outside: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """What a device holds, checked as far as that needs no agreement: amounts by outcome, records, or a density."""
+
+    amounts: Labelled | Floats | None = None
+    records: list[Any] | None = None
+    density: Any = None
+
+    @classmethod
+    def of(cls, p: Any, records: Any, counts: Any) -> "Holding":
+        """The one of the three that is given; what is wrong with it by itself is an error."""
+        if sum(given is not None for given in (p, records, counts)) != 1:
+            raise DiscreetError("pass one of p (a law), records= (what was seen) and counts= (how often)")
+        if records is not None:
+            return cls(records=listed(records))
+        if counts is not None:
+            return cls(amounts=_amounts(counts, "counts"))
+        if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
+            raise DiscreetError("p holds texts, and is to be a law; pass what was seen as records=")
+        if callable(p) or not (isinstance(p, list | tuple | dict) or hasattr(p, "__array__")):
+            return cls(density=p)
+        found = _amounts(p, "p")
+        values = found.values if isinstance(found, Labelled) else found
+        if abs(float(values.sum()) - 1.0) > SUM_TOLERANCE:
+            raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
+        return cls(amounts=found)
+
+    def fit(self, sampler: Sampler[AnyFamily], agreement: Agreement) -> Fitted:
+        """How a sample of this device is drawn under the agreement. No input is refused."""
+        family = sampler.family
+
+        def fit() -> Fitted:
+            if isinstance(family, ContinuousFamily):
+                return self._fit_density(sampler, family)
+            return self._fit_outcomes(sampler, family.domain, agreement.other)
+
+        return _attempt(fit, lambda error: _served_as_reference(sampler, str(error)))
+
+    def _fit_outcomes(self, sampler: Sampler[AnyFamily], domain: Domain, other: int | None) -> Fitted:
+        amounts = np.zeros(domain.size)
+        if self.records is not None:
+            numbers = _outcome_numbers(domain, self.records)
+            values = np.ones(len(numbers))
+        elif isinstance(self.amounts, Labelled):
+            named = Numbers(domain.size) if domain.edges is not None else domain
+            numbers, values = named.find_numbers(list(self.amounts.labels)), self.amounts.values
+        elif self.amounts is not None and len(self.amounts) == domain.size:
+            numbers, values = np.arange(domain.size), self.amounts
+        else:
+            held = "a density" if self.amounts is None else f"{len(self.amounts)} numbers"
+            return _served_as_reference(
+                sampler, f"the device holds {held}, and the agreement is on {domain.size} outcomes"
+            )
+        values = values / max(float(values.max(initial=0.0)), 1e-300)  # so that no sum overflows
+        inside = numbers >= 0
+        np.add.at(amounts, numbers[inside], values[inside])
+        total, outside = float(values.sum()), float(values[~inside].sum())
+        if other is not None:
+            amounts[other] += outside
+        if not amounts.sum() > 0.0:
+            return _served_as_reference(sampler, "nothing that the device holds is an outcome of the agreement")
+        law = amounts / amounts.sum()
+        share = outside / total
+        became = "was left out" if other is None else "counts as the agreement's other outcome"
+        problem = (
+            f"{100 * share:.3g} % of what the device holds is outside the agreement's domain, and {became}"
+            if outside
+            else ""
+        )
+        return _guarded(sampler, lambda: int(sampler.release_number(law, constant_time=True)), share, problem)
+
+    def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> Fitted:
+        if self.amounts is not None:
+            return _served_as_reference(
+                sampler, "the device holds numbers by outcome, and the agreement is on densities"
+            )
+        if self.records is None:
+            return _guarded(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
+        points = as_points(np.asarray(self.records), family.dim, "records", finite=False)
+        low, high = family.space
+        moved = np.clip(points, low, high)
+        kept = np.asarray(np.isfinite(moved).all(axis=1))
+        kept[kept] = np.isfinite(family.log_reference(moved[kept]))
+        outside = 1.0 - float((kept & (moved == points).all(axis=1)).mean()) if len(points) else 0.0
+        if not kept.any():
+            return _served_as_reference(sampler, "nothing that the device holds is a point of the agreement's family")
+        law = family.law(records=moved[kept])
+        problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
+        return _guarded(sampler, lambda: int(sampler.release_number(law)), outside, problem)
+
+
+def _amounts(given: Any, name: str) -> Labelled | Floats:
+    """One number for each outcome, by label or in the order of outcomes; finite and at least 0."""
+    named = labelled(given, name)
+    values = as_floats(given if named is None else named.values, name)
+    if values.ndim != 1:
+        raise DiscreetError(
+            f"{name} has shape {values.shape}; a device is one client, with one number for each outcome"
+        )
+    refuse_bad_entries(values, name)
+    dtype = np.asarray(given if named is None else named.values).dtype
+    if name == "p" and dtype.kind == "f" and dtype.itemsize < 8 and values.size:
+        values = renormalised(values, float(np.finfo(dtype).eps))
+    return values if named is None else Labelled(named.labels, values)
+
+
+def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
+    """The outcome of every record, -1 for none; a number past the end of an interval has the outcome at that end."""
+    if domain.edges is None:
+        return domain.find_numbers(records)
+    return domain.find_numbers(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
+
+
+def _guarded(sampler: Sampler[AnyFamily], draw: Callable[[], int], outside: float, problem: str) -> Fitted:
+    """The draw; should it fail on what the device holds, the reference's."""
+    return Fitted(lambda: _attempt(draw, lambda _: sampler.release_reference_number()), outside, problem)
+
+
+def _attempt(action: Callable[[], Result], otherwise: Callable[[Exception], Result]) -> Result:
+    """What an action gives, or what stands in for it: a density is the device's own code, which may raise anything."""
+    try:
+        return action()
+    except Exception as error:
+        return otherwise(error)
+
+
+def _served_as_reference(sampler: Sampler[AnyFamily], problem: str) -> Fitted:
+    return Fitted(sampler.release_reference_number, 1.0, f"{problem}; its sample is one of the reference")
