@@ -11,8 +11,9 @@ and within it under the types of its arguments and the processor. So no old code
 after a `git pull` neither, and two versions never write to one file.
 
 Folders are tried in this order, all of them to read, the first that can be written to write: `$DISCREET_CACHE`, numba's
-`$NUMBA_CACHE_DIR`, `__pycache__` in this package, the user's cache. What is read is run, so a folder must belong to this user, to root or to
-whoever owns this package, and not be open to everybody. Where nothing can be written, functions are compiled in memory.
+`$NUMBA_CACHE_DIR`, `__pycache__` in this package, the user's cache. What is read is run, so every folder and file must belong to this
+user, to root or to the owner of this package, and nobody else may be able to write to it (`discreet._kernels._trusted_files`).
+What fails that is compiled anew. Where nothing can be written, functions are compiled in memory.
 """
 
 import hashlib
@@ -25,13 +26,26 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from io import BytesIO
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
+
+from discreet._kernels._trusted_files import (
+    UntrustedFile,
+    make_trusted_folder,
+    make_trusted_path,
+    open_trusted_folder,
+    open_trusted_root,
+    read_trusted_file,
+    write_trusted_file,
+)
 
 _PACKAGE = Path(__file__).parents[1]
 _HOME = __name__.rpartition(".")[0]  # nothing here is compiled
@@ -88,14 +102,17 @@ class _Kept:
         _prepare(context)
         key = self._key(signature, context.codegen())
         for root in roots():
-            if root.is_dir() and _trusted(root):
-                file = self._file(root)
-                try:
-                    data = file.load(key)
-                    if data is not None:
-                        return _compile_result()._rebuild(context, *data)
-                except _DAMAGED:  # a damaged file is as good as none
-                    _forget(file)
+            kept = self._kept_in(root)
+            try:
+                data = kept.load(key)
+                if data is not None:
+                    return _compile_result()._rebuild(context, *data)
+            except FileNotFoundError:
+                continue
+            except UntrustedFile as error:
+                _tell_untrusted(root, error)
+            except _DAMAGED:  # a damaged file is as good as none
+                kept.forget()
         _tell_compiling()
         return None
 
@@ -108,11 +125,9 @@ class _Kept:
             return
         key, data = self._key(signature, result.codegen), result._reduce()
         try:
-            folder = root / self._digest()
-            if not folder.is_dir():
-                folder.mkdir(mode=0o755, exist_ok=True)
-                _prune(root)
-            self._file(root).save(key, data)
+            self._kept_in(root).save(key, data)
+        except UntrustedFile as error:
+            _tell_untrusted(root, error)
         except OSError as error:
             _tell(
                 "full", f"compiled code could not be kept in {root}: {error.strerror}; it is compiled again next time"
@@ -127,19 +142,76 @@ class _Kept:
     def flush(self) -> None:
         """Forget what was kept of this function."""
         for root in roots():
-            if (root / self._digest()).is_dir():
-                _forget(self._file(root))
+            self._kept_in(root).forget()
 
     def _key(self, signature: Any, codegen: Any) -> Any:
         return signature, codegen.magic_tuple(), hashlib.sha256(self._function.__code__.co_code).hexdigest()
 
-    def _file(self, root: Path) -> Any:
+    def _kept_in(self, root: Path) -> "_KeptFunction":
         name = f"{self._function.__module__}.{self._function.__qualname__}".replace("<", "").replace(">", "")
-        digest = self._digest()
-        return import_module("numba.core.caching").IndexDataCacheFile(str(root / digest), name, digest)
+        return _KeptFunction(root, self._digest(), name)
 
     def _digest(self) -> str:
         return digest_of(self._function.__module__)
+
+
+@dataclass(frozen=True)
+class _KeptFunction:
+    """One function's files in a folder: an index (`.nbi`) of the types it was compiled for, and a file of code (`.nbc`) for each of them.
+
+    They are laid out as numba's own are: the version and then (digest, {key: name of the file}), both as pickles.
+    """
+
+    root: Path
+    digest: str
+    name: str
+
+    def load(self, key: Any) -> Any:
+        """What was kept under this key, or None."""
+        with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
+            file = self._read_index(folder).get(key)
+            return None if file is None else pickle.loads(read_trusted_file(file, within=folder))
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep something under this key."""
+        with open_trusted_root(self.root) as root:
+            if make_trusted_folder(self.digest, within=root):
+                _prune(self.root)
+            with open_trusted_folder(self.digest, within=root) as folder:
+                try:
+                    index = self._read_index(folder)
+                except _DAMAGED:  # an untrusted index is replaced as well
+                    index = {}
+                taken = set(index.values())
+                file = index.get(key) or next(
+                    name for number in count(1) if (name := f"{self.name}.{number}.nbc") not in taken
+                )
+                # the code first: an index names only what is there
+                write_trusted_file(file, _dumped(data), within=folder)
+                self._write_index({**index, key: file}, folder)
+
+    def forget(self) -> None:
+        """Leave an empty index where there was one, if that can be written."""
+        with (
+            suppress(OSError),
+            open_trusted_root(self.root) as root,
+            open_trusted_folder(self.digest, within=root) as folder,
+        ):
+            self._write_index({}, folder)
+
+    def _read_index(self, folder: int) -> dict[Any, str]:
+        try:
+            content = BytesIO(read_trusted_file(f"{self.name}.nbi", within=folder))
+        except FileNotFoundError:
+            return {}
+        if pickle.load(content) != _version("numba"):
+            return {}
+        digest, index = pickle.load(content)
+        return cast(dict[Any, str], index) if digest == self.digest else {}
+
+    def _write_index(self, index: dict[Any, str], folder: int) -> None:
+        content = pickle.dumps(_version("numba"), protocol=-1) + _dumped((self.digest, index))
+        write_trusted_file(f"{self.name}.nbi", content, within=folder)
 
 
 def _note_sources(module: str) -> None:
@@ -177,34 +249,22 @@ def writable_root() -> Path | None:
     """The first of the folders that can be written to; it is made if need be."""
     for root in roots():
         try:
-            root.mkdir(mode=0o755, parents=True, exist_ok=True)
-            if _trusted(root):
+            make_trusted_path(root)
+            with open_trusted_root(root):
                 tempfile.TemporaryFile(dir=root).close()  # a permission alone does not tell
                 return root
+        except UntrustedFile as error:
+            _tell_untrusted(root, error)
         except OSError:
             continue
     return None
 
 
-def _trusted(root: Path) -> bool:
-    try:
-        status = root.stat()
-        owners = {0, _PACKAGE.stat().st_uid, *([os.geteuid()] if hasattr(os, "geteuid") else [status.st_uid])}
-    except OSError:
-        return False
-    if status.st_uid in owners and not status.st_mode & 0o002:
-        return True
+def _tell_untrusted(root: Path, error: UntrustedFile) -> None:
+    # not chmod: that would bless what may have been written already
     _tell(
-        str(root),
-        f"compiled code in {root} is left alone: others may write there (chmod o-w, or another DISCREET_CACHE)",
+        str(root), f"compiled code in {root} is not used: {error}; remove that folder, or name another DISCREET_CACHE"
     )
-    return False
-
-
-def _forget(file: Any) -> None:
-    """Make what cannot be read an empty index, where that can be written."""
-    with suppress(OSError):
-        file.flush()
 
 
 def _prune(root: Path) -> None:
@@ -253,6 +313,10 @@ def _constant(value: Any) -> str:
 
 def _version(module: str) -> str:
     return str(import_module(module).__version__)
+
+
+def _dumped(value: Any) -> bytes:
+    return cast(bytes, import_module("numba.core.serialize").dumps(value))
 
 
 def _compile_result() -> Any:
