@@ -3,18 +3,22 @@
 A conversation, a search, an agent: what the models read next depends on what was released. Two accounts are kept, both of which allow
 for that: the budget is a filter (`discreet.ledger._budget`), which refuses the token that could pass it, and an odometer
 (`discreet.accounting._odometer`) shows at every moment what was spent so far.
+
+With a ledger, the entries that it holds under the stream's id are the account, and there is no other. A stream that is started again has
+spent what was charged before, at the epsilons that were charged, and gives the tokens that are paid for again at no cost.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 
 import torch
 
-from discreet.accounting import Odometer
+from discreet.accounting import BoxProfile, Odometer
 from discreet.domain._canonical import VERSION, canonical
 from discreet.errors import BudgetError, DiscreetError, check_count, check_kind
-from discreet.ledger import Budget, Ledger
+from discreet.ledger import Budget, Entry, Ledger
 from discreet.torch import release
 from discreet.transformers._terms import box_profile
 
@@ -28,6 +32,10 @@ class TokenStream:
         ledger: the client's ledger, charged for every token before it leaves; it gives a token that it has for a place already.
         purpose: what for, in words: a stream for another purpose is another one for the ledger.
 
+    Attributes:
+        id: what its entries in the ledger are under.
+        tokens: the tokens that it gave since it was made.
+
     Raises:
         DiscreetError: for a budget, a ledger or a vocabulary that is none.
     """
@@ -40,8 +48,13 @@ class TokenStream:
         self._vocabulary = check_count("vocabulary", vocabulary, least=2, fix="it is how many tokens the models know")
         stream = {"epsilon": budget.epsilon, "delta": budget.delta, "vocabulary": vocabulary, "purpose": purpose}
         self.id = hashlib.sha256(canonical({"discreet": VERSION, "stream": stream}).encode()).hexdigest()
-        self.odometer = Odometer(delta=budget.delta)
+        self._released = Odometer(delta=budget.delta)
         self.tokens: list[int] = []
+
+    @property
+    def odometer(self) -> Odometer:
+        """What all tokens of the stream have cost so far: with a ledger, all that it holds of this stream."""
+        return self._released if self._ledger is None else self._odometer_of(self._charges())
 
     def draw(
         self,
@@ -62,7 +75,7 @@ class TokenStream:
             temperature: what `logits` are divided by.
 
         Returns:
-            The token.
+            The token. At a place that the ledger has a token for it is that one, whatever the logits and epsilon, and costs nothing.
 
         Raises:
             DiscreetError: for logits that are no law, before anything is charged.
@@ -72,16 +85,30 @@ class TokenStream:
             if tuple(given.shape) != (self._vocabulary,):
                 raise DiscreetError(f"{name} has shape {tuple(given.shape)}, not ({self._vocabulary},)")
         profile = box_profile(epsilon, upper, self._vocabulary)
-        after = self.odometer.after(profile)
-        if not self._budget.allows(self._budget.spent(after.releases)):
-            raise BudgetError(
-                f"the budget of the stream is {self._budget}, and a token at epsilon = {epsilon:g} could pass it; nothing was drawn"
-            )
-        found = release(logits=logits, reference=reference, epsilon=epsilon, upper=upper, temperature=temperature)
-        token = int(found)
-        if self._ledger is not None:
-            place = len(self.tokens) + 1
-            token = self._ledger.charged_sample(self.id, round=place, profile=profile, draw=lambda: token)
-        self.odometer = after
+        charges = self._charges()
+        place = len(self.tokens) + 1
+        if place in charges:
+            token = charges[place].sample
+        else:
+            before = self._released if self._ledger is None else self._odometer_of(charges)
+            after = before.after(profile)
+            if not self._budget.allows(self._budget.spent(after.releases)):
+                raise BudgetError(
+                    f"the budget of the stream is {self._budget}, and a token at epsilon = {epsilon:g} could pass it; nothing was drawn"
+                )
+            found = release(logits=logits, reference=reference, epsilon=epsilon, upper=upper, temperature=temperature)
+            token = int(found)
+            if self._ledger is not None:
+                token = self._ledger.charged_sample(self.id, round=place, profile=profile, draw=lambda: int(found))
+            self._released = after
         self.tokens.append(token)
         return token
+
+    def _charges(self) -> dict[int, Entry]:
+        """The ledger's entries of this stream, by the places of their tokens."""
+        entries = [] if self._ledger is None else self._ledger.entries()
+        return {entry.round: entry for entry in entries if entry.agreement == self.id}
+
+    def _odometer_of(self, charges: dict[int, Entry]) -> Odometer:
+        counts = Counter(BoxProfile(epsilon=entry.epsilon, alpha=entry.alpha) for entry in charges.values())
+        return Odometer(delta=self._budget.delta, releases=tuple(counts.items()))
