@@ -1,5 +1,6 @@
 """The verifier takes nothing on a certificate's word: whatever it accepts is true."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -58,6 +59,74 @@ def test_other_promises_are_verified_and_larger_ones_are_not(notion: dc.privacy.
         forged = json.loads(found.to_json())
         forge(forged)
         assert verify.problems(forged), forged["privacy"]
+
+
+AGREED = [
+    dc.Agreement.of(
+        OptimalSampler(Simplex(["tea", "coffee", "water"]), epsilon=0.5), rounds=3, purpose="a survey \u2615"
+    ),
+    dc.Agreement.of(dc.LinearSampler(dc.Band([3, 2, 1], lower=0.3, upper=1.7), epsilon=2.0)),
+    dc.Agreement.of(OptimalSampler(Simplex(4), privacy=dc.Gaussian(0.7))),
+    dc.Agreement.of(OptimalSampler(Simplex(4), privacy=LINE)),
+    dc.Agreement.of(OptimalSampler(Simplex(5), epsilon=1.0), version=1),
+    dc.Agreement.of(
+        OptimalSampler(dc.LaplaceMixtures(1, radius=0.5, scale=1.0, box=(-2, 2)), epsilon=1.0, how=dc.Cells(8))
+    ),
+]
+
+
+@pytest.mark.parametrize("agreement", AGREED, ids=lambda agreement: agreement.id[:8])
+def test_a_certificate_names_the_agreement_it_is_for(agreement: dc.Agreement, tmp_path: Path) -> None:
+    found = certificate(agreement.sampler(), agreement=agreement, most_inputs=8)
+    path = tmp_path / "certificate.json"
+    found.write(path)
+    code, said = verified(path)
+    assert (code, said.rstrip().endswith(f"under agreement {agreement.id}")) == (0, True), said
+    assert verify.parsed(found.to_json())["agreement"] == agreement.id
+    for other in AGREED:
+        if other is not agreement:
+            with pytest.raises(dc.DiscreetError, match="belongs to agreement"):
+                certificate(agreement.sampler(), agreement=other)
+
+
+def test_an_agreement_that_a_certificate_is_not_for_is_found() -> None:
+    agreement = AGREED[0]
+    record = json.loads(certificate(agreement.sampler(), agreement=agreement).to_json())
+    lied = {
+        "bits": 61,
+        "epsilon": 0.499,
+        "family": {**agreement.document["family"], "size": 4},
+        "privacy": {"kind": "gaussian", "nu": 0.1},
+    }
+    for name, value in lied.items():
+        text = json.dumps({**agreement.document, name: value})
+        forged = {**record, "agreement_text": text, "agreement": hashlib.sha256(text.encode()).hexdigest()}
+        assert len(verify.problems(forged)) == 1, name
+    other = AGREED[1]
+    for forged in (
+        {**record, "agreement": other.id},
+        {**record, "agreement_text": other.canonical},
+        {**record, "agreement_text": record["agreement_text"] + " "},
+        {**record, "agreement": other.id, "agreement_text": other.canonical},
+        {**record, "agreement": record["agreement"].upper()},
+        {**record, "agreement": None},
+        {name: value for name, value in record.items() if name != "agreement"},
+        {name: value for name, value in record.items() if name != "agreement_text"},
+    ):
+        assert verify.problems(forged)
+
+
+def test_certificates_without_an_agreement_are_what_they_were() -> None:
+    """Their text has not changed, and they verify: files that were written before stay good."""
+    found = certificate(OptimalSampler(Simplex(4), epsilon=0.5))
+    record = verify.parsed(found.to_json())
+    assert record.keys() == verify.FIELDS | {"box"}
+    assert verify.problems(record) == []
+
+
+def test_an_agreement_says_what_is_claimed() -> None:
+    with pytest.raises(dc.DiscreetError, match="leave out epsilon"):
+        certificate(AGREED[0].sampler(), agreement=AGREED[0], epsilon=3.0)
 
 
 FORGERIES: dict[str, list[Callable[[Any], Any]]] = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from discreet import Agreement, OptimalSampler, Simplex
 from discreet.audit import verify
 from tests.pictures import assert_picture
 
@@ -91,6 +92,16 @@ def test_certify_states_other_promises(run: Run, tmp_path: Path, options: list[s
     assert verify.main([str(path)]) == 0
     record = json.loads(run("certify", "--outcomes", "6", *options, "-o", str(path), "--json").stdout)
     assert record["privacy"]["kind"] in ("approximate", "gaussian")
+
+
+def test_certify_names_the_agreement(run: Run, tmp_path: Path) -> None:
+    agreed, path = tmp_path / "agreement.json", tmp_path / "certificate.json"
+    agreement = Agreement.of(OptimalSampler(Simplex(["tea", "coffee"]), epsilon=1.0))
+    agreement.write(agreed)
+    assert agreement.id in run("certify", "--agreement", str(agreed), "-o", str(path)).stdout
+    record = json.loads(run("certify", "--agreement", str(agreed), "-o", str(path), "--json").stdout)
+    assert record["agreement"] == agreement.id == json.loads(path.read_text())["agreement"]
+    assert verify.main([str(path)]) == 0
 
 
 def test_certify_prints_json(run: Run, tmp_path: Path) -> None:

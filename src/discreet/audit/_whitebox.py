@@ -16,7 +16,8 @@ U/L, so that no two of them are easier to tell apart, at any beta, than one pair
 `discreet.privacy.extreme_masses`; the notion is kept if its trade-off function lies below the corners (`discreet.privacy._notion`). Both are
 rationals, so one comparison proves sum (W - e^beta W')_+ <= delta(beta) 2^62 for every beta at once.
 
-A certificate is a JSON file that holds the integers; `discreet/audit/verify.py` re-verifies it with the standard library alone.
+A certificate is a JSON file that holds the integers; `discreet/audit/verify.py` re-verifies it with the standard library alone. One that is
+for an agreement holds its id and the text that the id is the digest of, so that the script can check what was agreed on as well.
 """
 
 import json
@@ -31,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._files import check_target, written
 from discreet._showing import shown_shortly
+from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families._band import Bounds
 from discreet.mechanisms import JointSampler
@@ -58,6 +60,7 @@ class Certificate:
     weights: tuple[tuple[int, ...], ...]
     box: tuple[tuple[int, ...], tuple[int, ...]] | None
     privacy: Privacy | None = None
+    agreement: Agreement | None = None
 
     @property
     def total(self) -> int:
@@ -132,6 +135,9 @@ class Certificate:
             place = normal_quantile_below(self.corners[0]) if isinstance(self.privacy, Gaussian) else None
             if place is not None:
                 record["place"] = str(place)
+        if self.agreement is not None:
+            record["agreement"] = self.agreement.id
+            record["agreement_text"] = self.agreement.canonical
         return json.dumps(record, indent=1) + "\n"
 
     def write(self, path: str | Path) -> None:
@@ -181,14 +187,18 @@ def certificate(
     epsilon: float | None = None,
     privacy: Privacy | None = None,
     most_inputs: int = MOST_INPUTS,
+    agreement: Agreement | None = None,
 ) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
     `epsilon`: the claim, by default the sampler's own; of a sampler with another promise the pure budget of its box, beside which its own
     notion is claimed, or the one that is given as `privacy`. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
     family the outcomes are the cells or points that it releases by, and the clients are laws on those; of a `JointSampler` they are the
-    multisets, and the clients the same as for one sample.
+    multisets, and the clients the same as for one sample. `agreement`: the one that the certificate is for, whose id it then carries; the
+    sampler must be the one agreed on, and the claim is the agreement's.
     """
+    if agreement is not None:
+        _check_agreed(agreement, sampler, epsilon, privacy)
     if not isinstance(sampler, JointSampler):
         check_sampler(sampler)
     size, most = sampler.box.size, check_count("most_inputs", most_inputs)
@@ -211,7 +221,18 @@ def certificate(
         claim, notion = (claim if privacy is None else notion.epsilon), None
     elif notion is not None:
         privacy_document(notion)  # one that no file can state is refused here
-    return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]), notion)
+    return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]), notion, agreement)
+
+
+def _check_agreed(
+    agreement: Agreement, sampler: Sampler[AnyFamily] | JointSampler, epsilon: float | None, privacy: Privacy | None
+) -> None:
+    check_kind("agreement", agreement, Agreement, "pass Agreement.read(path)")
+    if epsilon is not None or privacy is not None:
+        raise DiscreetError("agreement says what is claimed; leave out epsilon and privacy")
+    if isinstance(sampler, JointSampler):
+        raise DiscreetError(f"{sampler!r} is not what agreement {agreement.id} is on; leave agreement out")
+    agreement.check_sampler(sampler)
 
 
 def extreme_laws(mu: NDArray[np.float64], bounds: Bounds, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:

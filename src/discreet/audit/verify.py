@@ -13,7 +13,9 @@ its word that can be computed. Checked, in whole numbers:
   (u, l, rest), (l, u, rest) on three points. Its trade-off function is a broken line with the corners (l, 1 - u) and (1 - u, l), so a convex
   trade-off function f is kept, at every z at once, if f(l) <= 1 - u and f(1 - u) <= l:
   for (epsilon, delta) that is u - e^epsilon l <= delta; for Gaussian nu it is Phi(x) <= l and u <= Phi(x + nu) for some x, which is stated;
-  for a broken line it is read off the line.
+  for a broken line it is read off the line;
+* where an agreement is named, that its id is the SHA-256 of its text, which is there too, and that what is claimed is what that text
+  promises: the same epsilon, the same other promise or none, weights of as many bits, on as many outcomes.
 
 That proves epsilon-LDP between the inputs listed and, with a box, that and the other promise between any inputs whose weights lie in it.
 That a mechanism draws with these weights and keeps to that box is what no file can prove.
@@ -21,6 +23,7 @@ Exit status 0: the claim holds. 1: it does not, or the certificate contradicts i
 """
 
 import decimal
+import hashlib
 import itertools
 import json
 import math
@@ -34,9 +37,11 @@ __all__ = ["main", "problems"]
 FIELDS = {
     "format", "version", "mechanism", "epsilon", "inputs", "total", "weights", "worst", "realised_epsilon", "holds"
 }  # fmt: skip
+AGREED = {"agreement", "agreement_text"}  # both or neither: certificates that were written before had neither
 WORST = {"outcome", "first_input", "second_input", "ratio"}
 NOTIONS = {"approximate": {"kind", "epsilon", "delta"}, "gaussian": {"kind", "nu"}, "functional": {"kind", "points"}}
 RATIONAL = re.compile("[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
+ID = re.compile("[0-9a-f]{64}")
 PI = "3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067982148086513282306647093844609550"
 CONTEXT = decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 FINER = decimal.Context(prec=90, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
@@ -78,12 +83,19 @@ def parsed(text: str) -> dict[str, Any]:
 
 def check_form(record: dict[str, Any]) -> None:
     """Every field is there, of its type, and fits the others; a ValueError says which does not."""
+    agreed = AGREED & record.keys()
+    require(agreed in (set(), AGREED), "an agreement is named by its id and its text, and one of them is missing")
+    fields = record.keys() - agreed
     if record["version"] == 2:
         needed = FIELDS | {"box", "privacy", "corners"}
-        require(needed <= record.keys() <= needed | {"place"}, "its fields are not those of a certificate")
+        require(needed <= fields <= needed | {"place"}, "its fields are not those of a certificate")
         check_promise(record)
     else:
-        require(FIELDS <= record.keys() <= FIELDS | {"box"}, "its fields are not those of a certificate")
+        require(FIELDS <= fields <= FIELDS | {"box"}, "its fields are not those of a certificate")
+    if agreed:
+        require(type(record["agreement"]) is str, "the id of the agreement is not 64 hexadecimal digits")
+        require(bool(ID.fullmatch(record["agreement"])), "the id of the agreement is not 64 hexadecimal digits")
+        require(type(record["agreement_text"]) is str, "the text of the agreement is not a text")
     epsilon = record["epsilon"]
     require(type(epsilon) in (int, float) and 0 < epsilon < math.inf, "epsilon is not a positive number")
     require(type(record["mechanism"]) is str, "mechanism is not a text")
@@ -251,6 +263,33 @@ def problems(record: dict[str, Any]) -> list[str]:
             found.append(f"the box allows a ratio above e^{record['epsilon']!r}")
     if "privacy" in record:
         found += broken_promise(record)
+    if "agreement" in record:
+        found += departures(record)
+    return found
+
+
+def departures(record: dict[str, Any]) -> list[str]:
+    """Where the certificate is not one for the agreement that it names."""
+    text = record["agreement_text"].encode("utf-8", "surrogatepass")
+    if hashlib.sha256(text).hexdigest() != record["agreement"]:
+        return ["the id of the agreement is not that of its text"]
+    try:
+        terms: Any = json.loads(record["agreement_text"], object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError):
+        terms = None
+    if not (isinstance(terms, dict) and isinstance(terms.get("family"), dict)):
+        return ["the text of the agreement is not that of one"]
+    bits: Any = terms.get("bits")
+    size: Any = terms["family"].get("size")
+    found = []
+    if record["epsilon"] != terms.get("epsilon"):
+        found.append("epsilon is not the one agreed on")
+    if terms.get("privacy") != record.get("privacy"):
+        found.append("the promise beside epsilon is not the one agreed on")
+    if not is_whole(bits) or not 0 < bits < 10**4 or record["total"] != 1 << bits:
+        found.append("the total is not of as many bits as agreed on")
+    if size is not None and (not is_whole(size) or size != len(record["weights"][0])):
+        found.append("the outcomes are not as many as agreed on")
     return found
 
 
@@ -291,7 +330,8 @@ def main(arguments: list[str]) -> int:
         listed = f"the {len(record['inputs'])} inputs listed, and no others"
         scope = "any two inputs whatever, of a mechanism that keeps to the box" if "box" in record else listed
         also = f", and {said(record['privacy'])}," if "privacy" in record else ""
-        sys.stdout.write(f"holds: {record['epsilon']!r}-LDP{also} between {scope}, in whole numbers\n")
+        under = f", under agreement {record['agreement']}" if "agreement" in record else ""
+        sys.stdout.write(f"holds: {record['epsilon']!r}-LDP{also} between {scope}, in whole numbers{under}\n")
     return 1 if wrong else 0
 
 

@@ -99,7 +99,8 @@ def certify(
         stated = promise(epsilon, delta, nu, missing=missing)
     elif any(given is not None for given in (epsilon, delta, nu)):
         raise DiscreetError("--agreement says it all; leave out --epsilon, --delta and --nu")
-    found = certificate(_certified(outcomes, stated, agreement, mechanism, lower, upper))
+    agreed = None if agreement is None else Agreement.read(agreement)
+    found = certificate(_certified(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed)
     found.write(out)
     low, high = found.realised
     assert found.possible is not None
@@ -108,12 +109,14 @@ def certify(
             "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
             "realised": {"low": float(low), "high": float(high)}, "possible": float(found.possible[1]),
             **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
+            **({} if agreed is None else {"agreement": agreed.id}),
         })  # fmt: skip
     else:
         say(
             f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
             f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
             f"Claimed:                              {_claimed(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+            *([] if agreed is None else [f"Agreement: {agreed.id}"]),
             f"Certificate: {plain(out)}",
         )
     if not found.holds:
@@ -127,7 +130,7 @@ def _claimed(found: Certificate) -> str:
 def _certified(
     outcomes: int | None,
     stated: Privacy | None,
-    agreement: Path | None,
+    agreement: Agreement | None,
     mechanism: str | None,
     lower: float,
     upper: float | None,
@@ -136,7 +139,7 @@ def _certified(
     if agreement is not None:
         if lower or any(given is not None for given in (outcomes, mechanism, upper)):
             raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
-        return Agreement.read(agreement).sampler()
+        return agreement.sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
     family: Simplex | Band = Simplex(outcomes)
