@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import socket
 import threading
 import urllib.error
 import urllib.parse
@@ -335,6 +336,54 @@ def test_the_page_is_served_to_this_machine_alone() -> None:
         thread.join()
     with pytest.raises(dc.DiscreetError, match=r"port = 99999 is not in \[0, 65535\]"):
         Explorer("", port=99999)
+
+
+REQUESTS = {
+    b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n": 200,
+    b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n": 200,
+    b"GET /else HTTP/1.1\r\nHost: localhost\r\n\r\n": 404,
+    b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n": 403,
+    b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n": 501,
+    b"GET / HTTP/x\r\n\r\n": 400,
+    b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n": 414,
+    b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n": 431,
+}
+
+
+@pytest.fixture
+def explorer() -> Iterator[Explorer]:
+    found = Explorer("<p id=here>here")
+    thread = threading.Thread(target=found.serve)
+    thread.start()
+    yield found
+    found.close()
+    thread.join()
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda asked: str(REQUESTS[asked]))
+def test_no_answer_may_be_shown_in_a_frame(explorer: Explorer, asked: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", int(explorer.address.rsplit(":", 1)[1].strip("/"))), 10) as line:
+        line.sendall(asked)
+        answer = line.makefile("rb").read()
+    head = answer.partition(b"\r\n\r\n")[0].decode()
+    assert head.split()[1] == str(REQUESTS[asked])
+    assert "Content-Security-Policy: frame-ancestors 'none'" in head
+    assert "X-Frame-Options: DENY" in head
+
+
+@pytest.mark.slow
+def test_a_frame_on_another_page_stays_empty(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
+    around = tmp_path / "around.html"
+    around.write_text(f"<iframe src='{explorer.address}'></iframe>")
+    found = browser.new_page()
+    found.goto(explorer.address)
+    assert found.locator("#here").count() == 1
+    complaints = watched(found)
+    found.goto(around.as_uri())
+    assert len(found.frames) == 2
+    assert found.frames[1].locator("#here").count() == 0
+    assert any("frame-ancestors" in line or "X-Frame-Options" in line for line in complaints())
+    found.close()
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""A page on this machine alone: bound to 127.0.0.1, and refused to whoever calls this machine by another name."""
+"""A page on this machine alone: bound to 127.0.0.1, refused to whoever calls this machine by another name, and never in a frame.
+
+Another site could show the page in a frame and lead clicks onto it, so every answer, errors included, forbids that.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,8 @@ def _answering(content: bytes) -> type[BaseHTTPRequestHandler]:
     class Answering(BaseHTTPRequestHandler):
         """The page at /, and nothing else."""
 
+        default_request_version = "HTTP/1.0"  # what cannot be read has an answer with headers too
+
         def do_GET(self) -> None:
             self._answer(with_content=True)
 
@@ -64,12 +69,17 @@ def _answering(content: bytes) -> type[BaseHTTPRequestHandler]:
                 self.send_error(404)
             else:
                 self.send_response(200)
-                for name, value in _HEADERS.items():
-                    self.send_header(name, value)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 if with_content:
                     self.wfile.write(content)
+
+        def end_headers(self) -> None:
+            """The end of the headers of every answer, those of errors included."""
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            super().end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: whoever asked knows."""
@@ -78,7 +88,8 @@ def _answering(content: bytes) -> type[BaseHTTPRequestHandler]:
 
 
 _HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
