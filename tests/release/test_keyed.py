@@ -3,7 +3,9 @@
 import hashlib
 import os
 import pickle
+import shlex
 import stat
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -242,6 +244,35 @@ def test_secret_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(DiscreetError, match="not a plain file"):
         read_secret(tmp_path / "pipe")
     os.close(reader)
+
+
+def test_two_names_of_one_secret_do_not_have_two_records_of_its_rounds(tmp_path: Path) -> None:
+    """A symbolic link shares the record; a hard link could not, and is refused under either name until one is gone."""
+    path, soft, hard = tmp_path / "secret", tmp_path / "soft link", tmp_path / "hard link"
+    write_secret(path)
+    soft.symlink_to(path)
+    assert read_secret(soft).state == read_secret(path).state
+    hard.hardlink_to(path)
+    for name in (path, soft, hard):
+        with pytest.raises(
+            DiscreetError, match=r"has 2 names \(hard links\).*keep the one beside which NAME\.rounds lies"
+        ):
+            read_secret(name)
+        with pytest.raises(DiscreetError, match="has 2 names"):
+            read_secret(name, state=tmp_path / "state")
+    hard.unlink()
+    assert read_secret(path).state == tmp_path / "secret.rounds"
+
+
+def test_the_advice_finds_the_other_names(tmp_path: Path) -> None:
+    path, hard = tmp_path / "the secret", tmp_path / "other"
+    write_secret(path)
+    hard.hardlink_to(path)
+    with pytest.raises(DiscreetError) as refused:
+        read_secret(path)
+    command = str(refused.value).partition("(find ")[2].partition(", then")[0]
+    found = subprocess.run(["find", *shlex.split(command)], capture_output=True, text=True, check=True).stdout
+    assert set(found.splitlines()) == {str(path), str(hard)}
 
 
 def test_secrets_and_keys_do_not_print_themselves() -> None:

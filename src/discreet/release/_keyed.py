@@ -32,6 +32,7 @@ The message is a list of 64-bit words, little-endian, and can be read back uniqu
 import hashlib
 import os
 import re
+import shlex
 import stat
 import struct
 from collections.abc import Sequence
@@ -146,9 +147,10 @@ def write_secret(path: str | Path) -> None:
 
 
 def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
-    """The secret in a file, refused if anybody but its owner may read or write it.
+    """The secret in a file, refused if anybody but its owner may read or write it, and if it has a second name (a hard link).
 
-    `state`: where the rounds that are released under it are noted, by default beside the file itself (whatever link leads to it).
+    `state`: where the rounds that are released under it are noted, by default beside the file itself (whatever symbolic link leads to it).
+    Two hard links of one file would each have a record of their own, and one round could be released twice.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
@@ -157,6 +159,7 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
             if not stat.S_ISREG(status.st_mode):
                 raise DiscreetError(f"secret file {path} is not a plain file; make one with: discreet secret FILE")
             check_private(path, status, what="secret file", after=" (and make a new one if they may have)")
+            _check_one_name(path, status)
             content = file.read(_LARGEST_FILE)
     except DiscreetError:
         raise
@@ -173,6 +176,16 @@ def parse_secret(content: bytes, path: str | Path) -> bytes:
     if found is None:
         raise DiscreetError(f"{path} does not hold a secret; make one with: discreet secret FILE")
     return bytes.fromhex(found[1].decode())
+
+
+def _check_one_name(path: str | Path, status: os.stat_result) -> None:
+    if status.st_nlink > 1:
+        folder = shlex.quote(os.path.dirname(os.path.realpath(path)))
+        raise DiscreetError(
+            f"secret file {path} has {status.st_nlink} names (hard links), each with a record of rounds of its own; keep the one beside "
+            f"which NAME.rounds lies and remove the others (find {folder} -samefile {shlex.quote(str(path))}, then higher up); where two "
+            "have such a record, keep neither and make a new secret: discreet secret FILE"
+        )
 
 
 def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
