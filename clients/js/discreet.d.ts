@@ -10,6 +10,8 @@ export class DiscreetError extends Error {}
 export interface Law {
   readonly outcomes: Float64Array;
   readonly masses: Float64Array;
+  /** How many records were outside the domain. It is for the person alone: tell nobody else. */
+  readonly outside?: number;
 }
 
 /** What leaves the device. */
@@ -45,8 +47,8 @@ export interface ReadOptions {
 
 /** What was seen (values), or how often: a list for each outcome, or an object or Map by label or outcome number. */
 export type Seen =
-  | { records: Iterable<Label>; counts?: undefined }
-  | { counts: ArrayLike<number> | Record<string, number> | Map<Label, number>; records?: undefined };
+  | { records: Iterable<unknown>; counts?: undefined }
+  | { counts: ArrayLike<number> | Record<string, number> | Map<unknown, number>; records?: undefined };
 
 /** What client and curator agreed on. */
 export class Agreement {
@@ -61,10 +63,16 @@ export class Agreement {
   readonly mechanism: "optimal" | "linear" | "mollifier";
   readonly rounds: number;
   readonly purpose: string;
+  /** The number of the outcome that values outside the domain count as, where the agreement names one. */
+  readonly other?: number;
   readonly domain: Domain;
   readonly size: number;
-  /** A person's distribution, from records or counts. */
-  law(seen: Seen): Law;
+  /**
+   * A person's distribution, from records or counts. Values outside the domain count by a public rule and raise no error: as `other`,
+   * on an interval as the nearest end, else all together as one outcome drawn from the reference. So do no records at all.
+   * `integer`: the 62-bit integer that this outcome is drawn with, by default a fresh one.
+   */
+  law(seen: Seen, integer?: bigint): Law;
   /** The distribution that a sample is drawn from. */
   output(law: Law): Float64Array;
   /** The integers with sum 2^62 that a sample is drawn with. */

@@ -3,7 +3,8 @@
     python -m tests.javascript.vectors FILE [--vectors 10000] [--seed 1]
 
 One JSON object a line. An agreement comes with cases: counts by outcome number, integers below 2^62 as texts, and for each of them the
-outcome and the sample; the weights as texts, or a checksum where they are many (the polynomial of these coefficients at 2^61 - 1, modulo
+outcome and the sample (where the agreement names an outcome for values outside, they come out the same if such values take its place);
+the weights as texts, or a checksum where they are many (the polynomial of these coefficients at 2^61 - 1, modulo
 2^127 - 1). Integers are chosen where implementations would part: first and last, around the shared part, and on both sides of the edges
 between outcomes. A vector is one integer.
 """
@@ -101,7 +102,10 @@ def _line(rng: np.random.Generator, left: int) -> dict[str, Any] | None:
         kind = list(MECHANISMS.values())[rng.integers(3)]
         sampler = kind(family, epsilon=epsilon)
         agreement = Agreement.of(
-            sampler, rounds=int(rng.choice([1, 1, 1, 2, 10**15])), purpose=str(rng.choice(["", "", *_WORDS]))
+            sampler,
+            rounds=int(rng.choice([1, 1, 1, 2, 10**15])),
+            purpose=str(rng.choice(["", "", *_WORDS])),
+            other=_other(family, rng),
         )
         _ = sampler.lattice
     except dc.DiscreetError:  # a budget too small for so many outcomes, bounds that only the reference satisfies
@@ -117,6 +121,13 @@ def _line(rng: np.random.Generator, left: int) -> dict[str, Any] | None:
         **({} if beside is None else {"beside": base64.b64encode(beside).decode()}),
         "cases": cases,
     }
+
+
+def _other(family: Any, rng: np.random.Generator) -> Any:
+    """The outcome that values outside count as, in a third of the agreements; an interval has none."""
+    if family.domain.edges is not None or rng.random() < 2 / 3:
+        return None
+    return family.domain.named(np.asarray(int(rng.integers(0, family.domain.size))))
 
 
 def _family(rng: np.random.Generator) -> Any:
@@ -254,12 +265,15 @@ def _integers(shared: int, edges: list[int], rng: np.random.Generator) -> list[i
 
 def spellings() -> list[str]:
     """Documents whose numbers are not in their canonical form: each is the float that its digits stand for, a whole number too."""
-    form = '{{"discreet":{},"bits":{},"mechanism":"optimal","epsilon":{},"rounds":{},"family":{{"kind":"simplex","size":{}{}}}}}'
-    usual = ["2", "62", "1", "2", "3", ""]
+    form = (
+        '{{"discreet":{},"bits":{},"mechanism":"optimal","epsilon":{},"rounds":{},"family":{{"kind":"simplex","size":{}{}}}{}}}'
+    )
+    usual = ["2", "62", "1", "2", "3", "", ""]
     others = [
         ["2.0", "2e0", "0.2E1"], ["62.0", "6.2e1"], ["1.0", "1e0", "100e-2", "9007199254740993"],
         ["1.0", "2.0", "1e18", "9007199254740993", "9007199254740993.0"], ["3.0", "30e-1"],
         [',"labels":[1.0,2e0,"1"]', ',"labels":[-0.0,1e21,1e20]', ',"interval":[-0.0,6e1]'],
+        [',"other":0', ',"other":2.0', ',"other":-0.0', ',"other":1e0'],
     ]  # fmt: skip
     return [
         form.format(*usual[:place], spelled, *usual[place + 1 :])
@@ -280,6 +294,7 @@ def refusals() -> list[str]:
         "discreet": [0, 3, 3.0, True, "2", None, 2.5], "bits": [53, "62", None], "mechanism": ["best", None, 1, "Optimal"],
         "epsilon": [0, -1, "1", None, True, []], "rounds": [0, -1, 1.5, 1e19, "1", None, True], "purpose": [1, None, []],
         "family": [None, [], "simplex", {}, 3], "more": [1], "privacy": [{"kind": "renyi"}, None],
+        "other": [3, -1, 0.5, 1e300, None, "0", "a", True, False, [], [0], {}],
     }  # fmt: skip
     within: dict[str, list[Any]] = {
         "size": [0, -1, 1.5, 4.0, "3", None, True, 2**41], "kind": ["renyi", None, [], "Simplex"], "labels": [[], ["a", "b"], ["a", "b", "b"],
@@ -303,6 +318,7 @@ def refusals() -> list[str]:
     for base in (simplex, band):
         found += [json.dumps({key: each for key, each in base.items() if key != name}) for name in base]
     text = json.dumps(simplex)
+    found.append(json.dumps({**cells, "other": 0}))
     return [
         *found, "", "[]", "1", "nonsense", text[:-1], text + "}", text[:-1] + ', "epsilon": 2}', text.replace(': 1,', ": 1e999,"),
         text.replace(": 1,", ": NaN,"), text.replace(": 1,", ": 01,"), text.replace('"a"', '"\\ud800"'), "[" * 100_000,

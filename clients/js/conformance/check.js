@@ -29,6 +29,11 @@ function checkAgreement(line, Agreement, found, problem) {
   if (agreement.canonical !== line.canonical) problem(`${where}: ${agreement.canonical}, not ${line.canonical}`);
   for (const { counts, integers, outcomes, samples, ...expected } of line.cases) {
     const law = agreement.law({ counts: new Map(counts.map(([outcome, count]) => [nameOf(agreement, outcome), count])) });
+    const [inside, outside] = [false, true].map((of) => counts.filter(([outcome]) => (outcome === agreement.other) === of));
+    const moved = agreement.law({ counts: new Map([...inside.map(([outcome, count]) => [nameOf(agreement, outcome), count]), ...outside.map(([, count]) => [{}, count])]) });
+    if (`${moved.outcomes} ${moved.masses}` !== `${law.outcomes} ${law.masses}` || law.outside || moved.outside !== (outside[0]?.[1] ?? 0)) {
+      problem(`${where}: values outside do not count as outcome ${agreement.other}`);
+    }
     integers.forEach((integer, place) => {
       found.vectors += 1;
       const outcome = agreement.outcome(law, BigInt(integer));

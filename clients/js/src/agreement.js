@@ -9,14 +9,13 @@ import { quoted, refuse } from "./errors.js";
 import { familyFields, familyOf, known } from "./family.js";
 import { canonical, parsed } from "./json.js";
 import { BITS, dense, latticeOf, TOTAL } from "./lattice.js";
-import { checkedLaw, lawOf } from "./law.js";
+import { bandShare, checkedLaw, lawOf } from "./law.js";
 import { solveHeld, solveUniform } from "./projection.js";
 import { sha256 } from "./sha256.js";
 
 const VERSION = 2;
 const MECHANISMS = ["optimal", "linear", "mollifier"];
-const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose"];
-const SLACK = 1e-9; // by which rounding may leave a band
+const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose", "other"];
 const MOST_ROUNDS = 1e18;
 
 /** A uniform 62-bit integer from the system's generator. */
@@ -64,6 +63,7 @@ export class Agreement {
     this.document = { discreet: VERSION, family: this.family.terms, mechanism, epsilon, bits: BITS };
     if (rounds !== 1) this.document.rounds = rounds;
     if (purpose) this.document.purpose = purpose;
+    if (fields.other !== undefined) this.document.other = this.other = checkOther(fields.other, this.domain);
     this.canonical = canonical(this.document);
     this.id = sha256(new TextEncoder().encode(this.canonical));
     this.box = boxOf(this.family, this.domain.size, mechanism, epsilon);
@@ -75,32 +75,22 @@ export class Agreement {
     return this.domain.size;
   }
 
-  /** The distribution of a person's records (values) or counts; what is none is refused. */
-  law(given) {
-    const law = lawOf(this.domain, given);
-    this.checked(law);
-    return law;
+  /**
+   * The distribution of a person's records (values) or counts. Values outside the domain count by a public rule, whatever they are: as the
+   * outcome `other` of the agreement, else on an interval as its nearest end, else all together as one outcome drawn from the reference.
+   * No records at all count as one such outcome. `integer`: what that is drawn with.
+   */
+  law(given, integer) {
+    return lawOf(this, given, integer ?? randomInteger);
   }
 
   /** A law, if it is one that this agreement serves. */
   checked(law) {
     const found = checkedLaw(this.domain, law);
-    if (this.mechanism === "linear") this.#checkMember(found);
+    if (this.mechanism === "linear" && bandShare(found, this.family, this.size) < 1) {
+      refuse("these records are outside the band that the linear mechanism serves; make the law by this agreement's law");
+    }
     return found;
-  }
-
-  /** Who mixes serves members of its band alone: the law of others would not be linear in theirs. */
-  #checkMember(law) {
-    const { lower, upper, reference } = this.family;
-    const at = typeof reference === "number" ? () => reference : (place) => reference[place];
-    const fewest = typeof reference === "number" ? reference : reference.reduce((one, other) => Math.min(one, other));
-    if (lower === 0 && upper * fewest >= 1 - SLACK) return;
-    const slack = SLACK * upper;
-    dense(law, this.size).forEach((mass, place) => {
-      if (mass < (lower - slack) * at(place) || mass > (upper + slack) * at(place)) {
-        refuse("these records are outside the band that the linear mechanism serves; agree on the optimal one");
-      }
-    });
   }
 
   /** The distribution that a sample is drawn from, one share for each outcome. */
@@ -138,6 +128,13 @@ export class Agreement {
   release(law) {
     return { sample: this.domain.named(this.outcome(law, randomInteger())), agreement: this.id };
   }
+}
+
+/** The number of the outcome that values outside the domain count as. */
+function checkOther(other, { size, interval }) {
+  if (interval) refuse("other has no meaning on an interval, where a value outside becomes the nearest end; leave it out");
+  if (!Number.isInteger(other) || other < 0 || other >= size) refuse(`other = ${quoted(other)} is not one of the outcomes 0 to ${size - 1}`);
+  return other;
 }
 
 function textOf(document) {

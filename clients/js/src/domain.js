@@ -36,6 +36,11 @@ class Domain {
     }
     return unknown.length ? refuse(`unknown ${this.what}: ${few(unknown)}; the domain is public and fixed`) : found;
   }
+
+  /** The outcome that is nearest to a value outside; -1 where none is. */
+  nearest() {
+    return -1;
+  }
 }
 
 /** The outcome that counts call by its number, which an object writes as a text. */
@@ -67,6 +72,7 @@ export class Numbers extends Domain {
 
 export class Interval extends Domain {
   what = "values";
+  interval = true;
 
   constructor(low, high, size) {
     super(size);
@@ -84,6 +90,11 @@ export class Interval extends Domain {
   number(record) {
     if (typeof record !== "number" || !(record >= this.low && record <= this.high)) return -1;
     return Math.min(Math.max(Math.floor((record - this.low) * (1 / this.width) * this.size), 0), this.size - 1);
+  }
+
+  nearest(value) {
+    if (typeof value !== "number" || Number.isNaN(value)) return -1;
+    return value < this.low ? 0 : this.size - 1;
   }
 
   key(name) {

@@ -1,29 +1,72 @@
 /** A person's records or counts as a distribution: outcomes in order and their shares, count/total, of those that were seen at all. */
 import { quoted, refuse } from "./errors.js";
 import { canonical } from "./json.js";
+import { dense } from "./lattice.js";
 
 const MOST = Number.MAX_SAFE_INTEGER; // whole numbers up to it are added up exactly
 const ROUNDING = 1e-9; // by which shares that were rounded may miss 1
+const SLACK = 1e-9; // by which rounding may leave a band
 const origins = new WeakMap(); // the domain that a law was made for: outcome 2 of another may be another thing
 
-/** {outcomes, masses} of what was seen: either `records` (values) or `counts` (a list for each outcome, or an object or Map by name). */
-export function lawOf(domain, given) {
+/**
+ * {outcomes, masses, outside} of what was seen: either `records` (values) or `counts` (a list for each outcome, or an object or Map by name).
+ * `outside`: how many of them are not in the domain, which only the device learns. `integer`: a 62-bit integer, or what gives one.
+ */
+export function lawOf(agreement, given, integer) {
+  const { domain, other } = agreement;
   const { records, counts } = given ?? {};
   if ((records === undefined) === (counts === undefined)) {
     refuse("pass either records (what was seen) or counts (how often), not both and not neither");
   }
   const found = new Map();
   const add = (outcome, count) => found.set(outcome, (found.get(outcome) ?? 0) + count);
-  if (records !== undefined) for (const outcome of domain.numbers(records)) add(outcome, 1);
-  else for (const [outcome, count] of counted(domain, counts)) if (count) add(outcome, count);
-  let total = 0;
-  for (const count of found.values()) total += count;
+  let outside = 0, unplaced = 0, total = 0;
+  for (const [outcome, count, value] of records === undefined ? counted(domain, counts) : recorded(domain, records)) {
+    const place = outcome < 0 ? domain.nearest(value) : outcome;
+    if (outcome < 0) outside += count;
+    if (place < 0) unplaced += count;
+    else if (count) add(place, count);
+    total += count;
+  }
   if (total > MOST) refuse(`counts add up to more than ${MOST}; divide them`);
-  if (!total) refuse("there are no records: nobody can be drawn for; leave this client out");
+  if (unplaced) add(other ?? standIn(agreement, integer), unplaced);
+  if (!total) add(standIn(agreement, integer), (total = 1));
   const outcomes = Float64Array.from(found.keys()).sort();
-  const law = { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / total) };
+  const law = withinBand(agreement, { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / total), outside });
   origins.set(law, domain);
   return law;
+}
+
+/** The outcome that stands in for values outside, drawn from the reference: chance makes the average right, and privacy does not rest on it. */
+export function standIn({ domain: { size }, family: { reference } }, integer) {
+  const drawn = typeof integer === "bigint" ? integer : integer();
+  if (typeof reference === "number") return Number((drawn * BigInt(size)) >> 62n);
+  let left = Number(drawn) / 2 ** 62;
+  const found = reference.findIndex((mass) => (left -= mass) < 0);
+  return found < 0 ? size - 1 : found;
+}
+
+/**
+ * The linear mechanism serves members of its band alone, since the law of others would not be linear in theirs. Others are moved straight
+ * towards the reference, as far as it takes: `bandShare` is how much of the law is kept, 1 for a member.
+ */
+function withinBand({ mechanism, family, domain: { size } }, law) {
+  const kept = mechanism === "linear" ? bandShare(law, family, size) : 1;
+  if (kept === 1) return law;
+  const { reference } = family;
+  const masses = dense(law, size).map((mass, place) => kept * mass + (1 - kept) * (typeof reference === "number" ? reference : reference[place]));
+  return { outcomes: Float64Array.from(masses.keys()), masses, outside: law.outside };
+}
+
+export function bandShare(law, { lower, upper, reference }, size) {
+  const fewest = typeof reference === "number" ? reference : reference.reduce((one, other) => Math.min(one, other));
+  if (lower === 0 && upper * fewest >= 1 - SLACK) return 1;
+  const slack = SLACK * upper;
+  return dense(law, size).reduce((kept, mass, place) => {
+    const own = typeof reference === "number" ? reference : reference[place];
+    if (mass > (upper + slack) * own) return Math.min(kept, ((upper - 1) * own) / (mass - own));
+    return mass < (lower - slack) * own ? Math.min(kept, ((1 - lower) * own) / (own - mass)) : kept;
+  }, 1);
 }
 
 /** A law as it is handed in, if it is one on these outcomes: arrays can be written to, and objects made by hand. */
@@ -52,6 +95,14 @@ export function checkedLaw(domain, law) {
 /** Also those of another frame, which have another constructor. */
 const isFloats = (value) => ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === "[object Float64Array]";
 
+function* recorded(domain, records) {
+  if (typeof records === "string" || typeof records?.[Symbol.iterator] !== "function") {
+    refuse("records is not a list; pass one value for each record");
+  }
+  for (const record of records) yield [domain.number(record), 1, record];
+}
+
+/** Cells and numbers are counted by the number of the outcome, which is no value: one that is out of range is near to nothing. */
 function* counted(domain, counts) {
   if (counts === null || typeof counts !== "object") refuse("counts is neither a list nor an object");
   const listed = Array.isArray(counts) || ArrayBuffer.isView(counts);
@@ -61,7 +112,6 @@ function* counted(domain, counts) {
   const entries = listed || counts instanceof Map ? counts.entries() : Object.entries(counts);
   for (const [name, count] of entries) {
     const outcome = listed ? name : domain.key(name);
-    if (outcome < 0) refuse(`unknown ${domain.what}: ${quoted(name)}; the domain is public and fixed`);
     if (typeof count !== "number" || !Number.isInteger(count) || count < 0 || count > MOST) {
       refuse(`counts of ${quoted(name)} is ${quoted(count)}, not a whole number from 0 on`);
     }
