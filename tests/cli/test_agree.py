@@ -116,3 +116,14 @@ def test_other_promises_than_epsilon(run: Run, refusal: Callable[..., str], tmp_
         )
         assert "Sampler" not in said
     assert not Path(path).exists()
+
+
+def test_labels_that_cannot_be_told_apart_are_refused(refusal: Callable[..., str], tmp_path: Path) -> None:
+    labels = tmp_path / "labels.txt"
+    for listed, says in (
+        ("yes\nno\nYes\n", "labels 'yes' and 'Yes' cannot be told apart"),
+        ("caf\u00e9\ncafe\u0301\n", "labels 'caf\\xe9' and 'cafe\\u0301' cannot be told apart"),
+    ):
+        labels.write_text(listed, encoding="utf-8")
+        assert says in refusal("agree", str(tmp_path / "new.json"), "--epsilon", "1", "--domain", str(labels))
+        assert not (tmp_path / "new.json").exists()

@@ -207,3 +207,33 @@ def test_families_hold_domains() -> None:
 def test_refusals(call: Any, message: str) -> None:
     with pytest.raises(dc.DiscreetError, match=message):
         call()
+
+
+def test_labels_that_people_cannot_tell_apart_are_found() -> None:
+    alike = [
+        ("Yes", "yes"), ("two words", "two  words"), ("a", " a "), ("", " "), ("a", "a\u200b"), ("a", "\ufeffa"), ("co\u00adop", "coop"),
+        ("1", 1), ("true", True), ("\uff41", "a"), ("\ufb01n", "fin"), ("Stra\u00dfe", "STRASSE"), ("e\u0301", "\u00e9"), ("a\u00a0b", "a b"),
+        ("\u2764", "\u2764\ufe0f"), ("a\u202eb", "ab"), ("a", "a\u3164"), ("a", "a\x00"), ("a\tb", "a b"), ("\u2163", "iv"),
+    ]  # fmt: skip
+    for one, other in alike:
+        found = dc.Labels(["first", one, "between", other, "last"])
+        assert found.look_alikes == (one, other)
+    long = "x" * 500
+    apart = [
+        "e",
+        "\u00e9",
+        "a b",
+        "ab",
+        "\u0430",
+        "a",
+        "1",
+        "1.0",
+        "10",
+        f"{long}1",
+        f"{long}2",
+        "\u84dd",
+        "\U0001f98a",
+        "<b>",
+        "b",
+    ]
+    assert dc.Labels(apart).look_alikes is None

@@ -23,6 +23,7 @@ from discreet.cli._options import (
 )
 from discreet.cli._printing import plain, say, write_json
 from discreet.cli._promise import Delta, Nu, promise
+from discreet.domain import Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, sampler_named
@@ -93,6 +94,7 @@ def agree(
                 "alone, or say --mechanism optimal"
             )
         whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
+        _refuse_look_alikes(whole)
         family = _banded(whole, lower, upper)
         if name == LinearSampler.name and isinstance(family, Band):
             raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
@@ -137,6 +139,16 @@ def _few(found: Agreement) -> str:
         return ""
     ends = names if len(names) <= 4 else (names[0], names[1], "...", names[-1])
     return f" ({', '.join(plain(name, most=60) for name in ends)})"
+
+
+def _refuse_look_alikes(whole: Simplex) -> None:
+    """People choose outcomes by what they see of a label: two that look alike would be one to them."""
+    found = whole.domain.look_alikes if isinstance(whole.domain, Labels) else None
+    if found is not None:
+        first, second = map(ascii, found)
+        raise DiscreetError(
+            f"labels {first} and {second} cannot be told apart: they differ in case, width, spaces or invisible characters alone; rename one"
+        )
 
 
 def _banded(whole: Simplex, lower: float | None, upper: float | None) -> Simplex | Band:

@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,9 @@ from discreet.domain._role import Domain, Outcome
 from discreet.errors import DiscreetError
 
 LARGEST_VALUE = 1e100  # what can be squared, and divided by a small weight, without overflow
+_UNSEEN = re.compile(  # letters and marks that no font draws; format characters have a category of their own
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 
@@ -65,6 +69,16 @@ class Labels(Domain[Outcome]):
     def index(self) -> dict[Any, int]:
         """label -> outcome number."""
         return {label: number for number, label in enumerate(self.labels)}
+
+    @cached_property
+    def look_alikes(self) -> tuple[Outcome, Outcome] | None:
+        """The first two labels that people cannot tell apart: they differ in case, width, spaces or invisible characters alone."""
+        seen: dict[str, Outcome] = {}
+        for label in self.labels:
+            first = seen.setdefault(_as_seen(str(label)), label)
+            if first is not label:
+                return first, label
+        return None
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label; an unknown one is an error that names the first few."""
@@ -172,3 +186,14 @@ def _counted(labels: Iterable[Any]) -> dict[Any, int]:
         if isinstance(label, float) and math.isnan(label):
             raise DiscreetError("a label is NaN; name the outcome for missing values explicitly")
     return counts
+
+
+def _as_seen(text: str) -> str:
+    """A text without what people overlook. Letters of two alphabets that look alike stay different."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.casefold().split())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    drawn = "".join(
+        character for character in folded if unicodedata.category(character) not in ("Cf", "Cc") or character.isspace()
+    )
+    return " ".join(_UNSEEN.sub("", drawn).split())
