@@ -152,6 +152,12 @@ class Population:
         )
 
     @cached_property
+    def margin_at_worst(self) -> float:
+        """How far the interval of a share reaches from its estimate at worst, whatever the population: a promise of so many clients."""
+        noise = planning.Noise(self.clients, self.confidence)
+        return planning.half_width(self.inversion, self.sampler, self.reference, noise)
+
+    @cached_property
     def doubts(self) -> tuple[str, ...]:
         """What a reader should know before trusting the numbers; empty if there is nothing."""
         said = []
@@ -167,8 +173,7 @@ class Population:
                     f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
                     "raw values instead of samples, or samples of another agreement"
                 )
-        noise = planning.Noise(self.clients, self.confidence)
-        width = planning.half_width(self.inversion, self.sampler, self.reference, noise)
+        width = self.margin_at_worst
         if width > _WIDE:
             try:
                 more = planning.clients_within(self.sampler, self.reference, _WIDE, self.confidence)

@@ -61,6 +61,7 @@ def record(
         "confidence": found.confidence,
         "identifiable": found.exact,
         "largest_bias_of_samples": found.largest_bias,
+        "margin_at_worst": found.margin_at_worst,
         "shares": shares,
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
