@@ -14,11 +14,19 @@ from urllib.parse import urlsplit
 import pytest
 
 import discreet as dc
-from discreet._protocol import key_of, name_in
+from discreet._protocol import key_of, name_in, short_key
 from discreet.collect._enrolment import write_tokens
 from discreet.collect._pages import LIVE, TAKE_PART
 from tests.collect.running import Collector, agreed, one, running
-from tests.javascript.browser import CLIENT, ROOT, chromium, node, node_modules, until, watched
+from tests.javascript.browser import (
+    CLIENT,
+    ROOT,
+    chromium,
+    node,
+    node_modules,
+    until,
+    watched,
+)
 
 PAGES = ROOT / "src" / "discreet" / "collect" / "pages"
 MARKUP = "<img src=x onerror=document.title=1>"
@@ -31,7 +39,10 @@ KINDS: dict[str, Any] = {
     "many": [f"town {number}" for number in range(1000)],
     "visited": ["red", "green", "blue"],
     "typed": ["red", "green", "blue"],
+    "others": ["red", "grün", "蓝色", 'a"b\\c', "something else", "x" * 130 + "1", "x" * 130 + "2"],
+    "quiet": ["red", "green", "blue"],
 }
+OTHERS = {"others": "something else", "quiet": None}
 OBJECTIONS = (
     "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + nodes.map(({ html }) => html).join()))"
 )
@@ -65,7 +76,14 @@ class Collection:
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
     folder = tmp_path_factory.mktemp("pages")
     made = {
-        kind: agreed(folder, of, name=f"{kind}.json", purpose=f"{kind} {MARKUP}", rounds=1 + (kind == "numbers"))
+        kind: agreed(
+            folder,
+            of,
+            name=f"{kind}.json",
+            purpose=f"{kind} {MARKUP}",
+            rounds=1 + (kind == "numbers"),
+            other=OTHERS.get(kind),
+        )
         for kind, of in KINDS.items()
     }
     made["continuous"] = dc.Agreement.of(
@@ -142,8 +160,7 @@ def _compare(page: Any, kind: str, told: Any) -> None:
     assert page.evaluate(SHOWN) == expected
     if kind == "many":
         page.locator("#all").click()
-    widest = max(share["law"]["high"] - share["law"]["low"] for share in told["shares"]) / 2.0
-    assert float(page.locator("#width").get_attribute("data-number")) == widest
+    assert float(page.locator("#width").get_attribute("data-number")) == told["margin_at_worst"]
     assert float(page.locator("#liars").get_attribute("data-number")) == told["liars"]["one"]
     notes = page.locator("#trust").inner_text()
     for note in told["notes"]:
@@ -174,7 +191,7 @@ def test_markup_in_labels_and_purposes_is_only_ever_a_text(collection: Collectio
     page = person(collection.address(LIVE, "labels"))
     page.wait_for_selector("#rows li")
     names = page.locator("#rows .name").all_text_contents()
-    assert {MARKUP, "أحمر", "蓝色", "🦊", "a\\u{202e}b", "(empty)"} < set(names)
+    assert {MARKUP, "أحمر", "蓝色", "🦊", "a\\u{202e}b", "(empty)", "x" * 300} < set(names)
     assert page.locator("h1").text_content() == f"labels {MARKUP}"
     taking = person(collection.address(TAKE_PART, "labels"))
     until(taking, READY)
@@ -183,9 +200,9 @@ def test_markup_in_labels_and_purposes_is_only_ever_a_text(collection: Collectio
     taking.locator("#entry").fill(MARKUP)
     taking.locator("#entry").press("Enter")
     assert taking.locator("#held input").first.input_value() == "2"
-    for each in (page, taking):
+    for each, name in ((page, "live"), (taking, "take part")):
         assert each.locator("img").count() == 0
-        assert each.title().startswith("discreet: ")
+        assert each.title() == f"labels {MARKUP} – {name}"
 
 
 @pytest.mark.slow
@@ -232,7 +249,8 @@ def test_a_visitor_sees_what_is_sent_and_is_counted_once(collection: Collection,
         page.locator("#held-card details summary").click()
         page.locator("#pasted").fill("red, 3\nmauve, 2")
         page.locator("#read-pasted").click()
-        assert "mauve" in page.locator("#held-problem").text_content()
+        assert page.locator("#outside").text_content().startswith("2 of your 5 entries are not on the list")
+        assert page.locator("#strange .name").all_text_contents() == ["mauve"]
         page.locator("#pasted").fill("red, 3\ngreen, 2")
         page.locator("#read-pasted").click()
         assert page.locator("#drawn .told").all_text_contents()[0].startswith("60")
@@ -271,6 +289,173 @@ def test_a_visitor_sees_what_is_sent_and_is_counted_once(collection: Collection,
         page.wait_for_url(f"{collection.collector.address}/?*")
         _counted(page, visitor + 1)
     assert len(names) == 2
+
+
+ENTERED = {
+    "on the list": ["red", "red"],
+    "a slip": ["rad"],
+    "not on the list": ["magenta", "magenta", "", "red, -3", "NaN", "\u202e", "a" * 5000],
+    "none of these": None,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["others", "quiet"])
+def test_what_the_service_sees_does_not_depend_on_what_is_entered(
+    collection: Collection, person: Any, kind: str
+) -> None:
+    """Nothing is asked between loading and sending; whatever was entered one request leaves, of one length, to one address."""
+    seen, samples = [], set()
+    for entered in ENTERED.values():
+        page = person(collection.address(TAKE_PART, kind))
+        until(page, READY)
+        assert page.locator("#draw").is_disabled()
+        requests: list[Any] = []
+        page.on("request", lambda request, to=requests: to.append(request))
+        if entered is None:
+            page.get_by_role("button", name="One more of None of these").click()
+        else:
+            for text in entered:
+                page.locator("#entry").fill(text)
+                page.locator("#entry").press("Enter")
+        page.locator("#draw").click()
+        page.wait_for_selector("#sample-card:not([hidden])")
+        page.wait_for_timeout(300)
+        assert requests == []
+        said = page.locator("#padding").inner_text()
+        page.locator("#send").click()
+        page.wait_for_selector("#receipt-card:not([hidden])")
+        assert [request.method for request in requests] == ["POST"]
+        body = requests[0].post_data_buffer
+        assert f"{len(body):,} bytes" in said
+        seen.append((requests[0].url, len(body)))
+        samples.add(json.loads(body)["sample"])
+    assert len(set(seen)) == 1
+    assert samples <= set(KINDS[kind])
+    assert seen[0][1] == len(body.rstrip()) - len(_stated(json.loads(body)["sample"])) + max(
+        map(len, map(_stated, KINDS[kind]))
+    )
+
+
+def _stated(sample: Any) -> bytes:
+    return json.dumps(sample, ensure_ascii=False).encode()
+
+
+@pytest.mark.slow
+def test_entries_outside_the_list_are_shown_and_can_be_corrected(collection: Collection, person: Any) -> None:
+    page = person(collection.address(TAKE_PART, "others"))
+    until(page, READY)
+    page.locator("#held-card details summary").click()
+    page.locator("#pasted").fill("red, 3\ngrun, 1\nmauve, 1")
+    page.locator("#read-pasted").click()
+    told = page.locator("#outside").inner_text()
+    assert told.startswith("2 of your 5 entries are not on the list: they count as “\u2068something else\u2069”.")
+    assert page.locator("#drawn .name").all_text_contents()[:2] == ["red", "something else"]
+    assert page.locator("#drawn .told").all_text_contents()[1].startswith("40")
+    page.get_by_role("button", name="grun means grün").click()
+    assert page.locator("#outside").inner_text().startswith("1 of your 5 entries is")
+    page.get_by_role("button", name="Take out mauve").click()
+    assert page.locator("#outside").is_hidden()
+    page = person(collection.address(TAKE_PART, "quiet"))
+    until(page, READY)
+    page.locator("#entry").fill("mauve")
+    page.locator("#entry").press("Enter")
+    picked = re.search("this time “\u2068(.*)\u2069”", page.locator("#outside").inner_text())
+    assert picked is not None
+    assert page.locator("#drawn .name").all_text_contents()[0] == picked[1]
+    assert page.locator("#drawn .told").all_text_contents()[0].startswith("100")
+    page = person(collection.address(TAKE_PART, "cells"))
+    until(page, READY)
+    for text in ("77", "-3", "soon", "25"):
+        page.locator("#entry").fill(text)
+        page.locator("#entry").press("Enter")
+    assert (
+        page.locator("#outside")
+        .inner_text()
+        .startswith("3 of your 4 entries are not from 0 to 50: they count as the nearest end")
+    )
+    assert {"0 to 2.5", "25 to 27.5", "47.5 to 50"} <= set(page.locator("#drawn .name").all_text_contents())
+
+
+@pytest.mark.slow
+def test_consent_comes_before_the_button_and_loading_is_said(collection: Collection, person: Any) -> None:
+    page = person("about:blank", viewport={"width": 390, "height": 800})
+    held: list[Any] = []
+    page.route("**/collection*", lambda route: held.append(route))
+    page.goto(collection.address(TAKE_PART, "typed"))
+    until(page, "document.getElementById('loading').checkVisibility()")
+    assert page.locator("#loading").inner_text().startswith("Loading")
+    until(page, "true")
+    while not held:
+        page.wait_for_timeout(20)
+    held.pop().continue_()
+    until(page, READY)
+    assert page.locator("#loading").is_hidden()
+    tops = {name: page.locator(f"#{name}").bounding_box()["y"] for name in ("asked-card", "held-card", "draw")}
+    assert tops["asked-card"] < tops["held-card"] < tops["draw"]
+    order = "document.getElementById('asked').compareDocumentPosition(document.getElementById('draw'))"
+    assert page.evaluate(order) & 4  # for whoever listens, too
+    page.goto(collection.address(LIVE, "typed"))
+    assert page.locator("#nothing").inner_text() == "Loading …"
+    while not held:
+        page.wait_for_timeout(20)
+    held.pop().continue_()
+    page.unroute("**/collection*")
+
+
+@pytest.mark.slow
+def test_whether_a_collection_is_signed_is_said_and_nothing_is_claimed(collection: Collection, person: Any) -> None:
+    key = secrets.token_hex(32)
+
+    def signed(route: Any) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        for each in told["agreements"]:
+            each["signed"] = {"addresses": ["https://example.org"], "key": key, "signature": "0" * 128}
+        route.fulfill(response=answer, json=told)
+
+    for path, id_ in ((TAKE_PART, "asked"), (LIVE, "reveal")):
+        page = person("about:blank")
+        page.goto(collection.address(path, "typed"))
+        until(page, f"document.getElementById('{id_}').textContent.includes('Is it signed?')")
+        assert "another one could be put in its place" in page.locator(f"#{id_}").inner_text()
+        page.route("**/collection*", signed)
+        page.reload()
+        until(page, f"document.getElementById('{id_}').textContent.includes('{short_key(key)}')")
+        words = page.locator(f"#{id_}").inner_text()
+        assert "cannot check" in words
+        assert "another one could be put" not in words
+
+
+@pytest.mark.slow
+def test_few_samples_are_drawn_within_bounds_and_a_long_list_is_searched(collection: Collection, person: Any) -> None:
+    """30 of 33 say red: the unbiased estimate is 191 %, drawn as 100 %; the headline says what the note says."""
+    collection.send("quiet", ["red"] * 30 + ["green"] * 2 + ["blue"])
+    page = person(collection.address(LIVE, "quiet"))
+    page.wait_for_selector("#rows li")
+    told = collection.estimate("quiet")
+    assert told["margin_at_worst"] > 0.1
+    margin = f"{told['margin_at_worst']:.2g}"
+    assert f"to +-{margin} at worst" in " ".join(told["notes"])
+    assert abs(float(page.locator("#width").inner_text().strip("± %\u00a0")) / 100 - told["margin_at_worst"]) < 0.01
+    for share in told["shares"]:
+        row = page.locator("#rows li", has=page.get_by_text(share["outcome"], exact=True))
+        estimate = share["law"]["estimate"]
+        assert 0 <= float(row.locator(".share").inner_text().strip("% \u00a0")) <= 100
+        assert ("unbiased:" in row.locator(".told").inner_text()) == (not 0 <= estimate <= 1)
+        track, bar, whisker = (row.locator(part).bounding_box() for part in (".track", ".estimate", ".whisker"))
+        for part in (bar, whisker):
+            assert part["x"] >= track["x"] - 1
+            assert part["x"] + part["width"] <= track["x"] + track["width"] + 8  # the cap of a whisker at the end
+    page = person(collection.address(LIVE, "many"))
+    page.wait_for_selector("#rows li")
+    page.locator("#search").fill("TOWN 77")
+    assert page.locator("#search-told").inner_text() == "11 of 1,000 outcomes match."
+    assert page.locator("#rows .name").all_text_contents() == ["town 77", *(f"town {77}{last}" for last in range(10))]
+    page.locator("#search").fill("twon 777")
+    assert page.locator("#rows .name").all_text_contents()[0] == "town 777"
+    page.locator("#search").fill("")
+    assert page.locator("#rows li").count() == 15
 
 
 def _tabbed(page: Any, wanted: str) -> None:
@@ -342,13 +527,26 @@ def test_a_great_paste_is_read_at_once_and_nobody_is_drawn_for_without_records(
     assert page.locator("#held-rest").inner_text().startswith("500 more")
     assert page.locator("#drawn .bar").count() == 12
     page.locator("#clear").click()
-    assert page.locator("#draw-card").is_hidden()
+    assert page.locator("#draw").is_disabled()
+    assert page.locator("#pasted").input_value() == ""
     page.locator("#entry").fill("TOWN 999")
     page.locator("#entry").press("Enter")
     assert page.locator("#drawn .told").first.inner_text().startswith("100")
-    page.locator("#entry").fill("town 1000")
+    page.locator("#entry").fill("twon 7000")
+    assert page.locator("#offered-told").inner_text() == "None matches. Did you mean one of these?"
     page.locator("#entry").press("Enter")
-    assert "none of the 1,000 outcomes" in page.locator("#held-problem").inner_text()
+    assert (
+        page.locator("#outside")
+        .inner_text()
+        .startswith("1 of your 2 entries is not on the list: it counts as an answer picked")
+    )
+    page.locator("#entry").fill("town 99")
+    assert page.locator("#offered-told").inner_text().startswith("11 of 1,000 outcomes match")
+    assert page.locator("#offered li").count() == 8
+    page.locator("#more-offered").click()
+    assert page.locator("#offered li").count() == 11
+    page.get_by_role("button", name="Add town 995").click()
+    assert page.get_by_label("How many of town 995").input_value() == "1"
 
 
 @pytest.mark.slow
@@ -421,7 +619,7 @@ def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, t
         assert token not in taking.evaluate("Object.values(localStorage).join()")
         assert again.send(one(first, other, "yes")).status == 200
         late.goto(f"{again.address}{TAKE_PART}")
-        late.get_by_role("button", name="One more of no").click()
+        late.get_by_role("button", name="One more of no", exact=True).click()
         late.locator("#draw").click()
         late.locator("#token").fill(other)
         late.locator("#send").click()

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,19 +42,49 @@ def node_modules() -> Path:
     return found
 
 
-@contextmanager
-def chromium() -> Iterator[Any]:
-    """A browser without a window; what it cannot be given is said."""
-    playwright = needed_module("playwright.sync_api", "pip install playwright")
+def _playwright() -> Any:
+    return needed_module("playwright.sync_api", "pip install playwright")
+
+
+def _chromium_command() -> str:
     command = shutil.which("chromium") or shutil.which("google-chrome")
     if command is None:
         cannot_run("chromium is not installed: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=command, args=["--no-sandbox"])
+    return command
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser without a window; what it cannot be given is said."""
+    with _playwright().sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=_chromium_command(), args=["--no-sandbox"])
         try:
             yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def profile(folder: Path) -> Iterator[Any]:
+    """A browser with a profile in that folder, which keeps pages that were left in memory as browsers of people do."""
+    with _playwright().sync_playwright() as driver:
+        context = driver.chromium.launch_persistent_context(
+            folder,
+            executable_path=_chromium_command(),
+            args=["--no-sandbox"],
+            ignore_default_args=["--disable-back-forward-cache"],
+        )
+        try:
+            yield context
+        finally:
+            with suppress(playwright_error()):  # it may have been crashed on purpose
+                context.close()
+
+
+def playwright_error() -> type[Exception]:
+    """What Playwright raises, among others when a browser is gone."""
+    found: type[Exception] = _playwright().Error
+    return found
 
 
 def served(page: Any, files: dict[str, Path | str]) -> None:

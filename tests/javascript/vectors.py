@@ -265,9 +265,7 @@ def _integers(shared: int, edges: list[int], rng: np.random.Generator) -> list[i
 
 def spellings() -> list[str]:
     """Documents whose numbers are not in their canonical form: each is the float that its digits stand for, a whole number too."""
-    form = (
-        '{{"discreet":{},"bits":{},"mechanism":"optimal","epsilon":{},"rounds":{},"family":{{"kind":"simplex","size":{}{}}}{}}}'
-    )
+    form = '{{"discreet":{},"bits":{},"mechanism":"optimal","epsilon":{},"rounds":{},"family":{{"kind":"simplex","size":{}{}}}{}}}'
     usual = ["2", "62", "1", "2", "3", "", ""]
     others = [
         ["2.0", "2e0", "0.2E1"], ["62.0", "6.2e1"], ["1.0", "1e0", "100e-2", "9007199254740993"],

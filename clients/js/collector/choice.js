@@ -12,6 +12,9 @@ export function chosen(search = location.search) {
   };
 }
 
+/** What a tab is called: the survey first, since tabs are narrow. */
+export const titled = (purpose, page) => (purpose ? `${labelled(purpose)} – ${page}` : `${page.charAt(0).toUpperCase()}${page.slice(1)} – discreet`);
+
 /** The address of a page for a choice. */
 export function addressed(page, choice) {
   const fields = new URLSearchParams(Object.entries(choice).filter(([, value]) => value !== undefined));

@@ -4,8 +4,7 @@ import { labelled, percent } from "../page/words.js";
 
 const ROWS = 12;
 
-export function drawnFrom(body, rest, agreement, held) {
-  const law = agreement.law(held);
+export function drawnFrom(body, rest, agreement, law) {
   const output = agreement.output(law);
   const { box, domain, size } = agreement;
   const at = (bound, place) => (typeof bound === "number" ? bound : bound[place]);
@@ -34,5 +33,5 @@ export function drawnFrom(body, rest, agreement, held) {
   const hidden = size - byShare.length;
   rest.textContent =
     (hidden ? `${hidden.toLocaleString("en")} more outcomes are not shown. ` : "") +
-    `With a chance of ${percent(strangers)} your sample is something that you do not hold at all.`;
+    `With a chance of ${percent(strangers)} your sample is something else than what counts for you here.`;
 }

@@ -1,8 +1,9 @@
 /** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
 import { told } from "../page/element.js";
+import { containing, suggested } from "../page/search.js";
 import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
-import { addressed, chosen, offer } from "./choice.js";
+import { addressed, chosen, offer, titled } from "./choice.js";
 import { days } from "./days.js";
 import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
 import { json, Unreachable } from "./service.js";
@@ -58,10 +59,11 @@ function promise() {
   const { collection, agreed: found } = known;
   const { purpose, privacy, epsilon } = found.fields;
   say("purpose", purpose ? labelled(purpose) : "What these samples tell");
+  document.title = titled(purpose, "live");
   by("odds-figure").hidden = privacy !== undefined; // odds are bounded by pure epsilon alone
   tell("odds", Math.exp(epsilon), (factor) => `${atMost(factor)} to 1`);
   tell("sure", certainty(Math.exp(epsilon)), percentAtMost);
-  by("reveal").replaceChildren(...told([...words(found, collection.enrolment), ["Its id", `${found.id}, computed from what the agreement says.`]]));
+  by("reveal").replaceChildren(...told([...words(found, collection), ["Its id", `${found.id}, computed from what the agreement says.`]]));
 }
 
 function show() {
@@ -70,11 +72,12 @@ function show() {
   count(samples);
   by("width-figure").hidden = !samples;
   by("liars-figure").hidden = !samples || !estimate.liars;
-  if (samples) tell("width", widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
+  if (samples) tell("width", estimate.margin_at_worst ?? widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
   if (samples && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
   say("confidence", `${100 * estimate.confidence}\u00a0%`);
   say("reading", reading(estimate, !ordered(known.agreed) && shares.length > FEW));
   by("nothing").hidden = samples > 0;
+  say("nothing", "No samples have come yet. This page shows them as they come.");
   by("population").hidden = !samples;
   if (samples) picture();
   trust(trusted(estimate, collection.enrolment));
@@ -88,7 +91,7 @@ function picture() {
   const inOrder = ordered(known.agreed);
   by("rows-part").hidden = inOrder;
   by("histogram").toggleAttribute("hidden", !inOrder);
-  const top = largest(shares, all ? MANY : FEW);
+  const top = sought(shares) ?? largest(shares, all ? MANY : FEW);
   if (inOrder) {
     const width = Math.max(280, Math.floor(by("population").clientWidth));
     by("key").classList.toggle("banded", histogram(by("histogram"), shares, width));
@@ -97,11 +100,27 @@ function picture() {
     rows.show(shares, top);
     by("key").classList.remove("banded");
   }
-  by("more").hidden = inOrder || shares.length <= FEW;
+  by("search-field").hidden = inOrder || shares.length <= FEW;
+  by("more").hidden = inOrder || shares.length <= FEW || Boolean(by("search").value.trim());
   by("all").setAttribute("aria-expanded", all);
   say("all", all ? `Show the ${FEW} largest` : `Show all ${shares.length.toLocaleString("en")} outcomes`);
   say("cut", shares.length > MANY && all ? `These are the ${MANY.toLocaleString("en")} largest of ${shares.length.toLocaleString("en")}; all of them are at /estimate.` : "");
   if (by("table-part").open) by("table").replaceChildren(...rowsOfTable(shares));
+}
+
+/** The places of the outcomes that somebody looks for, as they stand in the list; null where nobody looks. */
+function sought(shares) {
+  const text = by("search").value;
+  if (!text.trim() || by("search-field").hidden) {
+    say("search-told", "");
+    return null;
+  }
+  known.names ??= shares.map(({ outcome }) => outcome);
+  const found = containing(known.names, text);
+  const near = found.length ? [] : suggested(known.names, text);
+  const many = `${found.length.toLocaleString("en")} of ${shares.length.toLocaleString("en")} outcomes match`;
+  say("search-told", found.length ? `${many}${found.length > MANY ? `; the first ${MANY.toLocaleString("en")} are shown` : ""}.` : near.length ? "None matches. Did you mean one of these?" : "None matches.");
+  return (found.length ? found : near).slice(0, MANY);
 }
 
 /** How far to trust it, which is left alone where it says the same: somebody may be reading it. */
@@ -179,6 +198,7 @@ document.addEventListener("visibilitychange", () => {
   turn += 1;
   ask();
 });
+by("search").addEventListener("input", () => known.estimate?.samples && picture());
 by("all").addEventListener("click", () => {
   all = !all;
   picture();

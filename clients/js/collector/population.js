@@ -1,17 +1,24 @@
 /** The population as it is known so far: a row for each label, the largest first; numbers and cells as a histogram, in their order. */
 import { element } from "../page/element.js";
-import { labelled } from "../page/words.js";
+import { labelled, percent as nearly } from "../page/words.js";
 
 export const FEW = 15; // rows that are shown unasked
 export const MANY = 2000; // and at most
 
 /** As many digits for each, so that columns of them can be compared. */
 const digits = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
-const percent = (share) => (share === 0 ? "0\u00a0%" : `${digits.format(100 * share).replace("-", "−")}\u00a0%`);
+function percent(share) {
+  if (share === 0 || (share > 0.99 && share < 1)) return nearly(share); // which is not rounded to 100
+  return `${digits.format(100 * share).replace("-", "−")}\u00a0%`;
+}
 const round = (share) => `${Number((100 * share).toPrecision(6))}\u00a0%`;
 
+/** A share is from 0 to 1, which an unbiased estimate of it need not be: it is drawn as the nearest, and stands beside it as it is. */
+const within = (share) => Math.min(Math.max(share, 0), 1);
+const unbiased = ({ estimate }) => (within(estimate) === estimate ? "" : `unbiased: ${percent(estimate)}`);
+
 /** Where a share is drawn: 0 to the end of the axis. */
-const placed = (share, top) => `${(100 * Math.min(Math.max(share, 0), top)) / top}%`;
+const placed = (share, top) => `${(100 * Math.min(within(share), top)) / top}%`;
 
 /** The end of an axis that holds all intervals, and a step that divides it into a few parts, in round numbers. */
 export function axis(shares, parts = 5) {
@@ -50,13 +57,14 @@ export class Rows {
     const lines = [...rows.values()].map(({ line }) => line);
     if (lines.length !== this.body.children.length || lines.some((line, place) => line !== this.body.children[place])) this.body.replaceChildren(...lines);
     this.rows = rows;
-    for (const [place, { line, bar, whisker, share, range }] of rows) {
+    for (const [place, { line, bar, whisker, share, range, own }] of rows) {
       const { law } = shares[place];
       note(line, shares[place]);
       bar.style.inlineSize = placed(law.estimate, ends.top);
       whisker.style.insetInlineStart = placed(law.low, ends.top);
-      whisker.style.inlineSize = placed(law.high - law.low, ends.top);
-      share.textContent = percent(law.estimate);
+      whisker.style.inlineSize = placed(within(law.high) - within(law.low), ends.top);
+      share.textContent = percent(within(law.estimate));
+      own.textContent = unbiased(law);
       range.textContent = between(law);
     }
   }
@@ -64,14 +72,14 @@ export class Rows {
 
 function row(outcome) {
   const [bar, whisker] = ["estimate", "whisker"].map((kind) => element("span", { class: kind }));
-  const share = element("span", { class: "share" }), range = element("span", { class: "range" });
+  const share = element("span", { class: "share" }), range = element("span", { class: "range" }), own = element("span", { class: "unbiased" });
   const line = element(
     "li", { class: "bar" },
     element("bdi", { class: "name" }, labelled(outcome)),
     element("span", { class: "track", "aria-hidden": "true" }, bar, whisker),
-    element("span", { class: "told" }, share, range),
+    element("span", { class: "told" }, share, range, own),
   );
-  return { line, bar, whisker, share, range };
+  return { line, bar, whisker, share, range, own };
 }
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [320, 58, 10, 12, 34];
@@ -102,7 +110,7 @@ function bars(shares, x, y, each) {
     const [left, middle] = [Number(x(place)) + gap, Number(x(place)) + each / 2];
     const found = element(
       "g", { class: "cell" },
-      element("title", {}, `${labelled(outcome)}: ${percent(law.estimate)}, ${between(law)}`),
+      element("title", {}, `${labelled(outcome)}: ${[percent(within(law.estimate)), between(law), unbiased(law)].filter(Boolean).join(", ")}`),
       element("rect", { class: "estimate", x: left, width: Math.max(each - 2 * gap, 1), y: y(law.estimate), height: Math.max(y(0) - y(law.estimate), 0) }),
       element("path", { class: "top", d: `M${left} ${y(law.estimate)}h${Math.max(each - 2 * gap, 1)}` }),
       element("path", { class: "whisker", d: `M${middle - cap} ${y(law.high)}h${2 * cap}M${middle} ${y(law.high)}V${y(law.low)}M${middle - cap} ${y(law.low)}h${2 * cap}` }),

@@ -1,18 +1,25 @@
-/** What a person holds, as they enter it: how often each outcome, by its number. It stays on the page, and nothing of it is stored. */
+/**
+ * What a person holds, as they enter it: how often each outcome, by its number, and apart from these what is not on the list.
+ *
+ * It stays on the page, and nothing of it is stored: no field has a name, browsers are told not to keep their values, and `forget` empties them.
+ * Nothing that somebody enters is refused. What is not on the list counts by the rule of the agreement, is shown, and can be corrected.
+ */
 import { element } from "../page/element.js";
-import { countsOf, isCount } from "../page/rows.js";
-import { isolated, labelled } from "../page/words.js";
+import { entriesOf, isCount, LARGEST_COUNT } from "../page/rows.js";
+import { containing, folded, suggested } from "../page/search.js";
+import { labelled, quotedLabel } from "../page/words.js";
 
 const ALL = 12; // outcomes that are all there to be clicked on; of more, those that are held
-const MOST_OFFERED = 1000; // in the list that a field offers
-const MOST_LABELS = 100_000; // of a paste
+const FIRST_OFFERED = 8; // of a longer list, before somebody asks for more
+const MORE_OFFERED = 100;
 const MOST_SHOWN = 200; // outcomes with a row of their own
+const MOST_STRANGE = 20; // entries that are not on the list, with a row of their own
 
 /** What records are, where they are no labels. */
 export const allowed = ({ low, high, size }) => (low === undefined ? `a whole number from 0 to ${size - 1}` : `a number from ${low} to ${high}`);
 
 /** Outcomes by what people may call them: a label as it is, or nearly. Of two that differ in that alone, the first. */
-const LIKE = [(name) => name, (name) => name.trim(), (name) => name.trim().toLowerCase()];
+const LIKE = [(name) => name, (name) => name.trim(), folded];
 const called = new WeakMap();
 function namesOf(domain) {
   if (!called.has(domain)) {
@@ -22,106 +29,218 @@ function namesOf(domain) {
   return called.get(domain);
 }
 
-/** The outcome that a text means; what is none is said. */
+/** The outcome that a text means, -1 if it means none. */
 export function outcomeOf(domain, text) {
-  const meant = text.trim();
   if (!domain.labels) {
-    const found = meant && Number.isFinite(Number(meant)) ? domain.number(Number(meant)) : -1;
-    if (found < 0) throw new Error(`${isolated(text)} is not ${allowed(domain)}.`);
-    return found;
+    const meant = text.trim();
+    return meant ? domain.number(Number(meant)) : -1;
   }
   for (const [way, names] of namesOf(domain).entries()) {
     const found = names.get(LIKE[way](text));
     if (found !== undefined) return found;
   }
-  throw new Error(`${isolated(text)} is none of the ${domain.size.toLocaleString("en")} outcomes.`);
+  return -1;
 }
 
-export class Records {
-  counts = new Map();
+/** What keeps a field's value out of what browsers store, and of what they send to check the spelling. */
+const UNKEPT = { autocomplete: "off", autocorrect: "off", autocapitalize: "off", spellcheck: "false" };
 
-  constructor(domain, { list, offered, problem, rest }, onchange) {
-    Object.assign(this, { domain, list, problem, rest, onchange, rows: new Map() });
+export class Records {
+  counts = new Map(); // by outcome
+  strange = new Map(); // by text, of what is not on the list
+  none = 0; // how often "none of these"
+
+  constructor(domain, parts, onchange) {
+    Object.assign(this, { domain, parts, onchange, rows: new Map(), asked: FIRST_OFFERED });
     if (domain.size <= ALL) for (let place = 0; place < domain.size; place++) this.#row(place);
-    const names = domain.labels ? domain.labels.slice(0, MOST_OFFERED) : [];
-    offered.replaceChildren(...names.map((label) => element("option", { value: String(label) })));
+    this.noneRow = this.#stepper("None of these", () => this.none, (count) => (this.none = count));
+    this.noneRow.line.classList.add("none");
+    parts.list.append(this.noneRow.line);
+    this.offer("");
   }
 
-  /** As a law is made of it; nothing where nothing is held. */
+  /** How many entries there are, and how many of them are not on the list. */
+  get total() {
+    return [...this.counts.values()].reduce((sum, count) => sum + count, 0) + this.outside;
+  }
+
+  get outside() {
+    return [...this.strange.values()].reduce((sum, count) => sum + count, this.none);
+  }
+
+  /** As a law is made of it; null where nothing was entered. */
   get held() {
     const { domain } = this;
-    const counts = new Map([...this.counts].filter(([, count]) => count).map(([place, count]) => [domain.labels ? domain.named(place) : place, count]));
-    return counts.size ? { counts } : null;
+    const counts = [...this.counts].map(([place, count]) => [domain.labels ? domain.named(place) : place, count]);
+    for (const [text, count] of this.strange) if (this.#end(text) >= 0) counts.push([this.#end(text), count]);
+    const lost = this.outside - [...this.strange].reduce((sum, [text, count]) => sum + (this.#end(text) >= 0 ? count : 0), 0);
+    const given = new Map();
+    for (const [name, count] of counts) given.set(name, (given.get(name) ?? 0) + count);
+    if (lost) given.set({}, lost); // which is no outcome, whatever the list
+    return this.total ? { counts: given } : null;
+  }
+
+  /** The nearest end of an interval, for a number that is outside. */
+  #end(text) {
+    return text.trim() ? this.domain.nearest(Number(text)) : -1;
   }
 
   /** One more of what was typed. */
   add(text) {
-    this.#said(() => {
+    this.#change(() => {
       const place = outcomeOf(this.domain, text);
-      this.set(place, (this.counts.get(place) ?? 0) + 1);
+      if (place < 0 && !text.trim()) throw new Error("Type something first.");
+      this.#count(place, text.trim(), 1);
     });
   }
 
   /** Rows that were pasted, in place of what was there. */
   paste(text) {
-    this.#said(() => {
-      const found = [...countsOf(text, MOST_LABELS)].map(([label, count]) => [outcomeOf(this.domain, label), count]);
-      for (const place of this.counts.keys()) this.#write(place, 0);
-      for (const [place, count] of found) this.#write(place, (this.counts.get(place) ?? 0) + count);
-      this.#changed();
+    this.#change(() => {
+      const found = entriesOf(text);
+      if (!found.length) throw new Error("There is nothing to read: paste rows of a label and a count, or one record a row.");
+      this.#empty();
+      for (const [label, count] of found) this.#count(outcomeOf(this.domain, label), label, count);
     });
   }
 
+  /** Empty everything, and every field. */
   clear() {
-    this.#said(() => {
-      for (const place of this.counts.keys()) this.#write(place, 0);
-      this.#changed();
-    });
+    this.#change(() => this.#empty());
   }
 
-  set(place, count) {
-    this.#write(place, count);
-    this.#changed();
+  #empty() {
+    this.counts.clear();
+    for (const [place, row] of this.rows) {
+      row.show();
+      if (this.domain.size <= ALL) continue;
+      row.line.remove(); // of a long list those that are held have a row
+      this.rows.delete(place);
+    }
+    this.strange.clear();
+    this.none = 0;
+    this.noneRow.show();
+  }
+
+  /** So many more of an outcome, or of a text that is none. */
+  #count(place, text, count) {
+    if (place >= 0) this.#write(place, Math.min((this.counts.get(place) ?? 0) + count, LARGEST_COUNT));
+    else this.strange.set(text, Math.min((this.strange.get(text) ?? 0) + count, LARGEST_COUNT));
   }
 
   #write(place, count) {
-    if (!isCount(count)) throw new Error("A count is a whole number from 0 to 1,000,000,000.");
     this.counts.set(place, count);
     const row = this.rows.get(place) ?? (this.rows.size < MOST_SHOWN && count ? this.#row(place) : null);
-    if (!row) return;
-    if (document.activeElement !== row.field || Number(row.field.value) !== count) row.field.value = count;
-    row.less.disabled = !count;
-    row.line.classList.toggle("some", count > 0);
+    row?.show();
   }
 
   #changed() {
     const hidden = [...this.counts].filter(([place, count]) => count && !this.rows.has(place)).length;
-    this.rest.textContent = hidden ? `${hidden.toLocaleString("en")} more are counted, and not listed here.` : "";
+    this.parts.rest.textContent = hidden ? `${hidden.toLocaleString("en")} more are counted, and not listed here.` : "";
+    this.#showStrange();
     this.onchange();
   }
 
-  /** The row of an outcome: fewer, how many, more. */
-  #row(place) {
-    const name = labelled(this.domain.name(place));
-    const change = (by) => () => this.#said(() => this.set(place, (this.counts.get(place) ?? 0) + by));
-    const field = element("input", {
-      type: "number", min: 0, step: 1, value: 0, inputmode: "numeric", "aria-label": `How many of ${name}`,
-      oninput: () => this.#said(() => this.set(place, field.value === "" ? 0 : Number(field.value))),
-    });
-    const less = element("button", { type: "button", class: "plain", disabled: true, "aria-label": `One fewer of ${name}`, onclick: change(-1) }, "−");
-    const more = element("button", { type: "button", class: "plain", "aria-label": `One more of ${name}`, onclick: change(1) }, "+");
-    const line = element("li", {}, element("bdi", { class: "name" }, name), element("span", { class: "stepper" }, less, field, more));
-    this.list.append(line);
-    this.rows.set(place, { line, field, less });
-    return this.rows.get(place);
+  /** The outcomes that contain what is typed, to be clicked on; of a short list all are there already. */
+  offer(text) {
+    const { domain, parts: { offered, offeredTold, moreOffered } } = this;
+    if (!domain.labels || domain.size <= ALL) return;
+    if (text !== this.sought) [this.sought, this.asked] = [text, FIRST_OFFERED];
+    const found = containing(domain.labels, text);
+    const near = found.length ? [] : suggested(domain.labels, text);
+    const shown = found.length ? found.slice(0, this.asked) : near;
+    offered.replaceChildren(...shown.map((place) => element("li", {}, this.#choice(place, () => this.#change(() => this.#count(place, "", 1))))));
+    const many = found.length.toLocaleString("en");
+    offeredTold.textContent = found.length
+      ? `${text.trim() ? `${many} of ${domain.size.toLocaleString("en")} outcomes match` : `There are ${many} outcomes`}. Click on one to add it.`
+      : near.length ? "None matches. Did you mean one of these?" : "None matches: what you type counts as something that is not on the list.";
+    moreOffered.hidden = found.length <= this.asked;
+    moreOffered.textContent = `Show ${Math.min(MORE_OFFERED, found.length - this.asked).toLocaleString("en")} more`;
   }
 
-  #said(change) {
-    this.problem.textContent = "";
+  offerMore() {
+    this.asked += MORE_OFFERED;
+    this.offer(this.sought);
+  }
+
+  #choice(place, onclick) {
+    const name = labelled(this.domain.name(place));
+    return element("button", { type: "button", class: "plain", "aria-label": `Add ${name}`, onclick }, element("bdi", {}, name));
+  }
+
+  /** The entries that are not on the list: what they may mean, and a way to take each out. */
+  #showStrange() {
+    const { domain, parts: { strange } } = this;
+    const replaced = (text, place) => () => this.#change(() => {
+      const count = this.strange.get(text);
+      this.strange.delete(text);
+      if (place !== undefined) this.#count(place, "", count);
+    });
+    const rows = [...this.strange].slice(0, MOST_STRANGE).map(([text, count]) => {
+      const name = labelled(text);
+      const meant = domain.labels ? suggested(domain.labels, text) : [];
+      return element(
+        "li", {},
+        element("bdi", { class: "name" }, name), element("span", { class: "count" }, count === 1 ? "" : ` × ${count.toLocaleString("en")}`),
+        element("span", { class: "buttons" },
+          ...meant.map((place) => element("button", { type: "button", class: "plain", "aria-label": `${name} means ${labelled(domain.name(place))}`, onclick: replaced(text, place) }, "I mean ", element("bdi", {}, labelled(domain.name(place))))),
+          element("button", { type: "button", class: "plain", "aria-label": `Take out ${name}`, onclick: replaced(text) }, "Take out"),
+        ),
+      );
+    });
+    const more = this.strange.size - rows.length;
+    strange.replaceChildren(...rows, ...(more > 0 ? [element("li", {}, `${more.toLocaleString("en")} more`)] : []));
+  }
+
+  #row(place) {
+    const row = this.#stepper(labelled(this.domain.name(place)), () => this.counts.get(place) ?? 0, (count) => this.counts.set(place, count));
+    this.noneRow ? this.noneRow.line.before(row.line) : this.parts.list.append(row.line);
+    this.rows.set(place, row);
+    return row;
+  }
+
+  /** A row: fewer, how many, more. */
+  #stepper(name, read, write) {
+    const set = (count) => this.#change(() => {
+      if (!isCount(count)) throw new Error("A count is a whole number from 0 to 1,000,000,000.");
+      write(count);
+      show();
+    });
+    const field = element("input", {
+      type: "number", min: 0, step: 1, value: 0, inputmode: "numeric", "aria-label": `How many of ${name}`, ...UNKEPT,
+      oninput: () => set(field.value === "" ? 0 : Number(field.value)),
+    });
+    const less = element("button", { type: "button", class: "plain", disabled: true, "aria-label": `One fewer of ${name}`, onclick: () => set(read() - 1) }, "−");
+    const more = element("button", { type: "button", class: "plain", "aria-label": `One more of ${name}`, onclick: () => set(read() + 1) }, "+");
+    const line = element("li", {}, element("bdi", { class: "name" }, name), element("span", { class: "stepper" }, less, field, more));
+    const show = () => {
+      const count = read();
+      if (document.activeElement !== field || Number(field.value) !== count) field.value = count;
+      less.disabled = !count;
+      line.classList.toggle("some", count > 0);
+    };
+    return { line, show };
+  }
+
+  #change(change) {
+    this.parts.problem.textContent = "";
     try {
       change();
+      this.#changed();
     } catch (error) {
-      this.problem.textContent = error.message;
+      this.parts.problem.textContent = error.message;
     }
   }
+}
+
+/** How entries that are not on the list count, in a sentence; empty where there are none. `standIn`: the outcome that was picked. */
+export function outsideTold({ total, outside }, { domain, other }, standIn) {
+  if (!outside) return "";
+  const many = outside.toLocaleString("en");
+  const of = total === 1 ? "Your entry is" : outside === total ? `All ${many} of your entries are` : `${many} of your ${total.toLocaleString("en")} entries ${outside === 1 ? "is" : "are"}`;
+  const they = outside === 1 ? "it counts" : "they count";
+  const how = domain.interval
+    ? `${they} as the nearest end, and what is no number as a part picked at random`
+    : other !== undefined ? `${they} as ${quotedLabel(domain.name(other))}` : `${they} as an answer picked at random, this time ${quotedLabel(domain.name(standIn))}`;
+  return `${of} not ${domain.interval ? `from ${domain.low} to ${domain.high}` : "on the list"}: ${how}. You can correct that before you draw.`;
 }

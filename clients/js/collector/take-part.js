@@ -3,17 +3,22 @@
  *
  * In order: the agreement is written down as that of this browser's one sample, the budget is charged and the sample drawn and kept
  * (`Budget`), it is shown, sent until it is answered, and then remembered as heard. Whatever breaks off in between goes on where it was.
+ *
+ * Between loading and sending the page asks its service nothing, and nothing that a person enters keeps it from sending: whoever collects
+ * sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
  */
+import { randomInteger } from "../src/agreement.js";
 import { Budget } from "../src/budget.js";
+import { standIn } from "../src/law.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
+import { atMost, certainty, labelled, percentAtMost, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
-import { addressed, chosen } from "./choice.js";
+import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
 import { keyOf } from "./identity.js";
-import { allowed, Records } from "./records.js";
-import { sent } from "./sending.js";
+import { allowed, outsideTold, Records } from "./records.js";
+import { bodyOf, sent } from "./sending.js";
 import { json, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
 
@@ -24,6 +29,9 @@ const say = (id, text) => (by(id).textContent = text);
 let choice = chosen();
 let here; // {collection, round, enrolment, agreement, id, speaker}
 let records;
+let law; // of what was entered
+let answered; // the sample, once it is drawn
+let picking; // the integer that picks what stands in for entries outside the list: one for the page, so that what is shown is what is drawn for
 let stop = new AbortController();
 
 /** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
@@ -38,6 +46,7 @@ async function open() {
     say("problem", error instanceof Unreachable ? `${sentence(error.message)} This page goes on trying.` : sentence(error.message));
     if (error instanceof Unreachable) setTimeout(open, AGAIN);
   }
+  by("loading").hidden = true;
   document.documentElement.dataset.ready = "true";
 }
 
@@ -54,7 +63,8 @@ async function found() {
   const known = await agreed(id);
   by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
   say("purpose", known.fields.purpose ? labelled(known.fields.purpose) : "Take part");
-  by("asked").replaceChildren(...told(words(known, value.enrolment)), element("dt", {}, "Its id"), element("dd", {}, element("code", {}, known.id), " is computed from what it says: compare it with the one you were given."));
+  document.title = titled(known.fields.purpose, "take part");
+  by("asked").replaceChildren(...told(words(known, value)), element("dt", {}, "Its id"), element("dd", {}, element("code", {}, known.id), " is computed from what it says: compare it with the one you were given."));
   by("asked-card").hidden = false;
   if (!known.agreement) throw new Error(`From this page you cannot take part: ${known.problem}. Python's client may be able to`);
   here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, speaker };
@@ -70,29 +80,39 @@ const budget = () => new Budget({ limit: here.speaker.limit ?? Number(by("limit"
 function ask() {
   const { agreement, speaker } = here;
   const { domain } = agreement;
-  by("held-card").hidden = false;
+  by("held-card").hidden = by("draw-card").hidden = false;
   by("limit-field").hidden = speaker.limit !== undefined;
   by("limit").value = covering(agreement);
   const factor = Math.exp(agreement.epsilon);
-  say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure.`);
+  say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure. ${strength(agreement.epsilon).said}`);
   say("cost", `It costs epsilon = ${agreement.epsilon}${speaker.limit === undefined ? "" : `; your limit here is ${speaker.limit}, of which ${budget().spent} are spent`}.`);
   say("entry-told", domain.labels ? "Type one of the outcomes" : `Type ${allowed(domain)}`);
-  records = new Records(domain, { list: by("held"), offered: by("offered"), problem: by("held-problem"), rest: by("held-rest") }, changed);
+  picking = randomInteger();
+  records = new Records(
+    domain,
+    { list: by("held"), offered: by("offered"), offeredTold: by("offered-told"), moreOffered: by("more-offered"), problem: by("held-problem"), rest: by("held-rest"), strange: by("strange") },
+    changed,
+  );
   changed();
 }
 
 function changed() {
-  const held = records?.held;
-  by("drawn-card").hidden = by("draw-card").hidden = !held;
-  if (!held) return;
-  try {
-    drawnFrom(by("drawn"), by("rest"), here.agreement, held);
-    by("draw").disabled = false;
-  } catch (error) {
-    by("drawn-card").hidden = true;
-    by("draw").disabled = true;
-    say("held-problem", sentence(error.message));
-  }
+  const { agreement } = here;
+  const { held } = records;
+  by("drawn-card").hidden = by("draw").disabled = !held;
+  by("draw-first").hidden = Boolean(held);
+  say("outside", outsideTold(records, agreement, standIn(agreement, picking)));
+  law = held && agreement.law(held, picking);
+  if (law) drawnFrom(by("drawn"), by("rest"), agreement, law);
+  else for (const id of ["drawn", "rest"]) by(id).replaceChildren();
+}
+
+/** Empty every field and whatever was shown of it: browsers keep pages that were left, and what fields hold. */
+function forget() {
+  for (const id of ["entry", "pasted", "token"]) by(id).value = "";
+  if (answered) by("token").dispatchEvent(new Event("input"));
+  records?.offer("");
+  records?.clear();
 }
 
 /** Draw the one sample, once and for all. */
@@ -101,11 +121,11 @@ async function draw() {
   try {
     const limit = speaker.limit ?? Number(by("limit").value);
     const book = new Budget({ limit }); // refused before anything is written down
-    const law = agreement.law(records.held);
+    const own = law;
     if (!book.answered(agreement, { round }) && limit < agreement.epsilon) throw new Error(`A limit of ${limit} does not allow this sample, which costs ${agreement.epsilon}`);
     const spoken = await speaker.speak(collection, round, id, limit);
     if (spoken.agreement !== id) return location.reload(); // another tab was first, under another agreement
-    shown(await book.release(agreement, law, { round }), spoken);
+    shown(await book.release(agreement, own, { round }), spoken);
     by("sample-heading").focus();
   } catch (error) {
     say("draw-problem", sentence(error.message));
@@ -122,6 +142,8 @@ function request(answer) {
 /** The sample, and what would be sent, before it is. */
 function shown(answer, spoken) {
   const { agreement, enrolment, round } = here;
+  answered = answer;
+  forget();
   for (const id of ["held-card", "drawn-card", "draw-card"]) by(id).hidden = true;
   by("sample-card").hidden = false;
   by("sample").textContent = labelled(agreement.domain.name(agreement.domain.number(answer.sample)));
@@ -131,6 +153,7 @@ function shown(answer, spoken) {
     const body = request(answer);
     by("send").disabled = !body;
     by("request").textContent = body ? JSON.stringify(body, null, 2) : "Enter your token first: it is a part of what is sent.";
+    say("padding", body ? paddingTold(body, agreement.domain) : "");
     by("words").replaceChildren(
       ...told([
         ["Where to", `${new URL("samples", location.href)}`],
@@ -147,6 +170,14 @@ function shown(answer, spoken) {
   if (spoken.at) heard(spoken, "You have taken part already, thank you. This is what you said then: a person speaks once in a round, so there is nothing more to do.");
 }
 
+/** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */
+function paddingTold(body, domain) {
+  const padded = bodyOf(body, domain);
+  const spaces = padded.length - JSON.stringify(body).length;
+  const bytes = new TextEncoder().encode(padded).length;
+  return `It leaves as one line, with ${spaces ? `${spaces.toLocaleString("en")} space${spaces === 1 ? "" : "s"}` : "no spaces"} after it, ${bytes.toLocaleString("en")} bytes in all. It would be as long with any other sample: so its length tells nobody on the way which one it is.`;
+}
+
 async function send(body) {
   stop = new AbortController();
   by("send").disabled = by("token").disabled = true;
@@ -154,7 +185,7 @@ async function send(body) {
   say("send-problem", "");
   say("sending", "Sending …");
   try {
-    const answer = await sent(JSON.stringify(body), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
+    const answer = await sent(bodyOf(body, here.agreement.domain), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
     const at = new Date().toISOString();
     await here.speaker.heard(here.collection, here.round, body.key, at);
     heard({ key: body.key, at }, answer.counted ? "Your sample has arrived and is counted. Thank you." : "Your sample had arrived before. It is counted once, as it should be.");
@@ -193,11 +224,18 @@ function heard({ key, at }, thanks) {
 by("add").addEventListener("submit", (event) => {
   event.preventDefault();
   records.add(by("entry").value);
-  if (!by("held-problem").textContent) by("entry").value = "";
+  if (by("held-problem").textContent) return;
+  by("entry").value = "";
+  records.offer("");
 });
+by("entry").addEventListener("input", () => records?.offer(by("entry").value));
+by("more-offered").addEventListener("click", () => records.offerMore());
 by("read-pasted").addEventListener("click", () => records.paste(by("pasted").value));
 readLong(by("pasted"), (text) => records.paste(text));
-by("clear").addEventListener("click", () => records.clear());
+by("clear").addEventListener("click", forget);
 by("draw").addEventListener("click", draw);
 by("stop").addEventListener("click", () => stop.abort());
+for (const id of ["entry", "pasted", "token"]) by(id).value = ""; // which a browser may have filled in
+addEventListener("pagehide", forget);
+addEventListener("pageshow", ({ persisted }) => persisted && forget()); // a page that comes back from memory
 open();

@@ -6,7 +6,7 @@ export function reading({ identifiable, confidence }, picked) {
   const often = `${100 * confidence}\u00a0%`;
   const luck = picked ? " Of many shares the largest are large by chance too: the table has intervals that hold for all of them at once." : "";
   const meaning = identifiable
-    ? `A bar is the average person's share, with the noise of privacy taken off again. It is not biased, and may fall below 0 by chance. An interval holds the true share ${often} of the time; it narrows as samples come in.`
+    ? `A bar is the average person's share, with the noise of privacy taken off again. The estimate is not biased, and so may fall below 0 or above 100\u00a0% by chance: it is then drawn at that end, and its own number stands beside it. An interval holds the true share ${often} of the time; it narrows as samples come in.`
     : `A bar is the share among the samples. The average person's own share cannot be told exactly from them, however many: an interval holds every share that could have given them, ${often} of the time. It narrows as samples come in, but not to nothing.`;
   return meaning + luck;
 }
@@ -29,6 +29,6 @@ const lies = ({ one, one_at_ends: ends, as_far_as_intervals: many }) =>
 const OPEN =
   "Anybody. A device makes its own name, which says nothing about its person and is another one in every collection. The price: somebody who makes up many names can send many samples, and what liars can do grows with their number.";
 const ENROLLED =
-  "Whoever was given a token. Strangers cannot send, and nobody twice. The price is a part of the anonymity: whoever handed out the tokens, together with whoever keeps this service, can learn who took part and on which day. What is stored does not say who said what, and a sample says little about whoever sent it.";
+  "Whoever was given a token. Strangers cannot send, and nobody twice. The price is a part of the anonymity: whoever handed out the tokens, together with whoever keeps this service, can learn who took part and on which day. What is stored does not say who said what. How much a sample says about whoever sent it stands under \"What a sample reveals at most\".";
 const KEPT =
   "How often each outcome came, how many samples came on each day, and apart from that, as digests, which names have spoken, so that each is counted once. This service writes down no addresses and no times of day. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";

@@ -1,36 +1,91 @@
-/** Numbers and agreements in words that anybody can read. */
+/** Numbers and agreements in words that anybody can read. Words about privacy follow from numbers: `GRADES` is the one place for them. */
 const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const SMALL = 1e-6; // below it, and above its reciprocal, a number is written with a power of ten
+const SUREST = 1e-8; // a share nearer to 1 is said to be nearer
 
-/** Three digits of what something is at most, or at least: never rounded to the side on which it would be more than true. */
+/** Three digits: of what something is at most or at least never rounded to the side on which it would be more than true. */
 const bounding = (roundingMode) => {
   const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, roundingMode });
   const long = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, roundingMode, notation: "scientific" });
-  return (value) => (value === Infinity ? "∞" : value >= 1e6 ? long.format(value).replace("E", " × 10^") : plain.format(value));
+  return (value) => {
+    if (value === Infinity) return "∞";
+    return value >= 1 / SMALL || (value > 0 && value < SMALL) ? long.format(value).replace("E", " × 10^").replace("-", "−") : plain.format(value);
+  };
 };
 export const atMost = bounding("ceil");
-const atLeast = bounding("floor");
-export const percentAtMost = (share) => `${atMost(100 * share)}\u00a0%`;
+export const atLeast = bounding("floor");
+
+/** A share in percent. One that is not 1 is never said to be 100 %: near 1 it has as many nines as it takes. */
+const percentage = (shown, roundingMode) => (share) => {
+  const rest = 1 - share;
+  if (!(rest > 0 && rest < 0.01)) return `${shown(100 * share)}\u00a0%`;
+  if (rest < SUREST) return "more than 99.999999\u00a0%";
+  const places = 1 - Math.floor(Math.log10(100 * rest));
+  return `${new Intl.NumberFormat("en", { minimumFractionDigits: places, maximumFractionDigits: places, roundingMode }).format(100 - 100 * rest)}\u00a0%`;
+};
+export const percentAtMost = percentage(atMost, "ceil");
+export const percentAtLeast = percentage(atLeast, "floor");
+export const percent = percentage((value) => digits.format(value), "halfExpand");
 
 /** A sentence of somebody else's, from its beginning to its end. */
 export const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/u.test(text) ? "" : "."}`;
 
-/** A label as people see it: what would hide or turn around other texts is spelled out, and a long one is cut. */
-export function labelled(label) {
-  const characters = Array.from(String(label));
-  const cut = characters.length > LONGEST ? [...characters.slice(0, LONGEST - 1), "…"] : characters;
-  return cut.join("").replace(/[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, spelled) || "(empty)";
-}
-const LONGEST = 120;
+/** A label as people see it, whole: what would hide other texts, turn them around or cannot be seen is spelled out. */
+export const labelled = (label) =>
+  String(label).replace(/[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/gu, spelled) || "(empty)";
 const spelled = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
 
 /** The same inside a sentence: one that is written from right to left turns nothing around but itself. */
 export const isolated = (label) => `\u2068${labelled(label)}\u2069`;
+export const quotedLabel = (label) => `“${isolated(label)}”`;
 
 export const short = (value) => (value === Infinity ? "∞" : value >= 1e6 ? value.toExponential(2).replace("e+", " × 10^") : digits.format(value));
-export const percent = (share) => `${digits.format(100 * share)}\u00a0%`;
 
-/** Odds of one to one, moved by a factor. */
-export const certainty = (factor) => (factor === Infinity ? 1 : factor / (1 + factor));
+/** How sure somebody can become who thought it even: odds of one to one, moved by a factor. Never quite 1. */
+export const certainty = (factor) => Math.min(factor === Infinity ? 1 : factor / (1 + factor), 1 - Number.EPSILON / 2);
+
+/** The doubt that is left to them at least. */
+const doubtLeft = (epsilon) => 1 / (1 + Math.exp(epsilon));
+
+/** What is true from so much doubt on. The first that fits is said; of the same agreement always the same. */
+const GRADES = [
+  [1 / 4, "Strong", (doubt) => `Somebody who was undecided stays far from sure: a doubt of at least ${doubt} remains. You can plausibly say that your sample came by chance.`],
+  [1 / 10, "Moderate", (doubt) => `Somebody who was undecided can come to think one thing likely; a doubt of at least ${doubt} remains. You can say that your sample came by chance, but that is the less likely story.`],
+  [1 / 100, "Weak", (doubt) => `Somebody who was undecided can become nearly sure: the doubt that remains may be as little as ${doubt}. Few would believe that your sample came by chance.`],
+  [1 / 1000, "Very weak", (doubt) => `Somebody who was undecided can become all but certain: the doubt that remains may be as little as ${doubt}. Do not expect anybody to believe that your sample came by chance.`],
+  [0, "Hardly any privacy", (doubt) => `A sample can give away what you hold: the doubt that remains may be as little as ${doubt}. Take part only with what you would publish.`],
+];
+const MISTYPED = 10; // a larger epsilon may be a percentage
+
+/** How private samples are that cost so much together: {grade, said}. */
+export function strength(epsilon) {
+  const doubt = doubtLeft(epsilon);
+  const [, grade, told] = GRADES.find(([least]) => doubt >= least);
+  const typed = epsilon > MISTYPED ? " A percentage may have been typed for epsilon by mistake." : "";
+  return { grade, said: `${grade}. ${told(doubt ? `${atLeast(100 * doubt)}\u00a0%` : "next to nothing")}${typed}` };
+}
+
+/** What every client's distribution has in common, as a share of the draw: so often it does not look at what is held. */
+export function blindShare({ box: { lower }, size }) {
+  return Math.min(1, typeof lower === "number" ? size * lower : lower.reduce((sum, each) => sum + each, 0));
+}
+
+/** How often a draw is chance alone, and what that means for whoever is seen with one. */
+function blindness(agreement) {
+  const blind = blindShare(agreement);
+  const often = `With a chance of ${blind === 1 ? "" : "at least "}${percentAtLeast(blind)} a sample is drawn without looking at what you hold.`;
+  if (agreement.size === 1) return often;
+  if (blind >= 1 / 2) return `${often} So most samples say nothing about their people. One that names what somebody suspected of you still moves their odds, as far as stands above.`;
+  if (blind >= 1 / 10) return `${often} Otherwise it follows what you hold.`;
+  return `${often} So nearly every sample follows what its person holds.`;
+}
+
+/** What values outside the domain count as. */
+export function ruleOutside({ domain, other }) {
+  if (domain.interval) return "A number outside the interval counts as its nearest end. What is no number counts as a part of it that is picked at random.";
+  if (other !== undefined) return `It counts as ${quotedLabel(domain.name(other))}.`;
+  return "It counts as an outcome that is picked at random: one for all of it together.";
+}
 
 /** What a person is asked to agree to: [heading, sentence] pairs. `beside`: what leaves the device with a sample. */
 export function asked(agreement, beside = "the id of this agreement") {
@@ -38,16 +93,18 @@ export function asked(agreement, beside = "the id of this agreement") {
   const floor = typeof box.lower === "number" ? box.lower : box.lower.reduce((one, other) => Math.min(one, other));
   const names = Array.from({ length: Math.min(size, 12) }, (_, place) => isolated(domain.name(place))).join(", ");
   const how = {
-    optimal: "The sample looks as much like your own records as privacy allows.",
-    linear: "Sometimes your sample is one of your own records, otherwise it is drawn without looking at you; nobody can tell which.",
+    optimal: "The sample looks as much like your own records as this epsilon allows.",
+    linear: "Either your sample is one of your own records, or it is drawn without looking at you.",
     mollifier: "Your sample is drawn from a blend of your own records and a public guess.",
   }[mechanism];
   return [
-    ["What for", purpose || "The agreement does not say what the samples are for. You may want to ask."],
-    ["What leaves your device", `${rounds === 1 ? "One sample" : `${rounds.toLocaleString("en")} samples, one each round`}, and ${beside}. Nothing else does: not the list of your records, and not how often something occurs in it.`],
-    ["What it can be", `One of ${size.toLocaleString("en")} outcomes: ${names}${size > 12 ? ", …" : "."} Whatever you hold, each of them can come up, with a chance of at least ${atLeast(100 * floor)}\u00a0%: so you can always say that it was chance.`],
-    ["How it is drawn", how],
+    ["What for", purpose ? labelled(purpose) : "The agreement does not say what the samples are for. You may want to ask."],
     ...revealed(epsilon, rounds),
+    ["What leaves your device", `${rounds === 1 ? "One sample" : `${rounds.toLocaleString("en")} samples, one each round`}, and ${beside}. Nothing else does: not the list of your records, and not how often something occurs in it.`],
+    ["What it can be", `One of ${size.toLocaleString("en")} outcomes: ${names}${size > 12 ? ", …" : "."} Whatever you hold, each of them can come up, with a chance of at least ${percentAtLeast(floor)}.`],
+    ["What is not on the list", ruleOutside(agreement)],
+    ["How it is drawn", how],
+    ["How often it is chance alone", blindness(agreement)],
   ];
 }
 
@@ -55,15 +112,8 @@ export function asked(agreement, beside = "the id of this agreement") {
 export function revealed(epsilon, rounds) {
   const [factor, all] = [Math.exp(epsilon), Math.exp(epsilon * rounds)];
   return [
-    ["What can be learnt about you at most", `Whoever sees a sample, and knows everything else, can change their odds about you by a factor of at most ${atMost(factor)}. Somebody who thought it even, 1 to 1, that you are one kind of person and not another can end up at ${atMost(factor)} to 1: from 50 % sure to ${percentAtMost(certainty(factor))} sure, and no further.`],
+    ["How private that is", strength(epsilon * rounds).said],
+    ["What can be learnt about you at most", `Whoever sees a sample, and knows everything else, can change their odds about you by a factor of at most ${atMost(factor)}. Somebody who thought it even, 1 to 1, that you are one kind of person and not another can end up at ${atMost(factor)} to 1: from 50 % sure to ${percentAtMost(certainty(factor))} sure.`],
     ...(rounds === 1 ? [] : [["If you take part in every round", `The factors multiply: all ${rounds.toLocaleString("en")} samples together can change odds by at most ${atMost(all)}, from 50 % sure to ${percentAtMost(certainty(all))} sure.`]]),
-    ["How strong that is", strength(epsilon * rounds)],
   ];
-}
-
-function strength(epsilon) {
-  if (epsilon <= 1) return "Strong: close to what a coin toss hides.";
-  if (epsilon <= 4) return "Usual: a single answer stays deniable, a suspicion can grow.";
-  if (epsilon <= 10) return "Weak: a sample says a good deal about you.";
-  return "Next to nothing is hidden. A percentage may have been typed by mistake.";
 }

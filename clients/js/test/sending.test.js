@@ -1,0 +1,44 @@
+/** What leaves is as long for every sample, in bytes. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Agreement } from "../src/agreement.js";
+import { bodyOf, longestSample } from "../collector/sending.js";
+import { signing } from "../collector/agreed.js";
+
+const read = (family) => Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "optimal", epsilon: 1, family: { kind: "simplex", ...family } }));
+const request = (sample) => ({ agreement: "a".repeat(64), round: 1, client: "é蓝", key: "k", sample });
+
+test("all outcomes of an agreement have bodies of one length, which hold the request", () => {
+  const labels = ["a", "grün", "蓝色", "🦊🦊", "", " ", "\u0000\u001f", 'a"b\\c', "\n\t", "\u2028", "x".repeat(500), "1", 1, -0.5, 1e21, 2, false, "e\u0301", "\u007f\u0080"];
+  for (const family of [
+    { size: labels.length, labels }, { size: 2 }, { size: 11 }, { size: 1000 }, { size: 20, interval: [0, 50] }, { size: 300, interval: [-1e-6, 1e-6] },
+    { size: 129, interval: [-1e300, 1e300] }, { size: 7, interval: [1e-300, 1.3] }, { size: 9, interval: [-0.1, 0.2] }, { size: 50, interval: [1e20, 1e22] },
+  ]) {
+    const { domain } = read(family);
+    const bodies = Array.from({ length: domain.size }, (_, place) => bodyOf(request(domain.named(place)), domain));
+    assert.equal(new Set(bodies.map((body) => new TextEncoder().encode(body).length)).size, 1, JSON.stringify(family));
+    bodies.forEach((body, place) => assert.deepEqual(JSON.parse(body), request(domain.named(place))));
+    if (!family.interval) assert.ok(bodies.some((body) => !body.endsWith(" "))); // no longer than it has to be
+  }
+});
+
+test("no number takes more room in JSON than is kept for one", () => {
+  const { domain } = read({ size: 3, interval: [0, 1] });
+  const view = new DataView(new ArrayBuffer(8));
+  for (let draw = 0; draw < 200_000; draw++) {
+    view.setBigUint64(0, globalThis.crypto.getRandomValues(new BigUint64Array(1))[0]);
+    const value = draw % 2 ? view.getFloat64(0) : (view.getUint32(0) / 2 ** 32 - 0.5) * 10 ** (-(draw % 9)) * (1 + 2 ** -50);
+    if (Number.isFinite(value)) assert.ok(JSON.stringify(value).length <= longestSample(domain), `${value}`);
+  }
+  assert.equal(JSON.stringify(-0.0000012345678901234567).length, longestSample(domain));
+});
+
+test("what a signature means is said, and a page claims to have checked nothing", () => {
+  const key = "0123456789abcdef".repeat(4);
+  const said = signing({ key, signature: "f".repeat(128), addresses: ["https://example.org"] });
+  assert.match(said, /0123 4567 89ab cdef …/);
+  assert.match(said, /https:\/\/example\.org/);
+  assert.match(said, /cannot check/);
+  for (const none of [undefined, null, {}, [], "x", { key: "x", addresses: [] }, { key: 3, addresses: ["a"] }, { key }]) assert.match(signing(none), /^No\. /);
+  assert.match(signing({ key, signature: "", addresses: ["\u202e", 3] }), /\\u\{202e\}/);
+});

@@ -1,0 +1,61 @@
+"""What a browser keeps on disk of what a person enters at `/take-part`: nothing, in a real profile of a real Chromium."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from discreet.collect._pages import LIVE, TAKE_PART
+from tests.collect.running import agreed, running
+from tests.javascript.browser import playwright_error, profile, until
+
+READY = "document.documentElement.dataset.ready"
+MARKER, COUNTED = "zanzibarquokka", "81924637"
+_SAVED = "take-part"  # a part of the address, which browsers do keep
+
+
+def _holding(folder: Path, *texts: str) -> list[str]:
+    """The files of a folder that hold one of these, in UTF-8 or UTF-16."""
+    wanted = [text.encode(coding) for text in texts for coding in ("utf-8", "utf-16-le", "utf-16-be")]
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return [str(path.relative_to(folder)) for path in files if any(text in path.read_bytes() for text in wanted)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["leaves", "stays", "crashes"])
+def test_a_profile_keeps_nothing_of_what_was_entered(tmp_path: Path, end: str) -> None:
+    """A real profile on disk, as session restore writes it; and the way back shows nothing, whether from memory or not."""
+    agreed(tmp_path, ["red", "green", "blue"])
+    folder = tmp_path / "profile"
+    with running(tmp_path, "agreement.json") as collector, profile(folder) as context:
+        page = context.pages[0]
+        page.goto(f"{collector.address}{TAKE_PART}")
+        until(page, READY)
+        page.locator("#held-card details summary").click()
+        page.locator("#held input").first.fill(COUNTED)
+        page.locator("#entry").fill(f"{MARKER} typed")
+        page.locator("#entry").press("Enter")
+        page.locator("#entry").fill(f"{MARKER} left there")
+        page.locator("#pasted").fill(f"{MARKER} pasted, 3")
+        page.evaluate(f"document.getElementById('token').value = '{MARKER} token'")
+        if end == "leaves":
+            page.goto(f"{collector.address}{LIVE}")
+        for _ in range(100):
+            page.wait_for_timeout(100)
+            if any(name.startswith("Default/Sessions/Session_") for name in _holding(folder, _SAVED)):
+                break
+        page.wait_for_timeout(4000)  # it is written every few seconds
+        assert any(name.startswith("Default/Sessions/Session_") for name in _holding(folder, _SAVED))
+        assert _holding(folder, MARKER, COUNTED) == []
+        if end == "leaves":
+            page.go_back(wait_until="commit")
+            until(page, "location.pathname === '/take-part' && document.readyState === 'complete'")
+            until(page, READY)
+            fields = "[...document.querySelectorAll('input:not(#limit), textarea')].map(({ value }) => value).join('')"
+            assert set(page.evaluate(fields)) <= {"0"}
+            assert MARKER not in page.content()
+            assert COUNTED not in page.content()
+        if end == "crashes":
+            with contextlib.suppress(playwright_error()):
+                context.new_cdp_session(page).send("Browser.crash")
+    assert _holding(folder, MARKER, COUNTED) == []
