@@ -362,6 +362,7 @@ def test_entries_outside_the_list_are_shown_and_can_be_corrected(collection: Col
     page.locator("#entry").press("Enter")
     picked = re.search("this time “\u2068(.*)\u2069”", page.locator("#outside").inner_text())
     assert picked is not None
+    assert page.locator("#outside").inner_text().startswith("Your entry is not on the list: it counts as an answer")
     assert page.locator("#drawn .name").all_text_contents()[0] == picked[1]
     assert page.locator("#drawn .told").all_text_contents()[0].startswith("100")
     page = person(collection.address(TAKE_PART, "cells"))

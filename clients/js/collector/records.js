@@ -18,6 +18,9 @@ const MOST_STRANGE = 20; // entries that are not on the list, with a row of thei
 /** What records are, where they are no labels. */
 export const allowed = ({ low, high, size }) => (low === undefined ? `a whole number from 0 to ${size - 1}` : `a number from ${low} to ${high}`);
 
+/** What somebody chooses who holds nothing of it. */
+export const noneOf = ({ labels }) => (labels ? "None of these" : "No number to give");
+
 /** Outcomes by what people may call them: a label as it is, or nearly. Of two that differ in that alone, the first. */
 const LIKE = [(name) => name, (name) => name.trim(), folded];
 const called = new WeakMap();
@@ -53,7 +56,7 @@ export class Records {
   constructor(domain, parts, onchange) {
     Object.assign(this, { domain, parts, onchange, rows: new Map(), asked: FIRST_OFFERED });
     if (domain.size <= ALL) for (let place = 0; place < domain.size; place++) this.#row(place);
-    this.noneRow = this.#stepper("None of these", () => this.none, (count) => (this.none = count));
+    this.noneRow = this.#stepper(noneOf(domain), () => this.none, (count) => (this.none = count));
     this.noneRow.line.classList.add("none");
     parts.list.append(this.noneRow.line);
     this.offer("");
@@ -237,10 +240,10 @@ export class Records {
 export function outsideTold({ total, outside }, { domain, other }, standIn) {
   if (!outside) return "";
   const many = outside.toLocaleString("en");
-  const of = total === 1 ? "Your entry is" : outside === total ? `All ${many} of your entries are` : `${many} of your ${total.toLocaleString("en")} entries ${outside === 1 ? "is" : "are"}`;
+  const of = total === 1 ? "Your entry is not" : outside === total ? `None of your ${many} entries is` : `${many} of your ${total.toLocaleString("en")} entries ${outside === 1 ? "is" : "are"} not`;
   const they = outside === 1 ? "it counts" : "they count";
   const how = domain.interval
     ? `${they} as the nearest end, and what is no number as a part picked at random`
     : other !== undefined ? `${they} as ${quotedLabel(domain.name(other))}` : `${they} as an answer picked at random, this time ${quotedLabel(domain.name(standIn))}`;
-  return `${of} not ${domain.interval ? `from ${domain.low} to ${domain.high}` : "on the list"}: ${how}. You can correct that before you draw.`;
+  return `${of} ${domain.interval ? `from ${domain.low} to ${domain.high}` : "on the list"}: ${how}. You can correct that before you draw.`;
 }

@@ -17,7 +17,7 @@ import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
 import { keyOf } from "./identity.js";
-import { allowed, outsideTold, Records } from "./records.js";
+import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
 import { json, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
@@ -87,6 +87,7 @@ function ask() {
   say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure. ${strength(agreement.epsilon).said}`);
   say("cost", `It costs epsilon = ${agreement.epsilon}${speaker.limit === undefined ? "" : `; your limit here is ${speaker.limit}, of which ${budget().spent} are spent`}.`);
   say("entry-told", domain.labels ? "Type one of the outcomes" : `Type ${allowed(domain)}`);
+  say("draw-first", `Enter first what you hold, or choose “${noneOf(domain)}”.`);
   picking = randomInteger();
   records = new Records(
     domain,
