@@ -68,11 +68,10 @@ export class Agreement {
   readonly domain: Domain;
   readonly size: number;
   /**
-   * A person's distribution, from records or counts. Values outside the domain count by a public rule and raise no error: as `other`,
-   * on an interval as the nearest end, else all together as one outcome drawn from the reference. So do no records at all.
-   * `integer`: the 62-bit integer that this outcome is drawn with, by default a fresh one.
+   * A person's distribution, from records or counts. Values outside the domain follow a public rule and raise no error: they count as
+   * `other`, on an interval as the nearest end, else they are left out. Where nothing is left it is the reference.
    */
-  law(seen: Seen, integer?: bigint): Law;
+  law(seen: Seen): Law;
   /** The distribution that a sample is drawn from. */
   output(law: Law): Float64Array;
   /** The integers with sum 2^62 that a sample is drawn with. */

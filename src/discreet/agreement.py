@@ -59,8 +59,8 @@ class Agreement:
         purpose: what for, in words.
         privacy: the notion that is promised, where it is not pure epsilon: `Approximate(...)` or `Gaussian(...)`.
         reference: the public law that a mollifier's ball is around, where it is not the family's own.
-        other: the number of the outcome that values outside the domain count as. None: each is replaced by an outcome drawn from the
-            family's reference, or on an interval by its nearest end. A device that takes part in a collection follows this rule.
+        other: the number of the outcome that values outside the domain count as. None: they are left out, or on an interval become its
+            nearest end, and a client with nothing left is served as the reference. Devices and gateways of a collection follow this rule.
 
     Raises:
         DiscreetError: for terms out of range.

@@ -107,6 +107,17 @@ def test_a_value_past_the_end_of_an_interval_is_that_end(tmp_path: Path) -> None
         assert client.send(records=[float("nan"), "a text", 2.5], round=3).sample == 2.5
 
 
+def test_a_law_outside_the_band_of_the_linear_mechanism_is_moved_to_its_edge(tmp_path: Path) -> None:
+    """That mechanism refuses whoever is not a member; a device must not."""
+    sampler = dc.LinearSampler(dc.Band([4, 2, 1], lower=0.5, upper=1.4), epsilon=1.0)
+    agreed = Agreement.of(sampler)
+    with serving(replies(agreed)) as server:
+        receipt = device(server.address, tmp_path).send(records=[2])
+        assert len(server.samples()) == 1
+    assert "moved to its edge" in receipt.problem
+    assert receipt.outside == 0.0
+
+
 def test_a_density_that_fails_is_served_as_the_reference(tmp_path: Path) -> None:
     def fails(_: Any) -> Any:
         raise SystemError("a device's own code")

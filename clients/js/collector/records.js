@@ -236,14 +236,15 @@ export class Records {
   }
 }
 
-/** How entries that are not on the list count, in a sentence; empty where there are none. `standIn`: the outcome that was picked. */
-export function outsideTold({ total, outside }, { domain, other }, standIn) {
+/** What becomes of entries that are not on the list, in a sentence; empty where there are none. `left`: whether anything is left. */
+export function outsideTold({ total, outside }, { domain, other }, left) {
   if (!outside) return "";
   const many = outside.toLocaleString("en");
   const of = total === 1 ? "Your entry is not" : outside === total ? `None of your ${many} entries is` : `${many} of your ${total.toLocaleString("en")} entries ${outside === 1 ? "is" : "are"} not`;
-  const they = outside === 1 ? "it counts" : "they count";
+  const [count, are] = outside === 1 ? ["it counts", "it is"] : ["they count", "they are"];
+  const nothing = left ? "" : ", and your sample is drawn without looking at you";
   const how = domain.interval
-    ? `${they} as the nearest end, and what is no number as a part picked at random`
-    : other !== undefined ? `${they} as ${quotedLabel(domain.name(other))}` : `${they} as an answer picked at random, this time ${quotedLabel(domain.name(standIn))}`;
+    ? `${count} as the nearest end, and what is no number is left out${nothing}`
+    : other !== undefined ? `${count} as ${quotedLabel(domain.name(other))}` : `${are} left out${nothing}`;
   return `${of} ${domain.interval ? `from ${domain.low} to ${domain.high}` : "on the list"}: ${how}. You can correct that before you draw.`;
 }

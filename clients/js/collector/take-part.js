@@ -7,9 +7,7 @@
  * Between loading and sending the page asks its service nothing, and nothing that a person enters keeps it from sending: whoever collects
  * sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
  */
-import { randomInteger } from "../src/agreement.js";
 import { Budget } from "../src/budget.js";
-import { standIn } from "../src/law.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
 import { atMost, certainty, labelled, percentAtMost, sentence, strength } from "../page/words.js";
@@ -31,7 +29,6 @@ let here; // {collection, round, enrolment, agreement, id, speaker}
 let records;
 let law; // of what was entered
 let answered; // the sample, once it is drawn
-let picking; // the integer that picks what stands in for entries outside the list: one for the page, so that what is shown is what is drawn for
 let stop = new AbortController();
 
 /** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
@@ -88,7 +85,6 @@ function ask() {
   say("cost", `It costs epsilon = ${agreement.epsilon}${speaker.limit === undefined ? "" : `; your limit here is ${speaker.limit}, of which ${budget().spent} are spent`}.`);
   say("entry-told", domain.labels ? "Type one of the outcomes" : `Type ${allowed(domain)}`);
   say("draw-first", `Enter first what you hold, or choose “${noneOf(domain)}”.`);
-  picking = randomInteger();
   records = new Records(
     domain,
     { list: by("held"), offered: by("offered"), offeredTold: by("offered-told"), moreOffered: by("more-offered"), problem: by("held-problem"), rest: by("held-rest"), strange: by("strange") },
@@ -102,8 +98,8 @@ function changed() {
   const { held } = records;
   by("drawn-card").hidden = by("draw").disabled = !held;
   by("draw-first").hidden = Boolean(held);
-  say("outside", outsideTold(records, agreement, standIn(agreement, picking)));
-  law = held && agreement.law(held, picking);
+  law = held && agreement.law(held);
+  say("outside", outsideTold(records, agreement, records.outside < records.total || agreement.domain.interval));
   if (law) drawnFrom(by("drawn"), by("rest"), agreement, law);
   else for (const id of ["drawn", "rest"]) by(id).replaceChildren();
 }

@@ -82,9 +82,9 @@ function blindness(agreement) {
 
 /** What values outside the domain count as. */
 export function ruleOutside({ domain, other }) {
-  if (domain.interval) return "A number outside the interval counts as its nearest end. What is no number counts as a part of it that is picked at random.";
+  if (domain.interval) return "A number outside the interval counts as its nearest end. What is no number is left out. If nothing is left, your sample is drawn without looking at you.";
   if (other !== undefined) return `It counts as ${quotedLabel(domain.name(other))}.`;
-  return "It counts as an outcome that is picked at random: one for all of it together.";
+  return "It is left out. If nothing is left, your sample is drawn without looking at you.";
 }
 
 /** What a person is asked to agree to: [heading, sentence] pairs. `beside`: what leaves the device with a sample. */

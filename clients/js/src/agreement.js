@@ -76,12 +76,12 @@ export class Agreement {
   }
 
   /**
-   * The distribution of a person's records (values) or counts. Values outside the domain count by a public rule, whatever they are: as the
-   * outcome `other` of the agreement, else on an interval as its nearest end, else all together as one outcome drawn from the reference.
-   * No records at all count as one such outcome. `integer`: what that is drawn with.
+   * The distribution of a person's records (values) or counts. Values outside the domain follow a public rule, whatever they are: they count
+   * as the outcome `other` of the agreement, else on an interval as its nearest end, else they are left out. Where nothing is left it is
+   * the reference.
    */
-  law(given, integer) {
-    return lawOf(this, given, integer ?? randomInteger);
+  law(given) {
+    return lawOf(this, given);
   }
 
   /** A law, if it is one that this agreement serves. */

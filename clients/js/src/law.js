@@ -10,9 +10,9 @@ const origins = new WeakMap(); // the domain that a law was made for: outcome 2 
 
 /**
  * {outcomes, masses, outside} of what was seen: either `records` (values) or `counts` (a list for each outcome, or an object or Map by name).
- * `outside`: how many of them are not in the domain, which only the device learns. `integer`: a 62-bit integer, or what gives one.
+ * `outside`: how many of them are not in the domain, which only the device learns.
  */
-export function lawOf(agreement, given, integer) {
+export function lawOf(agreement, given) {
   const { domain, other } = agreement;
   const { records, counts } = given ?? {};
   if ((records === undefined) === (counts === undefined)) {
@@ -29,21 +29,18 @@ export function lawOf(agreement, given, integer) {
     total += count;
   }
   if (total > MOST) refuse(`counts add up to more than ${MOST}; divide them`);
-  if (unplaced) add(other ?? standIn(agreement, integer), unplaced);
-  if (!total) add(standIn(agreement, integer), (total = 1));
+  if (unplaced && other !== undefined) add(other, unplaced);
+  else total -= unplaced; // left out
   const outcomes = Float64Array.from(found.keys()).sort();
-  const law = withinBand(agreement, { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / total), outside });
+  const law = total ? withinBand(agreement, { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / total), outside }) : referenceOf(agreement, outside);
   origins.set(law, domain);
   return law;
 }
 
-/** The outcome that stands in for values outside, drawn from the reference: chance makes the average right, and privacy does not rest on it. */
-export function standIn({ domain: { size }, family: { reference } }, integer) {
-  const drawn = typeof integer === "bigint" ? integer : integer();
-  if (typeof reference === "number") return Number((drawn * BigInt(size)) >> 62n);
-  let left = Number(drawn) / 2 ** 62;
-  const found = reference.findIndex((mass) => (left -= mass) < 0);
-  return found < 0 ? size - 1 : found;
+/** The reference itself: what a person with nothing in the domain is served as, so that nobody can tell. */
+function referenceOf({ domain: { size }, family: { reference } }, outside) {
+  const masses = new Float64Array(size).map((_, place) => (typeof reference === "number" ? reference : reference[place]));
+  return { outcomes: Float64Array.from(masses.keys()), masses, outside };
 }
 
 /**

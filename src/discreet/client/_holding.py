@@ -106,14 +106,18 @@ class Holding:
             amounts[other] += outside
         if not amounts.sum() > 0.0:
             return _served_as_reference(sampler, "nothing that the device holds is an outcome of the agreement")
-        law = amounts / amounts.sum()
+        held = amounts / amounts.sum()
+        law = _moved_inside(held, sampler)
         share = outside / total
         became = "was left out" if other is None else "counts as the agreement's other outcome"
-        problem = (
-            f"{100 * share:.3g} % of what the device holds is outside the agreement's domain, and {became}"
-            if outside
-            else ""
-        )
+        problems = []
+        if outside:
+            problems.append(
+                f"{100 * share:.3g} % of what the device holds is outside the agreement's domain, and {became}"
+            )
+        if law is not held:
+            problems.append("the device's distribution is outside the agreement's family, and was moved to its edge")
+        problem = "; ".join(problems)
         return _guarded(sampler, lambda: int(sampler.release_number(law, constant_time=True)), share, problem)
 
     def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> Fitted:
@@ -134,6 +138,20 @@ class Holding:
         law = family.law(records=moved[kept])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
         return _guarded(sampler, lambda: int(sampler.release_number(law)), outside, problem)
+
+
+def _moved_inside(law: Floats, sampler: Sampler[AnyFamily]) -> Floats:
+    """The law; under the linear mechanism one outside its band is moved straight towards the reference, to the band's edge.
+
+    That mechanism serves members alone, and would refuse others.
+    """
+    if sampler.mixing is None:
+        return law
+    own = np.broadcast_to(np.asarray(sampler.reference), law.shape)
+    away, bounds = law - own, sampler.family.bounds
+    room = np.where(away > 0.0, (bounds.upper - 1.0) * own, (1.0 - bounds.lower) * own)
+    kept = float(np.divide(room, np.abs(away), out=np.ones_like(law), where=np.abs(away) > room).min())
+    return law if kept >= 1.0 else own + kept * away
 
 
 def _amounts(given: Any, name: str) -> Labelled | Floats:
