@@ -230,6 +230,9 @@ def check() -> None:
         assert np.array_equal(on_device.cpu().numpy(), host.drawn(beside, terms, uniform))
     _check_parts(generator)
     print("integers, ratios, draws and the numpy path: as they should be")
+    wrong, settings = check_batches()
+    print(f"rows served alone and in batches: other integers in {wrong} of {settings} settings")
+    assert not wrong
 
 
 class _InParts(Given):
@@ -254,6 +257,55 @@ def _check_parts(generator: torch.Generator) -> None:
             assert torch.equal(found, gpu.drawn(rows, terms, _InParts(integers)))
             with torch.cuda.stream(torch.cuda.Stream()):
                 assert torch.equal(found, gpu.drawn(rows, terms, Given(integers)))
+
+
+def check_batches() -> tuple[int, int]:
+    """In how many settings, of how many, a row over a reference has other integers alone than in a batch, or over one reference for all than
+    over one for each; or two clients that were served in different ways are more than e^epsilon apart.
+    """
+    generator = torch.Generator(device=DEVICE).manual_seed(3)
+    settings = [
+        (size, dtype, scale, epsilon, masked)
+        for size in (3, 100, 1_000, 1_001, 2_049, 5_000, 50_257)
+        for dtype in (torch.float32, torch.bfloat16, torch.float16)
+        for scale, epsilon in ((3.0, 2.0), (0.3, 0.5), (10.0, 8.0))
+        for masked in (False, True)
+    ]
+    wrong = 0
+    for size, dtype, scale, epsilon, masked in settings:
+        reference = scale * torch.randn(size, generator=generator, device=DEVICE)
+        p = reference + torch.randn((33, size), generator=generator, device=DEVICE)
+        if masked:
+            reference[torch.rand(size, generator=generator, device=DEVICE) < 0.3] = -math.inf
+            reference[0] = 0.0
+        wrong += not _served_alike(p.to(dtype), reference.to(dtype), epsilon)
+    return wrong, len(settings)
+
+
+def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> bool:
+    """Whether the rows have the same L and the same integers however they are served, and keep the promise across all ways."""
+    from discreet.torch import _gpu as gpu
+
+    def served(rows: torch.Tensor, public: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        lower, excess, fill = gpu.parts(rows_of(rows, None, public, 1.0), terms_of(epsilon=epsilon))
+        return lower, lower + excess + fill
+
+    each = reference.expand(p.shape).contiguous()
+    floor, alone = (torch.cat(one) for one in zip(*(served(row[None], reference) for row in p[:4]), strict=True))
+    alike = bool((floor == floor[0]).all())
+    table = [alone]
+    for rows, public, backwards in (
+        (p, reference, False), (p, each, False), (p[:2], reference, False), (p[:2], each[:2], False), (p[:1], each[:1], False),
+        (p.flip(0), reference, True),
+    ):  # fmt: skip
+        lower, found = served(rows, public)
+        found = found.flip(0) if backwards else found
+        some = min(len(alone), len(found))
+        alike = alike and bool((lower == floor[0]).all()) and torch.equal(found[:some], alone[:some])
+        table.append(found)
+    whole = torch.cat(table)
+    most, least = whole.max(0).values.tolist(), whole.min(0).values.tolist()
+    return alike and max(Fraction(a, b) for a, b in zip(most, least, strict=True) if b) <= exp_lower(epsilon)
 
 
 def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float, upper: float | None) -> None:

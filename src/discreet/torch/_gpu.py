@@ -26,8 +26,8 @@ _SMALL = 2048  # outcomes of which a program holds whole rows
 _LANES = 128  # numbers of a warp, four to a thread: with more, what is known of them does not fit into registers
 _MANY = 1 << 17  # rows that are worth a launch of their own
 
-# How rows are cut: each thread adds up what it reads in 16 bytes at a time. With a reference it is the same for every batch, so that the
-# reference has the same integers in all of them.
+# How rows are cut: each thread adds up what it reads in 16 bytes at a time. With a reference it is the same for every batch, and so is the
+# compiled kernel (`discreet.torch._plans`), so that the reference has the same integers in all of them.
 _CHECK = {"BLOCK": 8192, "num_warps": 8}
 _DEEP = 4096  # numbers that a program reads at a time
 _REGISTERS = {True: 128, False: None}  # of a thread: over a reference two programs share a processor
@@ -58,10 +58,11 @@ class _Launch:
         self.m = m = p if rows.reference is None else _ready(rows.reference)
         self.count, self.size = p.shape
         self.referenced = rows.reference is not None
-        strides = self.size, self.size if m.shape[0] == self.count else 0
         self.plan = plan_of(
-            self.size, terms, self.referenced, rows.logits, rows.temperature, strides, (p.dtype, m.dtype), p.device
+            self.size, terms, self.referenced, rows.logits, rows.temperature, (p.dtype, m.dtype), p.device
         )
+        # number of outcomes, which is the stride of rows too, and how many rows of reference each row of clients goes on by
+        self.layout = self.size, self.size, int(m.shape[0] > 1), *self.plan.scales
         self.room = room = ROOMS.on(p.device, self.count)
         with _on_device(p):
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
@@ -102,7 +103,7 @@ class _Launch:
             tensors = (self.p, self.m, room.near, room.solved, self.out)
             if begun:
                 tensors = tuple(each if len(each) == 1 else each[begun:] for each in tensors)
-            arguments = *tensors, room.bad, plan.reals, plan.whole, rows, *plan.layout, *plan.tolerances
+            arguments = *tensors, room.bad, plan.reals, plan.whole, rows, *self.layout, *plan.tolerances
             programs = plan.programs(triton.cdiv(rows, together), warps)
             plan.launch(small.draw, programs, arguments, constants, plan.stream())
             begun = there
@@ -142,18 +143,18 @@ class _Launch:
         }  # fmt: skip
         step = max(triton.cdiv(self.size, _SAMPLE) // kernel.SAMPLED.value, 1) * _SAMPLE
         arguments = (
-            *shared, room.bad, plan.reals, plan.whole, room.sums, room.spans, room.counters, *plan.layout, *plan.tolerances, step,
+            *shared, room.bad, plan.reals, plan.whole, room.sums, room.spans, room.counters, *self.layout, *plan.tolerances, step,
         )  # fmt: skip
         plan.launch(kernel.solve, rows * split, arguments, constants, stream)
         if split == 1:
-            arguments = (*shared, plan.reals, plan.whole, *plan.layout)
+            arguments = (*shared, plan.reals, plan.whole, *self.layout)
             plan.launch(picking.pick, rows, arguments, {**plan.kind, **_PICK[self.referenced]}, stream)
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
         shape, plan = (self.count, self.size), self.plan
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
-        arguments = self.p, self.m, self.room.solved, lower, upper, excess, plan.reals, *plan.layout
+        arguments = self.p, self.m, self.room.solved, lower, upper, excess, plan.reals, *self.layout
         with torch.cuda.device_of(self.p):
             picking.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
         available = TOTAL - lower.sum(1, keepdim=True)

@@ -1,7 +1,7 @@
 """The law of `discreet.OptimalSampler` itself, on tensors: what lies on the CPU, and float64 wherever it lies.
 
 Rows are taken to numpy as they are, logits normalised in float64 by `law_of_logits`, and drawn by `discreet.release`. So for the same
-integer the outcome is the one that the numpy path gives, bit for bit.
+integer the outcome is the one that the numpy path gives, bit for bit; and a row has the same integers in whatever batch it comes.
 """
 
 from __future__ import annotations
@@ -79,13 +79,17 @@ def _parts(rows: Rows, terms: Terms) -> Iterator[_Part]:
         if columns.size == 1:
             yield _Part(which, columns, np.ones((len(own[which]), 1)), None)
             continue
-        held = own[which] if columns.size == rows.size else _within(own[which][:, columns], weights)
+        held = own[which] if columns.size == rows.size else _within(own[which].take(columns, axis=1), weights)
         family = Band(weights, lower=0.0, upper=terms.bounds.upper, everybody=True)
         yield _Part(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
 
 
 def _within(held: Floats, weights: Floats) -> Floats:
-    """What clients hold of the outcomes that can occur, normalised; whoever holds nothing of them counts as the reference."""
+    """What clients hold of the outcomes that can occur, normalised; whoever holds nothing of them counts as the reference.
+
+    Rows lie one after the other in memory (an index array would lay them out column by column), so that each is added up in the same order
+    however many there are.
+    """
     total = held.sum(axis=1, keepdims=True)
     some = total > _VANISHING
     return np.where(some, held / np.where(some, total, 1.0), weights / weights.sum())

@@ -154,9 +154,9 @@ def _guess(p_mass, m_mass, b, B):
     return best
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["m_step"])
 def solve(
-    p, m, listed, uniform, solved, out, bad, reals, whole, sums, spans, counters, size, p_stride, m_stride, p_scale, m_scale,
+    p, m, listed, uniform, solved, out, bad, reals, whole, sums, spans, counters, size, stride, m_step, p_scale, m_scale,
     p_tolerance, m_tolerance, sample_step,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLE: tl.constexpr,
     SPLIT: tl.constexpr,
@@ -177,8 +177,8 @@ def solve(
         row = tl.load(listed + index)
         solving = row >= 0
     first_column, last_column = span(part, size, DEPTH * BLOCK, SPLIT)
-    p_row = p + row * p_stride
-    m_row = m + row * m_stride
+    p_row = p + row * stride
+    m_row = m + row * m_step * stride
     columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, SAMPLE)[None, :]
     inside = columns < size
     numbers = loaded(p_row + columns, inside, LOGITS)

@@ -118,9 +118,9 @@ def found_together(
     return tl.where(rest < total, -1, rest - total)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["m_step"])
 def pick(
-    p, m, listed, uniform, solved, out, reals, whole, size, p_stride, m_stride, p_scale, m_scale,
+    p, m, listed, uniform, solved, out, reals, whole, size, stride, m_step, p_scale, m_scale,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The outcome of each row that `solve` was given, by its integer. Over a uniform reference that is counted from sum L on."""
@@ -129,8 +129,8 @@ def pick(
     else:
         row = tl.load(listed + tl.program_id(0))
     drawn = tl.load(uniform + tl.program_id(0) + tl.arange(0, 1))
-    p_row = p + row * p_stride
-    m_row = m + row * m_stride
+    p_row = p + row * stride
+    m_row = m + row * m_step * stride
     steep = tl.load(solved + row * COLUMNS + SLOPE)
     lift = tl.load(solved + row * COLUMNS + LIFT)
     base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
@@ -163,9 +163,9 @@ def pick(
     tl.store(out + row + tl.arange(0, 1), found)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["m_step"])
 def write(
-    p, m, solved, lower_out, upper_out, excess_out, reals, size, p_stride, m_stride, p_scale, m_scale,
+    p, m, solved, lower_out, upper_out, excess_out, reals, size, stride, m_step, p_scale, m_scale,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """L, U and E of one row and one block of columns, by the very function that outcomes are picked with."""
@@ -180,9 +180,9 @@ def write(
     base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
     p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
     m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
-    p_mass = mass(loaded(p + row * p_stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    p_mass = mass(loaded(p + row * stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
     if REFERENCE:
-        m_mass = mass(loaded(m + row * m_stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
+        m_mass = mass(loaded(m + row * m_step * stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
     else:
         m_mass = p_mass
     low, high, excess = integers(

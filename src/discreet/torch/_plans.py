@@ -1,4 +1,8 @@
-"""What a call needs that does not depend on the numbers in its tensors, kept from one call to the next; and launching by it."""
+"""What a call needs that does not depend on the numbers in its tensors, kept from one call to the next; and launching by it.
+
+A plan knows neither how many rows there are nor whether they share a reference: what it launches is one compiled kernel, which adds a
+reference up in one order. A kernel that was compiled anew for a stride of 0 adds up in another one, and has other integers.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,14 @@ class Plan:
         shared: from which integer on none is shared.
         reals: b, B, rho, 2^62 b, L, U for the kernels.
         whole: L, from where nothing is shared, and up to where all is, for the kernels.
-        layout: number of outcomes, strides, and what logits are multiplied by.
+        scales: what logits are multiplied by.
         tolerances: how far from one the sums of probabilities may be.
         kind: whether there is a reference, and whether these are logits.
     """
 
     def __init__(
-        self, size: int, terms: Terms, referenced: bool, logits: bool, temperature: float, strides: tuple[int, int],
-        dtypes: tuple[torch.dtype, torch.dtype], device: torch.device,
+        self, size: int, terms: Terms, referenced: bool, logits: bool, temperature: float, dtypes: tuple[torch.dtype, torch.dtype],
+        device: torch.device,
     ) -> None:  # fmt: skip
         if referenced:
             box = DeviceBox.around(size, terms)
@@ -55,7 +59,7 @@ class Plan:
             self.shared, whole = lattice.shared, (lower, lattice.shared, lattice.shared)
         self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
         self.whole = torch.tensor(whole, dtype=torch.int64, device=device)
-        self.layout = (size, *strides, _BITS_OF_E / temperature, _BITS_OF_E)
+        self.scales = _BITS_OF_E / temperature, _BITS_OF_E
         self.tolerances = tuple(sum_rounding(size, torch.finfo(dtype).eps) + _FLOAT32_SLACK for dtype in dtypes)
         self.kind = {"REFERENCE": referenced, "LOGITS": logits}
         self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0

@@ -34,9 +34,9 @@ from discreet.torch._tiles import (
 _WHOLE = tl.constexpr(1 << 62)
 
 
-@triton.jit(do_not_specialize=["rows"])
+@triton.jit(do_not_specialize=["rows", "m_step"])
 def draw(
-    p, m, uniform, solved, out, bad, reals, whole, rows, size, p_stride, m_stride, p_scale, m_scale, p_tolerance, m_tolerance,
+    p, m, uniform, solved, out, bad, reals, whole, rows, size, stride, m_step, p_scale, m_scale, p_tolerance, m_tolerance,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Check, solve and draw rows, ROWS at a time, in turns with the other programs; set `bad` if one is no law."""
@@ -55,13 +55,13 @@ def draw(
         zero = tl.zeros((ROWS,), tl.float32)
         p_shift = zero
         m_shift = zero
-        p_mass = loaded(p + row[:, None] * p_stride + columns[None, :], inside, LOGITS)
+        p_mass = loaded(p + row[:, None] * stride + columns[None, :], inside, LOGITS)
         p_seen = tl.max(p_mass, 1) if LOGITS else tl.sum(p_mass, 1)
         good = acceptable(p_seen, p_tolerance, LOGITS)
         if LOGITS:
             p_shift = finite(p_seen)
         if REFERENCE:
-            m_mass = loaded(m + row[:, None] * m_stride + columns[None, :], inside, LOGITS)
+            m_mass = loaded(m + row[:, None] * m_step * stride + columns[None, :], inside, LOGITS)
             m_seen = tl.max(m_mass, 1) if LOGITS else tl.sum(m_mass, 1)
             good = good & acceptable(m_seen, m_tolerance, LOGITS)
             if LOGITS:
