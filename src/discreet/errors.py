@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 __all__ = [
     "BudgetError",
+    "ClientNameWarning",
     "CollectorError",
     "DiscreetError",
     "ImpossibleError",
@@ -79,6 +80,10 @@ class StoreError(DiscreetError):
 
 class LedgerError(DiscreetError):
     """The ledger cannot be read or written. No sample left; a charge may stand, and then asking again returns its sample."""
+
+
+class ClientNameWarning(UserWarning):
+    """Clients may be called otherwise than in earlier releases, or not be clients at all. A new name is a new client, with a new budget."""
 
 
 class NotPrivateWarning(UserWarning):

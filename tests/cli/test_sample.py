@@ -363,8 +363,13 @@ def test_messages_are_about_options_and_what_is_there(folder: Path, refusal: Cal
     assert "column 'who' holds nulls (1 in 2 rows)" in said
     assert "64 bits" not in said
     pl.DataFrame({"who": [4, None], "what": [1, 2]}).write_parquet("numbers.parquet")
+    said = refusal("sample", "numbers.parquet", *terms, "--force")
+    assert "column 'who' holds nulls (1 in 2 rows)" in said
+    assert "64 bits" not in said  # which these cannot be past
+    large = pl.DataFrame({"who": [4, 1 << 63], "what": [1, 2]}, schema={"who": pl.UInt64, "what": pl.Int64})
+    large.write_parquet("large.parquet")
     assert "holds nulls, or integers past 64 bits (1 in 2 rows)" in refusal(
-        "sample", "numbers.parquet", *terms, "--force"
+        "sample", "large.parquet", *terms, "--force"
     )
 
 

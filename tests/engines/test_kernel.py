@@ -135,7 +135,7 @@ def test_the_type_of_a_column_decides_and_not_its_values() -> None:
         released(lists([1, 2], kind), weight="n") for kind in (pa.int8(), pa.int64(), pa.float32(), pa.float64())
     ]
     assert all(each.equals(weighed[0]) for each in weighed)
-    with pytest.raises(DiscreetError, match="ask for them as weight="):
+    with pytest.raises(DiscreetError, match="not integers; cast them"):
         released(lists([1.0, 2.0], pa.float64()), count="n")
     with pytest.raises(DiscreetError, match="not lists of whole numbers below 2\\^63"):
         released(lists([2**64 - 1, 1], pa.uint64()))

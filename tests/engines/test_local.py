@@ -479,7 +479,7 @@ def test_mistakes_are_named(changes: dict[str, Any], named: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "changes", "named"),
     [
-        ({"client": [1.0], "value": [1]}, {}, "clients are texts or integers"),
+        ({"client": [1.5], "value": [1]}, {}, "clients are texts or integers"),
         ({"client": [None, 1], "value": [1, 1]}, {}, "column 'client' holds nulls"),
         ({"client": [1], "value": ["x"]}, {}, "holds String values"),
         ({"client": [1], "value": [1.5]}, {}, "cast the column to integers"),
@@ -491,7 +491,7 @@ def test_mistakes_are_named(changes: dict[str, Any], named: str) -> None:
         ),
         ({"client": [1], "value": ["x"]}, {"domain": [1, 2]}, "labels are integers"),
         ({"client": [1], "value": ["x"]}, {"domain": dc.Interval(0, 1, cells=2)}, "bounds need numbers"),
-        ({"client": [1], "value": [1], "n": [1.5]}, {"count": "n"}, "pass it as weight"),
+        ({"client": [1], "value": [1], "n": [1.5]}, {"count": "n"}, "weight= takes any numbers"),
         ({"client": [1], "value": [1], "n": ["x"]}, {"weight": "n"}, "not numbers"),
         ({"client": [1, 2], "value": [1, 2], "n": [1, None]}, {"count": "n"}, "column 'n' holds nulls"),
         ({"client": [1], "value": [[1]], "n": [1]}, {"count": "n"}, "not both lists"),

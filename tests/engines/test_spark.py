@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet._tables._sources import file_source
 from discreet.engines import read_secret, sample
-from discreet.errors import DiscreetError
+from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.families import Tabulated
 from discreet.ledger._rounds import forget_held
 from tests.engines.small_tables import SECRET, by_client, rows
@@ -226,6 +226,32 @@ def check_cells_of_a_line_are_what_one_machine_gives(spark: Any, tmp_path: Path)
     assert dc.Agreement.from_json(carried).sampler() == samplers[-1]
 
 
+def check_names_of_clients_are_read_as_on_one_machine(spark: Any) -> None:
+    """Whole floats are integers; no cast makes a client of what is none, in the table or in the list."""
+    from discreet.engines import spark as engine
+
+    data = {"client": [1, 2, 1], "value": [3, 4, 5]}
+    whole = by_client(sample(pl.DataFrame(data), **TERMS, clients=[1, 2, 3]))
+    pairs = list(zip(data["client"], data["value"], strict=True))
+    frame = spark.createDataFrame(pairs, "client: bigint, value: bigint")
+    for kind in ("double", "float"):
+        floats = spark.createDataFrame([(float(who), what) for who, what in pairs], f"client: {kind}, value: bigint")
+        listed = spark.createDataFrame([(1.0,), (2.0,), (3.0,)], f"client: {kind}")
+        with pytest.warns(ClientNameWarning, match="floats"):
+            assert collected(engine.sample(floats, **TERMS, clients=listed)) == whole
+    for astray in (1.5, float("nan"), float("inf"), 2.0**53):
+        floats = spark.createDataFrame([(astray, 1)], "client: double, value: bigint")
+        with pytest.warns(ClientNameWarning), pytest.raises(DiscreetError, match="floats that name no client"):
+            engine.sample(floats, **TERMS)
+        listed = spark.createDataFrame([(1.0,), (2.0,), (astray,)], "client: double")
+        with pytest.warns(ClientNameWarning), pytest.raises(DiscreetError, match="floats that are no integers"):
+            engine.sample(frame, **TERMS, clients=listed)
+    for kind, value in (("boolean", True), ("string", "1")):
+        listed = spark.createDataFrame([(value,)], f"client: {kind}")
+        with pytest.raises(DiscreetError, match=r"clients are texts or integers|holds texts but the clients"):
+            engine.sample(frame, **TERMS, clients=listed)
+
+
 def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that straddle what is combined or drawn at a time are still one client."""
     from discreet.engines import spark as engine
@@ -368,6 +394,8 @@ def test_spark(spark: Any, tmp_path: Path) -> None:
     check_cells_of_a_line_are_what_one_machine_gives(spark, made(tmp_path / "cells"))
     forget_held()
     check_sums_over_other_partitions_are_the_same_law(spark)
+    forget_held()
+    check_names_of_clients_are_read_as_on_one_machine(spark)
     forget_held()
     with pytest.MonkeyPatch.context() as patch:
         check_many_small_batches_cut_clients_in_two(spark, patch)

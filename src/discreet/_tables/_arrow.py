@@ -110,22 +110,6 @@ def plain(column: pa.Array) -> pa.Array:
     return column if wanted == column.type else column.cast(wanted)
 
 
-def plain_clients(clients: pa.Array) -> pa.Array:
-    """A checked column of clients as 64-bit integers or as texts."""
-    if pa.types.is_integer(clients.type):
-        try:
-            return clients.cast(pa.int64())
-        except pa.ArrowInvalid:
-            raise DiscreetError("column 'client' holds integers past 2^63 - 1; cast it to text") from None
-    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
-        clients = plain(clients)
-        if clients.null_count:  # a word of the dictionary, which no index shows to be null
-            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
-    if not is_text(clients.type):
-        raise DiscreetError(f"column 'client' holds {clients.type} values; clients are texts or integers")
-    return clients.cast(pa.large_string())
-
-
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are texts, however they are laid out."""
     view = bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False

@@ -3,6 +3,11 @@
 A column has no type of its own (`untyped`), so that no guess about the data decides what a client is called. Which character separates
 is read off the header alone: a comma if it holds one outside of quotes, else the one of the others that it holds. A file named .tsv is
 separated by tabs. A wrong guess cannot pass unseen: the columns that are asked for would not be there.
+
+A spreadsheet runs a cell that begins with = + - @ (or with a tab or line break before one), and a client or a label can be called so. In the
+tables that we write, such a text gets an apostrophe in front, which makes it a text there too; and so does one that has apostrophes before
+such a character already, so that no two texts become one and `unguarded` gives each back. A text that is a number, such as -1, stays as it
+is: it runs nothing. Numbers are no texts, and the header is what the caller named the columns.
 """
 
 import os
@@ -18,6 +23,8 @@ from discreet.errors import DiscreetError, check_columns
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _HEADER = 1 << 16  # bytes that a header may take
+RUN = r"[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"  # the last four: = + - @ in full width
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
@@ -32,6 +39,17 @@ def delimited(name: str, files: Sequence[str], separator: str | None = None) -> 
         titles = header.collect()
         check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
     return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
+
+
+def guarded(text: pl.Expr) -> pl.Expr:
+    """Texts as they stand in a table for people, none of which a spreadsheet runs."""
+    runs = text.str.contains(f"^'*{RUN}") & ~text.str.contains(NUMBER)
+    return pl.when(runs).then(pl.lit("'") + text).otherwise(text)
+
+
+def unguarded(text: pl.Expr) -> pl.Expr:
+    """Texts from such a table as they were."""
+    return text.str.replace(f"^'('*{RUN})", "${1}")
 
 
 def agreement_beside(name: str) -> str | None:

@@ -3,9 +3,13 @@
 As in CSV, a column has no type of its own (`untyped`): a text, a number and a truth value are what is written there, so that 3 and "3"
 are one label and one client. A name that an object does not have, and null, are nulls. A list or an object as a value, a name that
 comes twice in an object, and a line that is no object are refused, by the number of the line.
+
+In the column that names clients a truth value is refused, and so is a number that is not written as whole numbers are (1.0, 1e3, -0): true
+and "true" must not become one client, nor 1 and 1.0 two. NaN there is a null.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -38,11 +42,13 @@ class JsonLines:
             raise DiscreetError(f"{name} holds no JSON object; write one on each line")
         self.schema = pl.Schema(dict.fromkeys(names, pl.String()))
 
-    def frames(self, columns: Sequence[str] | None, room: int) -> Iterator[pl.DataFrame]:
-        """The rows, some lines at a time."""
+    def frames(self, columns: Sequence[str] | None, room: int, client: str | None = None) -> Iterator[pl.DataFrame]:
+        """The rows, some lines at a time. `client`: the column that names clients, where there is one."""
         wanted = list(self.schema) if columns is None else list(columns)
         for file in self._files:
             for chunk in self._chunks(file, room, _LINES):
+                if client in wanted:
+                    self._read_names(chunk, file, client)
                 texts = {name: self._texts(chunk, file, name) for name in wanted}
                 yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
 
@@ -79,10 +85,28 @@ class JsonLines:
             raise self._refusal(file, number, " is no JSON object; write one on each line")
         return found
 
+    def _read_names(self, chunk: Chunk, file: str, name: str) -> None:
+        """Refuse what names no client, and make NaN a null."""
+        for number, line in chunk:
+            value = line.get(name)
+            if type(value) is str or value is None:
+                continue
+            if isinstance(value, bool):
+                what = f": {name!r} is a truth value, and clients are texts or integers; name each client by one of its own"
+                raise self._refusal(file, number, what)
+            if value == _NAN:
+                line[name] = None
+            elif isinstance(value, _Number) and not _WHOLE.fullmatch(value):
+                what = (
+                    f": {name!r} is a number that is not written as a whole one (1.0, 1e3, -0), and clients are texts or integers; write 1 "
+                    "for 1.0, or a text, in quotes, if the client was called so in earlier releases"
+                )
+                raise self._refusal(file, number, what)
+
     def _texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
         """A column of a chunk. What is no text by now is a truth value, or nothing that a column can hold."""
         column = [line.get(name) for _, line in chunk]
-        if not set(map(type, column)) <= {str, type(None)}:
+        if not set(map(type, column)) <= {str, _Number, type(None)}:
             for place, value in enumerate(column):
                 if isinstance(value, bool):
                     column[place] = _TRUTHS[value]
@@ -107,6 +131,10 @@ class JsonLines:
         return DiscreetError(f"{self.name if len(self._files) == 1 else file}, line {number}{what}")
 
 
+class _Number(str):
+    """A number, as it is written."""
+
+
 class _Twice(Exception):
     """A name comes twice in an object."""
 
@@ -118,7 +146,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str, parse_constant=str)
+_NAN = _Number("NaN")
+_WHOLE = re.compile("0|-?[1-9][0-9]*")
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
 
 
 def begins_with_an_object(head: bytes) -> bool:

@@ -16,7 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._files import written
+from discreet._tables._arrow import is_text
 from discreet._tables._coding import Coding
+from discreet._tables._delimited import guarded
 from discreet._tables._formats import STANDARD, WRITTEN
 from discreet.domain import Bins, Interval, Labels
 from discreet.errors import DiscreetError
@@ -133,16 +135,21 @@ def _writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> Writ
 
 
 class _Plain:
-    """Writes dictionary columns as what they stand for: CSV knows no dictionaries."""
+    """Writes dictionary columns as what they stand for, since CSV knows no dictionaries, and texts so that no spreadsheet runs them."""
 
     def __init__(self, writer: Any, schema: pa.Schema) -> None:
         self._writer, self._schema = writer, schema
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch.cast(self._schema))
+        columns = [_guarded(column) for column in batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).cast(self._schema))
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _guarded(column: pa.Array) -> pa.Array:
+    return pl.select(guarded(pl.lit(pl.Series(column)))).to_series().to_arrow() if is_text(column.type) else column
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

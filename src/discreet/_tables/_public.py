@@ -26,14 +26,13 @@ def example_counts(source: Source, reading: Reading) -> Any:
         parts = (much.alias("much"), pl.len().alias("rows"), bad.alias("bad"))
         return reading.prepared(frame).group_by("client", "outcome").agg(*parts)
 
-    parts = list(source.frames(gathered, reading.columns.names))
+    parts = list(source.frames(gathered, reading.columns.names, client=reading.columns.client))
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records; an example is a client with one at least")
     if held["client"].null_count():
-        raise DiscreetError(
-            f"column {reading.columns.client!r} of {source.name} holds nulls; filter them out, or name who they are"
-        )
+        unnamed = int(held.filter(pl.col("client").is_null())["rows"].sum())
+        raise DiscreetError(reading.without_client(unnamed, int(held["rows"].sum()), of=source.name))
     if held["bad"].any():
         raise DiscreetError(
             f"column {reading.columns.counts!r} of {source.name} holds numbers that are not at least 0; correct them"

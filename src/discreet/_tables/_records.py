@@ -17,6 +17,14 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet._tables._clients import (
+    check_client_kind,
+    client_names,
+    is_integer_name,
+    nameless,
+    warn_of_floats,
+    warn_of_names,
+)
 from discreet._tables._coding import NEAREST, Coding, Columns, is_whole
 from discreet._tables._marks import ABOVE, BELOW, FIRST_MARK, LISTED, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
 from discreet._tables._sources import FEW, Source, few
@@ -44,8 +52,9 @@ class Reading:
 
     columns: Columns
     coding: Coding
-    integer_clients: bool
+    client_kind: Any
     listed: bool
+    float_counts: bool = False  # whole floats are the counts that they stand for
     read_as: pl.DataType | None = None  # what texts or truth values stand for, if it is something else
     arrays: tuple[str, ...] = ()
     show_values: bool = False
@@ -79,19 +88,26 @@ class Reading:
         read_as = coding.text_kind if untyped or truths else value_kind
         if columns.counts is not None and not untyped:
             _check_count_column(columns, schema[columns.counts], listed=listed)
-        if not (kinds["client"].is_integer() or kinds["client"] in (pl.String, pl.Categorical, pl.Enum)):
-            raise DiscreetError(
-                f"column {columns.client!r} holds {kinds['client']} values; clients are texts or integers, cast it to text"
-            )
+        check_client_kind(f"column {columns.client!r}", kinds["client"])
         return cls(
             columns=columns,
             coding=fitted(coding, columns.value, read_as, agreed=agreed),
-            integer_clients=kinds["client"].is_integer(),
+            client_kind=kinds["client"],
             listed=listed,
+            float_counts=columns.count is not None and not untyped and _inner(schema[columns.count]).is_float(),
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
             read_as=None if read_as == value_kind else read_as,
         )
+
+    @property
+    def integer_clients(self) -> bool:
+        """Whether clients are called by integers; else by texts."""
+        return is_integer_name(self.client_kind)
+
+    def without_client(self, number: int, rows: int, *, of: str = "") -> str:
+        """What to say where so many rows (of a table that has a name) name no client."""
+        return nameless(f"column {self.columns.client!r}{of and f' of {of}'}", self.client_kind, number, rows)
 
     def prepared(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record.
@@ -102,7 +118,11 @@ class Reading:
         prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
         if columns.counts is not None:
             count = pl.col(columns.counts)
+            if self.float_counts:
+                count = count.fill_nan(None)
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
+            if self.float_counts:
+                number = pl.when(count == count.floor()).then(number)
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return self._with_types(self._one_value_each(frame)).select(prepared)
 
@@ -166,8 +186,7 @@ class Reading:
         return typed.select(found).group_by("mark", "value").agg(pl.len().alias("rows"), pl.col("nameless").sum())
 
     def _client(self) -> pl.Expr:
-        """Who: null where nobody is named, or an integer does not fit."""
-        return pl.col(self.columns.client).cast(pl.Int64 if self.integer_clients else pl.String, strict=False)
+        return client_names(self.columns.client, self.client_kind)
 
     def _outcome(self) -> pl.Expr:
         outcome = outcomes_of(self.coding, self.columns.value)
@@ -218,13 +237,11 @@ class Reader:
         """The records of a prepared frame, checked; with missing values and those outside going where they are to go."""
         columns, clients = self._reading.columns, frame["client"]
         if clients.null_count():
-            what, mend = (
-                (", or integers past 64 bits", ", or cast to text") if self._reading.integer_clients else ("", "")
-            )
-            raise DiscreetError(
-                f"column {columns.client!r} holds nulls{what} ({clients.null_count():,} in {frame.height:,} rows): a record without a "
-                f"client cannot be released; filter those rows out{mend}"
-            )
+            raise DiscreetError(self._reading.without_client(clients.null_count(), frame.height))
+        if clients.dtype == pl.String:
+            warn_of_names(columns.client, clients, first=not self.rows)
+        elif not self.rows:
+            warn_of_floats(f"column {columns.client!r}", self._reading.client_kind)
         counts = None
         if "count" in frame.columns:
             _check_counts(frame["count"], columns)
@@ -298,7 +315,9 @@ def _fitted_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: p
             other = None if coding.other is None else _whole(coding.other, column)
             return replace(coding, domain=Labels(tuple(_whole(label, column) for label in labels)), other=other)
     what = "texts" if texts else "integers"
-    raise DiscreetError(f"column {column!r} holds {kind} values but the labels are {what}; cast the column")
+    raise DiscreetError(
+        f"column {column!r} holds {kind} values but the labels are {what}; write its values as the labels are written (1, not 1.0)"
+    )
 
 
 def outcomes_of(coding: Coding, column: str) -> pl.Expr:
@@ -389,11 +408,16 @@ def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
     name = columns.counts
     if isinstance(kind, (pl.List, pl.Array)) != listed:
         raise DiscreetError(f"columns {columns.value!r} and {name!r} are not both lists or both single values")
-    inner: Any = kind.inner if listed else kind
-    if columns.count is not None and not inner.is_integer():
-        raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; pass it as weight")
+    inner: Any = _inner(kind)
+    if columns.count is not None and not (inner.is_integer() or inner.is_float()):
+        raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")
     if not inner.is_numeric():
         raise DiscreetError(f"weight column {name!r} holds {inner} values, not numbers")
+
+
+def _inner(kind: Any) -> Any:
+    """The type of the values of a column, or of those in its lists."""
+    return kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
 
 
 def _check_counts(counts: pl.Series, columns: Columns) -> None:
@@ -404,8 +428,11 @@ def _check_counts(counts: pl.Series, columns: Columns) -> None:
         )
     bad = ~(counts.is_finite() & (counts >= 0))
     if bad.any():
-        what = "whole numbers from 0 to 2^63 - 1" if columns.weight is None else "finite numbers of at least 0"
-        raise DiscreetError(f"column {name!r} holds what are no {what} ({int(bad.sum()):,} {rows}); correct them")
+        what, fix = "finite numbers of at least 0", ""
+        if columns.weight is None:
+            what = "whole numbers from 0 to 2^63 - 1"
+            fix = " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
+        raise DiscreetError(f"column {name!r} holds what are no {what} ({int(bad.sum()):,} {rows}); correct them{fix}")
 
 
 def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:

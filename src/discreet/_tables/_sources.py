@@ -28,7 +28,7 @@ from discreet._tables._arrow import (
     pieces,
     schema_of,
 )
-from discreet._tables._delimited import agreement_beside, delimited
+from discreet._tables._delimited import agreement_beside, delimited, unguarded
 from discreet._tables._formats import IN_FOLDERS, READ, STANDARD, TEXTS
 from discreet._tables._json_lines import JsonLines, begins_with_an_object
 from discreet._tables._scratch import spooled
@@ -67,6 +67,10 @@ class Source(Protocol):
     @property
     def untyped(self) -> bool: ...
     @property
+    def guarded(self) -> bool:
+        """Whether texts of samples may have an apostrophe in front (`discreet._tables._delimited`)."""
+
+    @property
     def rows(self) -> int | None:
         """How many rows there are, where that is known without reading them."""
 
@@ -75,15 +79,21 @@ class Source(Protocol):
         """The agreement that samples carry with them, as JSON; None where they carry none. Records name their own: see `tallies`."""
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
     ) -> Iterator[pl.DataFrame]:
         """The rows after `prepare`, a function on frames lazy or not, batch by batch. Reading may start at once.
 
-        `columns`: those that `prepare` needs (all, unless named). `room`: bytes that may be unpacked at a time.
+        `columns`: those that `prepare` needs (all, unless named). `room`: bytes that may be unpacked at a time. `client`: the column that
+        names clients, where there is one: what is no name is refused where a format can tell (JSON).
         """
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         """A few distinct values of a column among the rows that `prepare` keeps."""
+
+
+def sample_texts(source: Source, column: str) -> pl.Expr:
+    """A column of samples as it was before it was written."""
+    return unguarded(pl.col(column)) if source.guarded else pl.col(column)
 
 
 class Scanned:
@@ -98,13 +108,14 @@ class Scanned:
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
+        self.guarded = untyped
         self.name, self.untyped, self.rows, self.agreement = name, untyped, rows, agreement
         self._frame = frame
         with _reader_errors(name):
             self.schema = frame.collect_schema()
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
     ) -> Iterator[pl.DataFrame]:
         with _reader_errors(self.name):
             batches = prepare(self._frame).collect_batches(chunk_size=_BATCH, maintain_order=False)
@@ -127,7 +138,7 @@ class Parquet(Scanned):
         super().__init__(name, frame, rows=rows, agreement=carried(name, (file.metadata for file in self._files)))
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
     ) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if columns is None else list(columns)
         sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
@@ -151,25 +162,27 @@ class Parquet(Scanned):
 
 
 class Passing:
-    """Frames that come one after the other, and perhaps only once: `given` makes them, of these columns, so many bytes at a time."""
+    """Frames that come one after the other, and perhaps only once: `given` makes them, of these columns, so many bytes at a time, where
+    one of the columns names clients."""
 
     def __init__(
         self,
         name: str,
         schema: pl.Schema,
-        given: Callable[[Sequence[str] | None, int], Iterator[pl.DataFrame]],
+        given: Callable[[Sequence[str] | None, int, str | None], Iterator[pl.DataFrame]],
         *,
         untyped: bool = False,
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
         self.name, self.schema, self.untyped, self.rows, self.agreement = name, schema, untyped, rows, agreement
+        self.guarded = False
         self._given, self._last = given, pl.DataFrame()
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
     ) -> Iterator[pl.DataFrame]:
-        for frame in _each(self.name, self._given(columns, room)):
+        for frame in _each(self.name, self._given(columns, room, client)):
             self._last = frame
             with _reader_errors(self.name):
                 prepared = prepare(frame)
@@ -286,7 +299,7 @@ def _batches(
 ) -> Source:
     """Arrow record batches, checked as they come."""
 
-    def frames(columns: Sequence[str] | None, _: int) -> Iterator[pl.DataFrame]:
+    def frames(columns: Sequence[str] | None, _room: int, _client: str | None) -> Iterator[pl.DataFrame]:
         return (frame for batch in batches for frame in _pieces(name, batch, columns))
 
     found = carried(name, [schema.metadata]) if agreement is None else agreement
@@ -299,7 +312,7 @@ def _of_other(table: Any) -> Source:
     except (pa.ArrowException, TypeError, ValueError, ImportError):  # values are not shown: they are clients' own
         raise DiscreetError(
             f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
-            "know; make its columns texts or numbers"
+            "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
         ) from None
     return _batches(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
 

@@ -15,7 +15,14 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from discreet import __version__
-from discreet.errors import DiscreetError, LargeEpsilonWarning, MissingExtraError, OutsideFamilyWarning, visible
+from discreet.errors import (
+    ClientNameWarning,
+    DiscreetError,
+    LargeEpsilonWarning,
+    MissingExtraError,
+    OutsideFamilyWarning,
+    visible,
+)
 
 USER_ERROR = 2
 COMMANDS = {  # in the order of the work: the module that a command is in, and what it is for
@@ -94,7 +101,7 @@ def _shown(usual: Callable[..., None]) -> Callable[..., None]:
     """How warnings are shown: those about clients as a line for people, others as usual."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-        if issubclass(category, OutsideFamilyWarning):
+        if issubclass(category, (OutsideFamilyWarning, ClientNameWarning)):
             typer.echo(f"discreet: {visible(' '.join(str(message).split()))}", err=True)
         else:
             usual(message, category, *where)

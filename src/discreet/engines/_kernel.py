@@ -19,7 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._kernels import compiled_for, frozen
-from discreet._tables._arrow import checked, is_list, names_of, plain_clients
+from discreet._tables._arrow import checked, is_list, names_of
+from discreet._tables._clients import plain_clients
 from discreet._tables._outputs import published
 from discreet.engines._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
 from discreet.engines._request import Job
@@ -78,14 +79,18 @@ class Kernel:
         batch = checked(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
         counts = batch.column("counts") if "counts" in names else None
         weighted = self._columns.weight is not None
-        clients = clients_of(batch.column("client"), batch.column("outcomes"), counts, weighted=weighted)
+        called = batch.column("client")
+        if pa.types.is_floating(called.type):
+            called = plain_clients(called)
+        clients = clients_of(called, batch.column("outcomes"), counts, weighted=weighted)
         if clients.weights.size and self._columns.count is not None:
             raise DiscreetError(
-                "column 'counts' holds lists of numbers that are not whole ones; ask for them as weight="
+                "column 'counts' holds lists of numbers that are not integers; cast them, since the count was asked for (weight= is "
+                "another question, whose samples spend an epsilon of their own)"
             )
         refuse_twice(clients)
         drawn = self.draw(clients, threads=os.cpu_count() or 1)
-        return published(batch.column("client"), self.coding, drawn.outcomes, drawn.within, self.agreement_id)
+        return published(called, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
 
     def draw(self, clients: Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
         """One outcome for each client. `ordered`: also the words to sort by."""

@@ -14,8 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from discreet._files import check_apart, check_target
-from discreet._tables._arrow import plain_clients
-from discreet._tables._clients import client_array, client_list
+from discreet._tables._clients import client_array, client_list, plain_clients
 from discreet._tables._formats import STANDARD
 from discreet._tables._marks import LISTED
 from discreet._tables._outputs import EXISTS, format_of, published, writer_to
@@ -91,7 +90,7 @@ class Release:
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = Reader(reading)
-        self._frames = source.frames(reading.prepared, reading.columns.names, room=room)
+        self._frames = source.frames(reading.prepared, reading.columns.names, room=room, client=reading.columns.client)
         from discreet.engines._kernel import Kernel
 
         self.kernel = Kernel(self.job)
@@ -167,7 +166,10 @@ class Release:
         reading = self.job.reading
         if pa.types.is_integer(self._clients.type) != reading.integer_clients:
             kind = "integers" if reading.integer_clients else "texts"
-            raise DiscreetError(f"the list holds {self._clients.type} values but the clients of the table are {kind}")
+            raise DiscreetError(
+                f"the list holds {self._clients.type} values but the clients of the table are {kind}; cast the integers to text: 7 and '7' "
+                "are one client"
+            )
         marks = np.full(len(self._clients), LISTED)
         columns = reading.columns
         counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)

@@ -53,7 +53,7 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 def misfits(source: Source, request: Request) -> DryRun:
     """What a source holds that the domain of a request does not."""
     reading = request.reading(source.schema, untyped=source.untyped, where=source.name)
-    parts = list(source.frames(reading.misfits, reading.columns.names))
+    parts = list(source.frames(reading.misfits, reading.columns.names, client=reading.columns.client))
     found = (
         pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum()) if parts else pl.DataFrame()
     )

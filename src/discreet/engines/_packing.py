@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._tables._arrow import plain_clients
+from discreet._tables._clients import plain_clients
 from discreet.engines._parts import Group, Records, client_arrays
 
 

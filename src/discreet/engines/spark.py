@@ -30,7 +30,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet._tables._arrow import checked
-from discreet._tables._clients import client_list
+from discreet._tables._clients import check_client_kind, client_list, is_integer_name, warn_of_floats, whole_below
+from discreet._tables._delimited import NUMBER, RUN
 from discreet._tables._formats import AGREEMENT_FILE, TEXTS
 from discreet._tables._marks import LISTED
 from discreet._tables._outputs import format_of, published
@@ -169,6 +170,9 @@ def _released(
         for name in (job.reading.columns.client, job.reading.columns.value, job.reading.columns.counts)
         if name is not None
     ]
+    warn_of_floats(
+        f"column {job.reading.columns.client!r}", job.reading.client_kind
+    )  # here: what a task warns of is not seen
     names = T.LongType() if job.reading.integer_clients else T.StringType()
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
     if job.reading.columns.counts is not None:
@@ -288,7 +292,9 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
         return
     (batch,) = table.combine_chunks().to_batches()
     if batch.column("client").null_count:  # records are checked before they are combined
-        raise DiscreetError("the list of clients holds nulls; nobody is called null, leave them out")
+        raise DiscreetError(
+            "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
+        )
     records, lengths = unpacked(batch, job.reading.columns.amounts)
     group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
@@ -324,11 +330,23 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
 
 def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     """For each client of the list a row whose one outcome is the mark LISTED."""
-    if job.reading.columns.client not in clients.columns:
+    column = job.reading.columns.client
+    if column not in clients.columns:
+        raise DiscreetError(f"column {column!r} is not in the list of clients; it has {', '.join(clients.columns)}")
+    kind = _polars_type(clients.schema[column].dataType)
+    where = f"column {column!r} of the list of clients"
+    check_client_kind(where, kind)
+    warn_of_floats(where, kind)
+    if is_integer_name(kind) != job.reading.integer_clients:  # a cast would make clients of what are none, or nulls
+        here, there = ("integers", "texts") if job.reading.integer_clients else ("texts", "integers")
         raise DiscreetError(
-            f"column {job.reading.columns.client!r} is not in the list of clients; it has {', '.join(clients.columns)}"
+            f"the list of clients holds {there} but the clients of the table are {here}; cast the integers to text: 7 and '7' are one client"
         )
-    marks = [F.col(job.reading.columns.client).cast(names).alias("client"), F.lit(LISTED.tobytes()).alias("outcomes")]
+    name = F.col(column)
+    if kind.is_float():
+        astray = F.isnan(name) | (F.abs(name) >= whole_below(kind))
+        name = F.when(~astray, F.when(name.cast(names) == name, name))
+    marks = [name.cast(names).alias("client"), F.lit(LISTED.tobytes()).alias("outcomes")]
     if job.reading.columns.counts is not None:
         marks.append(F.lit(job.reading.columns.amounts(1).tobytes()).alias("counts"))
     return clients.select(*marks)
@@ -346,7 +364,9 @@ def _polars_type(kind: T.DataType) -> Any:
     match kind:
         case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType():
             return pl.Int64()
-        case T.FloatType() | T.DoubleType():
+        case T.FloatType():
+            return pl.Float32()
+        case T.DoubleType():
             return pl.Float64()
         case T.StringType() | T.CharType() | T.VarcharType():
             return pl.String()
@@ -388,9 +408,17 @@ def _write(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> No
 
 def _write_to(frame: DataFrame, path: str, kind: str) -> None:
     if kind == "csv":
-        frame.write.option("header", True).csv(path)
+        texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
+        guarded = frame.withColumns({name: _guarded(F.col(f"`{name}`")) for name in texts})
+        guarded.write.option("header", True).csv(path)
     else:
         frame.write.parquet(path)
+
+
+def _guarded(text: Any) -> Any:
+    """As `discreet._tables._delimited.guarded` does it."""
+    runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
+    return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 
 
 def _written(session: SparkSession, output: str, kind: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from discreet._tables._clients import told_apart
 from discreet._tables._sources import Source
 from discreet.errors import DiscreetError
 from discreet.estimation._tallies import column_of_clients
@@ -22,7 +23,8 @@ def check_apart(sources: Sequence[Source]) -> bool:
     words = [f"word {seed}" for seed in (1, 2)]
     seen: pl.DataFrame | None = None
     for source, column in named:
-        parts = list(source.frames(partial(_hashed, column=column, words=words), [column]))
+        name = told_apart(source, column)
+        parts = list(source.frames(partial(_hashed, name=name, words=words), [column], client=column))
         if not parts:
             continue
         who = pl.concat(parts).unique()
@@ -36,6 +38,5 @@ def check_apart(sources: Sequence[Source]) -> bool:
     return len(named) == len(sources)
 
 
-def _hashed(frame: Any, column: str, words: Sequence[str]) -> Any:
-    name = pl.col(column).cast(pl.String)
+def _hashed(frame: Any, name: pl.Expr, words: Sequence[str]) -> Any:
     return frame.select(name.hash(seed=seed).alias(word) for seed, word in enumerate(words, start=1))

@@ -1,13 +1,12 @@
 """Synthetic tables on disk: released samples with weights, batch by batch, or rows drawn from the estimated law."""
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from discreet._tables._coding import Coding
 from discreet._tables._outputs import format_of, samples_of, writer_to
 from discreet._tables._records import outcomes_of
-from discreet._tables._sources import Source
+from discreet._tables._sources import Source, sample_texts
 from discreet.errors import DiscreetError
 from discreet.estimation._population import Population
 from discreet.estimation._synthesis import outcome_weights, points_within, synthetic_counts
@@ -22,7 +21,8 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
     written = 0
     with writer_to(output, schema, format_of(output)) as writer:
         for frame in source.frames(
-            lambda rows: rows.select(pl.col(sample).cast(coding.text_kind, strict=False).alias("sample")), [sample]
+            lambda rows: rows.select(sample_texts(source, sample).cast(coding.text_kind, strict=False).alias("sample")),
+            [sample],
         ):
             numbers = frame.select(outcomes_of(coding, "sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():

@@ -13,10 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from discreet._tables._clients import told_apart
 from discreet._tables._coding import Coding, Columns
 from discreet._tables._marks import FIRST_MARK
 from discreet._tables._records import Reading, fitted, outcomes_of, resolved
-from discreet._tables._sources import FEW, Source, few
+from discreet._tables._sources import FEW, Source, few, sample_texts
 from discreet._tables._terms import agreed_coding, agreed_family, refuse_domain
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import DiscreetError
@@ -95,7 +96,7 @@ def tally(
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
     needed = [sample, *([agreement_column] if named else []), *([who] if clients else [])]
-    for frame in source.frames(counted, list(dict.fromkeys(needed))):
+    for frame in source.frames(counted, list(dict.fromkeys(needed)), client=who if clients else None):
         if frame[_OTHERS].sum():
             _refuse_records(source, agreement, agreement_column)
         outcomes = frame[_KEY] if typed.has_cells else frame.select(outcomes_of(typed, _KEY)).to_series()
@@ -157,7 +158,7 @@ class _Clients:
     def __init__(self, source: Source, column: str) -> None:
         self._where = f"column {column!r} of {source.name}"
         whole = source.schema[column].is_integer()
-        name = pl.col(column) if whole else pl.col(column).cast(pl.String)
+        name = pl.col(column) if whole else told_apart(source, column)
         words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
         parts = -(-(source.rows or 0) // MOST_TOLD_APART)
         if parts > 1:
@@ -221,12 +222,13 @@ def _records(source: Source, coding: Coding, value: str, client: str | None) -> 
         whole = frame.with_columns(pl.lit(0).alias(_EVERYBODY)) if client is None else frame
         return reading.prepared(whole).group_by("client", "outcome").len()
 
-    parts = list(source.frames(counted, [value] if client is None else [value, client]))
+    parts = list(source.frames(counted, [value] if client is None else [value, client], client=client))
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records")
     if held["client"].null_count():
-        raise DiscreetError(f"column {client!r} of {source.name} holds nulls; filter them out, or name who they are")
+        unnamed = int(held.filter(pl.col("client").is_null())["len"].sum())
+        raise DiscreetError(reading.without_client(unnamed, int(held["len"].sum()), of=source.name))
     outcomes, found = resolved(reading.coding, held["outcome"].to_numpy())
     where = f"column {value!r} of {source.name} holds"
     if found.unreadable:
@@ -248,7 +250,7 @@ def _typed(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding
     if not source.untyped:
         return pl.col(column), fitted(coding, column, source.schema[column], agreed=True)
     kind = coding.text_kind
-    return pl.col(column).cast(kind, strict=False), fitted(coding, column, kind, agreed=True)
+    return sample_texts(source, column).cast(kind, strict=False), fitted(coding, column, kind, agreed=True)
 
 
 def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:

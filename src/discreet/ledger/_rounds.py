@@ -75,7 +75,7 @@ class Rounds:
             if served:
                 raise LedgerError(
                     "this secret serves another ledger, and this one knows nothing of what was spent there; give that ledger, or "
-                    "make a new secret for a new one"
+                    "make a new secret for a new one, whose budget is what is left"
                 )
             if any(line[0] == _ROUND for line in notes.lines):
                 raise LedgerError(
@@ -122,7 +122,9 @@ class Rounds:
             book.create({})
         except LedgerError as error:
             if not os.path.lexists(book.path):
-                raise LedgerError(f"{error}; say where else to keep it: read_secret(path, state=) (--state)") from None
+                raise LedgerError(
+                    f"{error}; say where else to keep it: read_secret(path, state=) (--state), the same place for every release"
+                ) from None
             book.lines()
 
 
@@ -143,7 +145,7 @@ def _advice(agreement: Agreement, released: dict[int, str]) -> str:
     free = next((number for number in range(1, agreement.rounds + 1) if number not in released), None)
     if free is None:
         return (
-            f"all {agreement.rounds} rounds agreed on are released: make an agreement with more rounds (each spends epsilon), or "
-            "give the data as they were"
+            f"all {agreement.rounds} rounds agreed on are released: make an agreement with more, whose rounds spend epsilon on top of "
+            "these, or give the data as they were"
         )
     return f"new data are a new round, with fresh randomness: round={free} (--round {free}), which spends epsilon again"

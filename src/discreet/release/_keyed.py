@@ -165,7 +165,8 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
         raise
     except (OSError, ValueError) as error:
         raise DiscreetError(
-            f"secret file {path} cannot be read: {reason(error)}; make one with: discreet secret FILE"
+            f"secret file {path} cannot be read: {reason(error)}; give the one of earlier releases, since another one releases every "
+            "client anew (the first time make one with: discreet secret FILE)"
         ) from None
     return Secret(parse_secret(content, path), state_beside(path) if state is None else Path(state))
 
@@ -174,7 +175,10 @@ def parse_secret(content: bytes, path: str | Path) -> bytes:
     """The secret that a file's content states."""
     found = _SECRET_LINE.match(content)
     if found is None:
-        raise DiscreetError(f"{path} does not hold a secret; make one with: discreet secret FILE")
+        raise DiscreetError(
+            f"{path} does not hold a secret; give the one of earlier releases, since another one releases every client anew (the first time "
+            "make one with: discreet secret FILE)"
+        )
     return bytes.fromhex(found[1].decode())
 
 
