@@ -379,3 +379,14 @@ def test_an_agreement_that_cannot_be_read_is_named(folder: Path, refusal: Callab
         "sample", "in.parquet", "--client", "who", "--value", "what", "--agreement", "short.json", "-o", "o.csv"
     )
     assert "short.json: the agreement has no field 'bits'" in said
+
+
+@pytest.mark.filterwarnings("default::discreet.errors.ClientNameWarning")
+def test_names_that_may_be_new_are_told_in_a_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"who": [1.0, 2.0], "what": [0, 1]}).write_parquet("floats.parquet")
+    terms = ("--client", "who", "--value", "what", "--domain-size", "2", "--epsilon", "1")
+    said = run("sample", "floats.parquet", *terms, "-o", "out.csv", "-q").stderr
+    assert said.startswith("discreet: column 'who' holds floats: whole ones are read as the integers")
+    assert said.count("\n") == 1
+    assert sorted(line.split(",")[0] for line in Path("out.csv").read_text().splitlines()[1:]) == ["1", "2"]
