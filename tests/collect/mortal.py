@@ -22,8 +22,8 @@ def serve_until_killed(where: str, told: Connection, careless: bool) -> None:
 class _Careless:
     """A wrong store, which must be found out."""
 
-    def __init__(self, where: str, create: bool = True) -> None:
-        self._store = open_store(where, create=create)
+    def __init__(self, where: str, create: bool = True, seal: str | None = None) -> None:
+        self._store = open_store(where, create=create, seal=seal)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

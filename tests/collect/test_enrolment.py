@@ -2,16 +2,20 @@
 
 import os
 import stat
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from discreet.collect._enrolment import Enrolment, read_tokens, write_tokens
+from discreet.collect import open_store
+from discreet.collect._enrolment import enrol_tokens, gateway_of, read_tokens, token_digest, write_tokens
 from discreet.collect._problems import Problem
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run
-from tests.collect.running import agreed, one, running
+from tests.collect.postgres import Server
+from tests.collect.running import Collector, agreed, one, running
 
 __all__ = ["refusal", "run"]
 
@@ -45,12 +49,76 @@ def test_a_folder_or_nothing_is_no_file_of_tokens(tmp_path: Path) -> None:
             read_tokens(path)
 
 
-def test_without_lists_everybody_speaks_and_no_header_matters() -> None:
-    everybody = Enrolment.of()
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty store of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "samples.db")
+    server: Server = request.getfixturevalue("postgres")
+    return server.database()
+
+
+CLIENT, GATEWAY = "client-token-0001", "gateway-token-001"
+
+
+def test_without_tokens_everybody_speaks_and_no_header_matters(where: str) -> None:
+    with closing(open_store(where)) as store:
+        everybody = store.enrolment()
     assert not everybody.needed
-    assert everybody.names_freely([])
-    assert everybody.names_freely(["Basic abc"])
-    assert everybody.names_freely(["Bearer abc"])
+    for said in ([], ["Basic abc"], ["Bearer abc"]):
+        assert gateway_of(everybody, said) is None
+
+
+def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -> None:
+    with closing(open_store(where)) as store:
+        assert enrol_tokens(store, [CLIENT], [GATEWAY]) == 2
+        assert enrol_tokens(store, [CLIENT], [GATEWAY]) == 0
+        enrolled = store.enrolment()
+        assert enrolled.needed
+        assert store.enrolled([token_digest(CLIENT), token_digest(GATEWAY)]) == {token_digest(CLIENT)}
+        for tokens, gateways in (([GATEWAY], []), ([], [CLIENT]), (["another-token-001"], [CLIENT])):
+            with pytest.raises(DiscreetError, match="share 1 token"):
+                enrol_tokens(store, tokens, gateways)
+        assert store.enrolment() == enrolled
+        assert store.enrolled([token_digest("another-token-001")]) == set()
+    assert gateway_of(enrolled, []) is None
+    assert gateway_of(enrolled, [f"Basic {GATEWAY}"]) is None
+    assert gateway_of(enrolled, [f"bearer {GATEWAY}"]) == enrolled.gateways[token_digest(GATEWAY)]
+    for said in (f"Bearer {CLIENT}", "Bearer ", "Bearer é", f"Bearer {GATEWAY}0"):
+        with pytest.raises(Problem) as refused:
+            gateway_of(enrolled, [said])
+        assert refused.value.status == 401
+        assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
+
+
+def test_a_token_that_is_revoked_stays_so_and_the_store_stays_enrolled(where: str) -> None:
+    with closing(open_store(where)) as store:
+        enrol_tokens(store, [CLIENT], [GATEWAY])
+        assert store.revoke(map(token_digest, [CLIENT, GATEWAY, "nobody-has-this-1"])) == 2
+        assert store.revoke([token_digest(CLIENT)]) == 0
+        enrol_tokens(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
+        assert store.enrolled([token_digest(CLIENT)]) == set()
+        assert (store.enrolment().needed, store.enrolment().gateways) == (True, {})
+
+
+def test_a_gateway_whose_token_is_replaced_stays_the_same_gateway(where: str) -> None:
+    with closing(open_store(where)) as store:
+        enrol_tokens(store, [CLIENT], [GATEWAY, "gateway-token-002"])
+        before = store.enrolment().gateways
+        assert len(set(before.values())) == 2
+        old, new = token_digest(GATEWAY), token_digest("gateway-token-new")
+        store.replace_gateways([(old, new)])
+        after = store.enrolment().gateways
+        assert after == {new: before[old], **{key: name for key, name in before.items() if key != old}}
+        for pair, says in (
+            ((old, token_digest("gateway-token-9")), "token 1 is not one of a gateway"),
+            ((token_digest(CLIENT), token_digest("gateway-token-9")), "token 1 is not one of a gateway"),
+            ((new, token_digest("gateway-token-002")), "is in the store already"),
+            ((new, token_digest(CLIENT)), "share 1 token"),
+        ):
+            with pytest.raises(DiscreetError, match=says):
+                store.replace_gateways([pair])
+        assert store.enrolment().gateways == after
 
 
 def test_a_token_in_both_lists_is_refused(tmp_path: Path, refusal: Callable[..., str]) -> None:
@@ -62,28 +130,6 @@ def test_a_token_in_both_lists_is_refused(tmp_path: Path, refusal: Callable[...,
     said = refusal("collect", *where, "--tokens", tokens, "--gateways", tokens)
     assert "tokens of clients and of gateways share 2 tokens" in said
     assert not (tmp_path / "samples.db").exists()
-
-
-def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway() -> None:
-    enrolled = Enrolment.of(["client-token-0001"], ["gateway-token-001"])
-    assert enrolled.needed
-    assert enrolled.knows("client-token-0001")
-    assert not enrolled.knows("gateway-token-001")
-    assert not enrolled.names_freely([])
-    assert not enrolled.names_freely(["Basic gateway-token-001"])
-    assert enrolled.names_freely(["bearer gateway-token-001"])
-    for said in ("Bearer client-token-0001", "Bearer ", "Bearer é", "Bearer gateway-token-0010"):
-        with pytest.raises(Problem) as refused:
-            enrolled.names_freely([said])
-        assert refused.value.status == 401
-        assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
-
-
-def test_where_there_are_gateways_alone_nobody_else_speaks() -> None:
-    gateways = Enrolment.of(None, ["gateway-token-001"])
-    assert gateways.needed
-    assert not gateways.names_freely([])
-    assert not gateways.knows("anybody-at-all-001")
 
 
 def test_a_service_takes_samples_of_those_who_were_enrolled(tmp_path: Path, run: Run) -> None:
@@ -114,3 +160,91 @@ def test_the_command_makes_tokens_and_never_prints_them(tmp_path: Path, run: Run
     assert not any(token in shown for token in read_tokens(path))
     refusal("enrol", "3", "-o", str(path))
     refusal("enrol", "0", "-o", str(tmp_path / "none.txt"))
+
+
+@pytest.mark.slow
+def test_enrolment_is_the_store_s_and_not_a_process_s(tmp_path: Path, run: Run) -> None:
+    """A restart without the option keeps it; with several workers a token is added and revoked for all of them."""
+    agreement, store = agreed(tmp_path), str(tmp_path / "samples.db")
+    for name in ("tokens.txt", "more.txt"):
+        write_tokens(tmp_path / name, 2)
+    first, second = read_tokens(tmp_path / "tokens.txt")
+    late, _ = read_tokens(tmp_path / "more.txt")
+    with running(tmp_path, "agreement.json", "--tokens", "tokens.txt") as collector:
+        assert collector.send(one(agreement, first, 0)).status == 200
+        assert collector.stop() == 0
+    with running(tmp_path, "--workers", "2") as collector:
+        assert collector.get("/collection").json["enrolment"] is True
+        statuses = [collector.send(one(agreement, f"stranger-{number}", 0)).status for number in range(20)]
+        assert set(statuses) == {403}
+        assert collector.send(one(agreement, late, 0)).status == 403
+        added = run("enrol", "--add", str(tmp_path / "more.txt"), "--store", store, "--json")
+        assert added.exit_code == 0, added.output
+        assert [collector.send(one(agreement, late, 0)).json["counted"] for _ in range(6)] == [1, 0, 0, 0, 0, 0]
+        (tmp_path / "gone.txt").write_text(f"{second}\n")
+        os.chmod(tmp_path / "gone.txt", 0o600)
+        assert run("enrol", "--revoke", str(tmp_path / "gone.txt"), "--store", store).exit_code == 0
+        assert {collector.send(one(agreement, second, 0)).status for _ in range(20)} == {403}
+        assert collector.stop() == 0
+    with running(tmp_path, "--tokens", "tokens.txt") as collector:  # the old file holds the token that was revoked
+        assert collector.send(one(agreement, second, 0)).status == 403
+        assert collector.get("/estimate").json["samples"] == 2
+
+
+@pytest.mark.slow
+def test_an_open_collection_is_closed_while_it_is_served(tmp_path: Path, run: Run) -> None:
+    agreement = agreed(tmp_path)
+    write_tokens(tmp_path / "tokens.txt", 1)
+    (token,) = read_tokens(tmp_path / "tokens.txt")
+    with running(tmp_path, "agreement.json") as collector:
+        assert collector.send(one(agreement, "anybody", 0)).status == 200
+        change = ("--add", str(tmp_path / "tokens.txt"), "--store", str(tmp_path / "samples.db"))
+        assert run("enrol", *change).exit_code == 0
+        time.sleep(2.0)
+        assert collector.send(one(agreement, "anybody else", 0)).status in (403, 422)
+        assert collector.send(one(agreement, "anybody-else", 0)).status == 403
+        assert collector.send(one(agreement, token, 0)).status == 200
+
+
+@pytest.mark.slow
+def test_names_of_gateways_and_tokens_do_not_collide(tmp_path: Path, run: Run) -> None:
+    """ "x" by one gateway, "x" by another and a token "x" are three; a gateway whose token is replaced names the same clients."""
+    agreement = agreed(tmp_path)
+    for name, many in (("tokens.txt", 1), ("gateways.txt", 2), ("new.txt", 1)):
+        write_tokens(tmp_path / name, many)
+    (token,) = read_tokens(tmp_path / "tokens.txt")
+    first, second = read_tokens(tmp_path / "gateways.txt")
+    (renewed,) = read_tokens(tmp_path / "new.txt")
+    (tmp_path / "old.txt").write_text(f"{first}\n")
+    os.chmod(tmp_path / "old.txt", 0o600)
+
+    def sent(collector: Collector, gateway: str | None = None, key: str = "key") -> int:
+        headers = {} if gateway is None else {"Authorization": f"Bearer {gateway}"}
+        answer = collector.send(one(agreement, token, 0, key=key), **headers)
+        return answer.status if answer.status != 200 else int(answer.json["counted"])
+
+    with running(tmp_path, "agreement.json", "--tokens", "tokens.txt", "--gateways", "gateways.txt") as collector:
+        assert [sent(collector), sent(collector, first), sent(collector, second)] == [1, 1, 1]
+        assert [sent(collector), sent(collector, first), sent(collector, second)] == [0, 0, 0]
+        change = ("--replace-gateways", str(tmp_path / "old.txt"), str(tmp_path / "new.txt"))
+        assert run("enrol", *change, "--store", str(tmp_path / "samples.db")).exit_code == 0
+        time.sleep(2.0)
+        assert [sent(collector, first), sent(collector, renewed), sent(collector, renewed, "other")] == [401, 0, 409]
+        assert collector.get("/estimate").json["samples"] == 3
+
+
+def test_the_command_says_what_is_missing(tmp_path: Path, refusal: Callable[..., str], run: Run) -> None:
+    agreement, store, path = agreed(tmp_path), str(tmp_path / "samples.db"), str(tmp_path / "tokens.txt")
+    with closing(open_store(store)) as opened:
+        opened.add(agreement)
+    write_tokens(path, 3)
+    write_tokens(tmp_path / "two.txt", 2)
+    assert "say how many" in refusal("enrol")
+    assert "say how many" in refusal("enrol", "3")
+    assert "--store names the store" in refusal("enrol", "--add", path)
+    assert "--store names the store" in refusal("enrol", "3", "-o", str(tmp_path / "new.txt"), "--store", store)
+    assert "there is no store" in refusal("enrol", "--add", path, "--store", str(tmp_path / "none.db"))
+    assert "3 and 2 tokens" in refusal("enrol", "--replace-gateways", path, str(tmp_path / "two.txt"), "--store", store)
+    assert "3 of the 3 tokens in" in refusal("enrol", "--revoke", path, "--store", store)
+    shown = run("enrol", "--add", path, "--store", store).stdout
+    assert shown == "added 3 tokens\n"

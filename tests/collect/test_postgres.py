@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from discreet.collect import open_store
+from discreet.collect._pool import KEPT
 from discreet.collect._postgres import PostgresStore
 from discreet.collect._store import Arrival, Verdict
 from discreet.errors import DiscreetError, StoreError
@@ -86,8 +87,8 @@ def test_what_is_no_store_is_refused(postgres: Server, where: str) -> None:
     with pytest.raises(StoreError, match='relation "discreet_spoken" already exists'):
         open_store(empty)
     with psycopg.connect(where) as admin:
-        admin.execute("UPDATE discreet_store SET format = 2")
-    with pytest.raises(StoreError, match="of format 2, not 1; upgrade discreet"):
+        admin.execute("UPDATE discreet_store SET format = 3")
+    with pytest.raises(StoreError, match="of format 3, not 2; upgrade discreet"):
         open_store(where)
     with pytest.raises(StoreError, match='database "nowhere" does not exist'):
         open_store(postgres.address("nowhere"))
@@ -277,23 +278,23 @@ def test_a_forked_child_connects_anew(where: str) -> None:
 
 
 @pytest.mark.parametrize("outcomes", [3, 1024])
-def test_no_row_tells_what_the_last_clients_said(postgres: Server, outcomes: int) -> None:
+def test_a_batch_writes_every_block_where_there_are_few(postgres: Server, outcomes: int) -> None:
     """Rows of one transaction can be joined by its number: the counts that it wrote are all there are, whatever it counted."""
     where, one = postgres.database(), agreed(outcomes)
     store = open_store(where)
     store.add(one)
-    for client, outcome in enumerate((0, outcomes - 1, 1)):
-        store.count(one.id, 1, [arrival(client, outcome)], DAY)
+    for turn, outcome in enumerate((0, outcomes - 1, 1)):
+        store.count(one.id, 1, [arrival(f"{turn} {client}", outcome) for client in range(2 * KEPT)], DAY)
     store.close()
     with psycopg.connect(where) as admin:
-        joined = (
-            "SELECT count(*) FROM discreet_spoken JOIN discreet_counted ON discreet_spoken.xmin = discreet_counted.xmin"
-        )
-        every = "SELECT count(*) FROM discreet_counted"
-        assert admin.execute(joined).fetchone() == admin.execute(every).fetchone() == (-(-outcomes // 128),)
+        last = "SELECT xmin FROM discreet_spoken ORDER BY ctid DESC LIMIT 1"
+        joined = f"SELECT count(DISTINCT block) FROM discreet_counted WHERE xmin = ({last})"
+        assert admin.execute(joined).fetchone() == (-(-outcomes // 128),)
 
 
 def test_counts_that_cannot_be_are_damage(where: str) -> None:
+    with closing(open_store(where)) as store:
+        store.count(FIRST.id, 1, [arrival(number) for number in range(2 * KEPT)], DAY)
     for change in ("block = 1", "counts = substr(counts, 2)", r"counts = overlay(counts placing '\xff' from 8)"):
         with psycopg.connect(where) as admin:
             (before,) = admin.execute("SELECT counts FROM discreet_counted").fetchone() or ()
@@ -302,4 +303,4 @@ def test_counts_that_cannot_be_are_damage(where: str) -> None:
             counts(where)
         with psycopg.connect(where) as admin:
             admin.execute("UPDATE discreet_counted SET block = 0, counts = %s", (before,))
-    assert counts(where) == [1, 0, 0]
+    assert counts(where) == [1 + 2 * KEPT, 0, 0]

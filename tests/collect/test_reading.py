@@ -188,3 +188,49 @@ def test_numbers_of_any_width_are_numbers() -> None:
 def test_an_agreement_on_labels_is_read_by_its_own() -> None:
     coding, _ = agreed_outcomes(Agreement.of(LinearSampler(Simplex(["x", "y"]), epsilon=1.0)))
     assert Outcomes(coding).numbers(["y", "x", 0]).tolist() == [1, 0, -1]
+
+
+LINE = agreed_outcomes(
+    Agreement.of(OptimalSampler(GaussianMixtures(1, radius=1.0, scale=1.0, box=(-3, 3)), epsilon=1.0))
+)[0]
+
+
+@pytest.mark.parametrize(
+    "coding",
+    [
+        Coding(Labels(("x", "y", "z"))),
+        Coding(Labels((10, 20, 30))),
+        Coding(Numbers(3)),
+        Coding(Interval(0.0, 1.0, cells=3)),
+        LINE,
+    ],
+    ids=["texts", "whole numbers", "numbers", "cells", "a line"],
+)
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()])
+def test_a_stream_of_numbers_names_outcomes_by_their_place(coding: Coding, kind: pa.DataType) -> None:
+    """Whatever the outcomes are: 0 is the first of them. So all outcomes take as many bytes."""
+    outcomes, numbered = Outcomes(coding), {**METADATA, "samples": "numbers"}
+    body = stream(columns(sample=pa.array([0, 2, 1], kind)), numbered)
+    assert from_arrow(body).outcomes(outcomes).tolist() == [0, 2, 1]
+    assert len({len(stream(columns(sample=pa.array(three, kind)), numbered)) for three in ([0, 0, 0], [2, 1, 2])}) == 1
+    for wrong in (-1, outcomes.size, 2**63):
+        try:
+            values = pa.array([0, wrong, 0], kind)
+        except (OverflowError, pa.ArrowInvalid):
+            continue
+        with pytest.raises(
+            Problem, match=f"row 1 of column 'sample' is not the number of an outcome, from 0 to {outcomes.size - 1}"
+        ):
+            from_arrow(stream(columns(sample=values), numbered)).outcomes(outcomes)
+
+
+def test_what_says_that_it_holds_numbers_holds_them() -> None:
+    for sample in (["x", "y", "z"], [0.0, 1.0, 2.0]):
+        assert refused(from_arrow, stream(columns(sample=sample), {**METADATA, "samples": "numbers"})).status == 422
+    for said in ("", "labels", "Numbers"):
+        assert refused(from_arrow, stream(columns(), {**METADATA, "samples": said})).status == 400
+
+
+def test_spaces_after_a_document_are_not_part_of_it() -> None:
+    sent = from_json(json.dumps(ONE).encode() + b" " * 500 + b"\n")
+    assert (sent.alone, list(sent.samples)) == (True, [1])

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from discreet.collect import open_store
 from discreet.collect._catalogue import Collected, collectable
 from discreet.collect._estimates import estimated
 from discreet.collect._store import Kept
-from tests.collect.running import Collector, agreed, one, running
+from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,28 @@ def test_problems_are_a_status_and_one_sentence(collector: Collector, agreement:
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
         assert answer.headers["Access-Control-Allow-Origin"] is None
     assert collector.send(good).json["counted"] == 1
+
+
+def exchanged(collector: Collector, document: dict[str, object]) -> bytes:
+    """All bytes that come back for a request, status line and headers too."""
+    body = json.dumps(document).encode()
+    head = f"POST /samples HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=PATIENCE) as line:
+        line.sendall(f"{head}Connection: close\r\n\r\n".encode() + body)
+        return b"".join(iter(lambda: line.recv(1 << 16), b""))
+
+
+def test_answers_have_as_many_bytes_whatever_became_of_a_sample(collector: Collector, agreement: Agreement) -> None:
+    """TLS hides bytes and not how many there are."""
+    answers = [
+        exchanged(collector, one(agreement, "eve", sample, key=key))
+        for sample, key in ((0, "first"), (0, "first"), (3, "first"), (1, "second"))
+    ]
+    assert [answer.split(b" ", 2)[1] for answer in answers] == [b"200", b"200", b"200", b"409"]
+    assert len({len(answer) for answer in answers}) == 1
+    rows = [{"client": f"many-{number}", "key": "k", "sample": 1} for number in range(120)]
+    batch = {"agreement": agreement.id, "round": 1, "samples": rows}
+    other = {**batch, "samples": [{**row, "key": "other" if place % 2 else "k"} for place, row in enumerate(rows)]}
+    answers = [exchanged(collector, sent) for sent in (batch, batch, other)]
+    assert len({len(answer) for answer in answers}) == 1
+    assert json.loads(answers[-1].split(b"\r\n\r\n")[1])["refused"] == list(range(1, 120, 2))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from discreet.collect import open_store
+from discreet.collect._pool import KEPT
 from discreet.collect._sqlite import APPLICATION, SqliteStore
 from discreet.collect._store import Verdict
 from discreet.errors import DiscreetError, StoreError
@@ -82,9 +83,9 @@ def test_foreign_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
 def test_a_newer_format_and_damage_are_said(path: Path) -> None:
     content = path.read_bytes()
     database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 2")
+    database.execute("PRAGMA user_version = 3")
     database.close()
-    with pytest.raises(StoreError, match="of format 2, not 1; upgrade discreet"):
+    with pytest.raises(StoreError, match="of format 3, not 2; upgrade discreet"):
         open_store(path)
     for damaged in (content[: len(content) // 2], content[:100], content[:4096] + b"\xa5" * (len(content) - 4096)):
         path.write_bytes(damaged)
@@ -164,7 +165,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store, first = open_store({str(path)!r}), agreed(3)
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-limit(1 << 18)
+limit(1 << 16)
 counted = refused = 0
 for number in range(200):
     batch = [arrival(f"{{number}} {{each}}") for each in range(20)]
@@ -223,6 +224,8 @@ def test_marks_say_what_the_file_is(path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["outcome = 7", "outcome = -1", "n = -3", "n = 9223372036854775807"])
 def test_counts_that_cannot_be_are_damage(path: Path, change: str) -> None:
+    with closing(open_store(path)) as store:
+        store.count(FIRST.id, 1, [arrival(number) for number in range(2 * KEPT)], DAY)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute(f"UPDATE counted SET {change}")
     with pytest.raises(StoreError, match="it counts what cannot be"):

@@ -30,6 +30,9 @@ class Gated:
         self.sizes: list[int] = []
         self.failures: list[Exception] = []
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
     def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
         self.entered.set()
         assert self.gate.wait(60)

@@ -1,17 +1,22 @@
 """`discreet collect`: a service that takes one sample of each client, and shows what has been learnt so far."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from discreet._protocol import read_collector_key
 from discreet.agreement import Agreement
 from discreet.cli._options import given_domain, labels_in
-from discreet.cli._printing import say, write_json_line
+from discreet.cli._printing import plain, say, write_json_line
 from discreet.collect import serve
 from discreet.collect._catalogue import collectable
 from discreet.collect._opening import shown
+from discreet.collect._pool import SEAL_VARIABLE
 from discreet.errors import DiscreetError
+
+_NOT_SEALED = "not sealed: whoever reads the database's dead rows or logs can tell who said what; --seal FILE hides it"
 
 
 def collect(
@@ -44,11 +49,35 @@ def collect(
     tokens: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Take samples of those alone who hold one of these tokens (`discreet enrol`)."
+            metavar="FILE",
+            help="Add these tokens (`discreet enrol`): samples are taken of those alone who hold one. The store keeps that.",
         ),
     ] = None,
     gateways: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Tokens of gateways, which name their clients themselves.")
+        Path | None, typer.Option(metavar="FILE", help="Add tokens of gateways, which name their clients themselves.")
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Sign the agreements with this key, which devices pin; made if it is not there."
+        ),
+    ] = None,
+    address: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="With --key: where devices reach the service; may be repeated. [default: where it listens]",
+        ),
+    ] = None,
+    replace_key: Annotated[
+        bool, typer.Option("--replace-key", help="With --key: take the place of the key that signed before.")
+    ] = False,
+    seal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Seal what waits to be counted under this key, against those who read the store; made if it is not there.",
+        ),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
@@ -77,12 +106,21 @@ def collect(
         if given is not None and len(files) != 1:
             raise DiscreetError(f"{option} is about one agreement; name one file")
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
+    made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 
-    def listening(address: str) -> None:
+    def listening(where: str) -> None:
+        public = None if key is None else read_collector_key(key).public
         if json:
-            write_json_line({"address": address, "store": shown(store), "agreements": [each.id for each in found]})
-        else:
-            say("\n".join([f"{address} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]))
+            signed = {} if public is None else {"key": public}
+            ids = [each.id for each in found]
+            write_json_line({"address": where, "store": shown(store), "agreements": ids, **signed})
+            return
+        lines = [f"{where} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]
+        lines += [f"made {plain(path)} (mode 0600); keep a copy of it" for path in made]
+        lines += [] if public is None else [f"signed by {public}"]
+        if "://" in store and seal is None and not os.environ.get(SEAL_VARIABLE):
+            lines.append(_NOT_SEALED)
+        say("\n".join(lines))
 
     serve(
         store,
@@ -93,6 +131,10 @@ def collect(
         rounds=tuple(round_number or (1,)),
         tokens=tokens,
         gateways=gateways,
+        key=key,
+        addresses=tuple(address or ()),
+        replace_key=replace_key,
+        seal=seal,
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
         patience=patience,

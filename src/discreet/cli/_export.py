@@ -35,6 +35,10 @@ def export(
         Path | None,
         typer.Option(metavar="FILE", help="Also write the agreement; Parquet and Arrow files carry it anyway."),
     ] = None,
+    seal: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The key of a store that is sealed (`discreet collect --seal`)."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace OUT if it is there (never the store, a link or a device).")
     ] = False,
@@ -45,7 +49,7 @@ def export(
     No table of a store says who said what: rows are made of the counts, in random order, and numbered; the numbers say nothing of any client.
     The service may go on meanwhile.
     """
-    with closing(open_store(store, create=False)) as opened:
+    with closing(open_store(store, create=False, seal=seal)) as opened:
         if write_agreement is not None:
             check_apart(output, {"agreement": write_agreement, "weights": weights_beside(write_agreement)})
             agreed = chosen(opened.kept(), agreement).agreement

@@ -1,8 +1,8 @@
 """Counts of outcomes in blocks of 128, each a row of 64-bit numbers: so that no row says which outcome was counted last.
 
 PostgreSQL shows to whoever may read a table which transaction wrote each row, and rows that one transaction wrote are found by a join. A row
-for each outcome would tell, of a client that came alone, what it said. A block tells at most which 128 outcomes that was one of; and where
-there are few blocks all of them are written every time, which tells nothing.
+for each outcome would tell which outcomes a transaction has counted. A block tells at most which 128 outcomes they are among; and where
+there are few blocks all of them are written every time, which tells nothing. How much is counted at a time: `discreet.collect._pool`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

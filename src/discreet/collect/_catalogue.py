@@ -70,9 +70,13 @@ class Collected:
             said = ", ".join(map(str, self.rounds)) or "none"
             raise unacceptable(f"round is not one that is open: of this agreement they are {said}")
 
-    def arrivals(self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any) -> list[Arrival]:
-        """What a store counts: digests in place of names and keys."""
-        place = ("discreet speaker", self.kept.collection, str(round_number))
+    def arrivals(
+        self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
+    ) -> list[Arrival]:
+        """What a store counts: digests in place of names and keys. `gateway`: the id of the one that gave the names."""
+        place: tuple[str, ...] = ("discreet speaker", self.kept.collection, str(round_number))
+        if gateway is not None and self.kept.apart:
+            place = ("discreet speaker of a gateway", self.kept.collection, str(round_number), gateway)
         return [
             Arrival(digest(*place, client), digest("discreet sent", key), outcome)
             for client, key, outcome in zip(clients, keys, outcomes.tolist(), strict=True)
@@ -126,6 +130,8 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = Collected(kept, coding, sampler, rounds)
+            elif known.kept.signed != kept.signed:
+                known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
         self._all, self._stale = found, now + max(FRESH_SECONDS, _REST * (now - began))

@@ -1,80 +1,90 @@
 """Who may speak: anybody, or those whom tokens were handed out to.
 
-A token is the name of one client; a gateway's token goes into a header, and its holder names clients itself. The service holds digests
-of tokens and looks up digests, so that how long a look takes says nothing about a token.
+A token is the name of one client; a gateway's token goes into a header, and its holder names clients itself. The store keeps digests
+of tokens and looks up digests, so that how long a look takes says nothing about a token. It is the store that is enrolled and not a
+process: every service of it takes the same tokens, and a store that was enrolled once stays so, whatever a service is started with. A
+token that is revoked is refused at once, a gateway's after a second at most. What a gateway calls "x" is another client than what
+another gateway calls so, and than the holder of a token "x": the digest of its name includes the gateway's id.
 
 What this does to anonymity: whoever handed out the tokens, and holds the store or watches requests, can tell which of them have spoken and
 on which day. No table says what they said. Without tokens nobody is known, and anybody can speak under as many
 names as they like.
 """
 
+import asyncio
 import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from discreet._files import check_private, reason, written
 from discreet._protocol import MOST_NAME
-from discreet._showing import counted
 from discreet.collect._problems import Problem
-from discreet.collect._store import digest
-from discreet.errors import DiscreetError, check_count
+from discreet.collect._registers import check_shared
+from discreet.collect._store import Enrolment, Store, digest
+from discreet.errors import DiscreetError, StoreError, check_count
 
 NAME = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
 SPELLED = f"1 to {MOST_NAME} visible ASCII characters without a space"
 MOST_TOKENS = 10_000_000
+FRESH_SECONDS = 1.0  # for which the list of gateways is taken to be that of the store
 _BEARER = "bearer "
 _SHORTEST = 16  # characters of a token, which are to be guessed by nobody
 _LARGEST_FILE = 1 << 31
 
 
-@dataclass(frozen=True)
-class Enrolment:
-    """Whom samples are taken from: anybody where there is neither a list of tokens nor one of gateways."""
+def token_digest(token: str) -> bytes:
+    """What a store keeps of a token."""
+    return digest("discreet token", token)
 
-    clients: frozenset[bytes] | None = None
-    gateways: frozenset[bytes] | None = None
 
-    @classmethod
-    def of(cls, tokens: Iterable[str] | None = None, gateways: Iterable[str] | None = None) -> "Enrolment":
-        """The enrolment of those who hold these tokens. One that is in both lists is refused: its client could speak for many."""
-        found = cls(*(None if each is None else frozenset(map(_digest, each)) for each in (tokens, gateways)))
-        both = (found.clients or frozenset()) & (found.gateways or frozenset())
-        if both:
-            raise DiscreetError(
-                f"tokens of clients and of gateways share {counted(len(both), 'token')}, and a gateway may speak for any number of clients; "
-                "make others for the gateways with: discreet enrol"
-            )
-        return found
+def check_tokens_apart(tokens: Iterable[str], gateways: Iterable[str]) -> None:
+    """Refuse a token that is in both lists: its client could speak for many."""
+    check_shared(len(set(tokens) & set(gateways)))
 
-    @property
-    def needed(self) -> bool:
-        """Whether names have to be known."""
-        return self.clients is not None or self.gateways is not None
 
-    def names_freely(self, authorization: list[str]) -> bool:
-        """Whether the sender of these Authorization headers may name clients itself; a token that is no gateway's is refused."""
-        tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
-        if self.gateways is None or not tokens:  # what other schemes say is for a proxy
-            return not self.needed
-        if len(tokens) == 1 and tokens[0].isascii() and _digest(tokens[0]) in self.gateways:
-            return True
+def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
+    """Add tokens of clients and of gateways to a store, and return how many are new. One that is in both lists is refused."""
+    return store.enrol(map(token_digest, tokens), map(token_digest, gateways))
+
+
+def gateway_of(enrolment: Enrolment, authorization: list[str]) -> str | None:
+    """The id of the gateway that sent these Authorization headers, None where they name none; a token that is no gateway's is refused."""
+    tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
+    if not enrolment.gateways or not tokens:  # what other schemes say is for a proxy
+        return None
+    found = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
+    if found is None:
         raise Problem(
             401,
             "the Authorization header does not hold a token of a gateway of this collection",
             headers={"WWW-Authenticate": "Bearer"},
         )
-
-    def knows(self, name: str) -> bool:
-        """Whether a name is one of the clients' tokens."""
-        return self.clients is not None and _digest(name) in self.clients
+    return found
 
 
-def _digest(token: str) -> bytes:
-    return digest("discreet token", token)
+class Door:
+    """Who may speak, as the store says it: looked at again when that was a second ago.
+
+    Args:
+        store: where it is kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found, self._stale = store.enrolment(), time.monotonic() + FRESH_SECONDS
+
+    async def enrolment(self) -> Enrolment:
+        """What holds now."""
+        if time.monotonic() > self._stale:
+            self._stale = time.monotonic() + FRESH_SECONDS
+            with suppress(StoreError):  # samples cannot be written then either
+                self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.enrolment)
+        return self._found
 
 
 def write_tokens(path: str | Path, number: int) -> None:

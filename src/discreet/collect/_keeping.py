@@ -4,7 +4,7 @@ The engine decides by its constraints (a primary key on collection, round and cl
 engine.
 """
 
-from collections import Counter
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._protocol import Signed
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit._bounds import MOST_DRAWS
+from discreet.collect._pool import Group, Pool
 from discreet.collect._store import DIGEST, Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError, check_count
 from discreet.estimation._binning import line_of
@@ -59,17 +61,24 @@ def outcomes_of(agreement: Agreement) -> int:
     return agreement.domain.size
 
 
-def kept_from(rows: Iterable[tuple[str, str | None, str, bytes | None, str]]) -> list[Kept]:
-    """Agreements from rows (collection, follows, text, weights, id). A text that has another id than its row is damage."""
+def kept_from(rows: Iterable[Sequence[Any]]) -> list[Kept]:
+    """Agreements from rows (collection, follows, text, weights, id, whether gateways' names are apart, key, signature, addresses).
+
+    A text that has another id than its row is damage.
+    """
     found = []
-    for collection, follows, text, weights, identity in rows:
+    for collection, follows, text, weights, identity, apart, *signed in rows:
         agreement = Agreement.from_json(text)
         if weights is not None:
             agreement = agreement.with_weights(weights)
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
-        found.append(Kept(agreement, collection, follows))
+        found.append(Kept(agreement, collection, follows, bool(apart), _signed(*signed)))
     return found
+
+
+def _signed(key: str | None, signature: str, addresses: str) -> Signed | None:
+    return None if key is None else Signed(key, signature, tuple(json.loads(addresses)))
 
 
 def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
@@ -110,10 +119,19 @@ def chosen(kept: Sequence[Kept], prefix: str | None) -> Kept:
     return by_id[found]
 
 
-def tallied(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[tuple[int, int]]:
-    """(outcome, how many) of those that are counted, in the order of outcomes."""
-    new = (arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED)
-    return sorted(Counter(new).items())
+def new_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
+    """The outcomes of those that are counted."""
+    return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
+
+
+def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], group: Group) -> NDArray[np.int64]:
+    """The counts of an agreement in a round, and what waits in the pools besides."""
+    for pool in pools:
+        waiting = np.array(pool.get(group, []), dtype=np.int64)
+        if waiting.min(initial=0) < 0 or waiting.max(initial=0) >= len(counts):
+            raise StoreError(DAMAGED)
+        np.add.at(counts, waiting, 1)
+    return counts
 
 
 def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from discreet.collect._pool import read_seal
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError
@@ -32,12 +33,14 @@ def shown(where: str) -> str:
     return shown_address(where)
 
 
-def open_store(where: str | Path, *, create: bool = True) -> Store:
+def open_store(where: str | Path, *, create: bool = True, seal: str | Path | None = None) -> Store:
     """Open the store of a collection.
 
     Args:
         where: an SQLite file, or `postgresql://USER@HOST/DATABASE`.
         create: make a file that is not there, and tables in a database that has none.
+        seal: the file with the key that the store is sealed under, or is to be from the next sample on; by default the one that the
+            variable DISCREET_SEAL names, if any.
 
     Returns:
         The store.
@@ -51,7 +54,7 @@ def open_store(where: str | Path, *, create: bool = True) -> Store:
     if found and scheme in _POSTGRES:
         from discreet.collect._postgres import PostgresStore  # whose driver who has files does not need
 
-        return PostgresStore(str(where), create=create)
+        return PostgresStore(str(where), create=create, seal=read_seal(seal))
     if found:
         raise DiscreetError(f"a store is a file, or postgresql://...; {scheme}:// is neither")
-    return SqliteStore(where, create=create)
+    return SqliteStore(where, create=create, seal=read_seal(seal))

@@ -2,20 +2,27 @@
 
 The primary key of `discreet_spoken` decides who has spoken: INSERT ... ON CONFLICT DO NOTHING waits for whoever is about to insert the same
 client, and says which rows are new; the keys of the others are read in the next statement, which sees what was waited for (READ COMMITTED).
-Rows are written in the order of their keys, spoken before counted before arrived, so that no two transactions wait for each other in a
-circle. Counts are kept in blocks (`discreet.collect._blocks`), and in a few slots that are added up when they are read: services of
-different slots do not wait for each other's.
+Rows are written in the order of their keys, spoken before pool before counted before arrived, so that no two transactions wait for each
+other in a circle. Counts are kept in blocks (`discreet.collect._blocks`), and they and the pools in a few slots that are added up when they
+are read: services of different slots do not wait for each other's. Pools and counts are read in one snapshot (REPEATABLE READ), so that
+what goes from one to the other meanwhile is there once.
+
+PostgreSQL keeps earlier versions of a row, for old snapshots and until it is vacuumed, and its log keeps all of them. Nothing here can take
+them back, so what they tell about the pool is what it is sealed against (`discreet.collect._pool`).
+
+A store of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
 
 Whatever fails, the connection is dropped and the next call opens another one; a connection that turns out to be dead before anything was
 asked of it is replaced at once. A server that says nothing any more is given up after a time-out, here and not only there.
 """
 
 import os
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +30,18 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
 from discreet.collect._blocks import EMPTY, added, totals, written_with
-from discreet.collect._keeping import Place, check_follows, kept_from, outcomes_of, place_of, tallied
+from discreet.collect._keeping import (
+    DAMAGED,
+    Place,
+    add_waiting,
+    check_follows,
+    kept_from,
+    new_outcomes,
+    outcomes_of,
+    place_of,
+)
+from discreet.collect._pool import Seal, add_outcomes
+from discreet.collect._registers import Registers
 from discreet.collect._store import Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError, need_extra
 
@@ -34,11 +52,11 @@ except ImportError as error:
     need_extra("collect", error)
 
 WAIT_SECONDS = 10.0
-FORMAT = 1
+FORMAT = 2
 SLOTS = 8
 _LONGER = 3  # times as long may it take to write many rows as to begin
 _LOCK = 0x64637374  # of those who make tables or add agreements
-_SCHEMA = """
+_FIRST_SCHEMA = """
 CREATE TABLE discreet_store (format integer NOT NULL);
 CREATE TABLE discreet_agreements (
     number integer PRIMARY KEY, id text NOT NULL UNIQUE, collection integer NOT NULL, follows integer REFERENCES discreet_agreements,
@@ -57,7 +75,17 @@ CREATE TABLE discreet_arrived (
     PRIMARY KEY (agreement, round, day, slot)
 ) WITH (fillfactor = 50);
 """
-_BEGIN = """BEGIN ISOLATION LEVEL READ COMMITTED;
+_UPGRADE = f"""
+ALTER TABLE discreet_agreements ADD COLUMN apart smallint NOT NULL DEFAULT 0;
+CREATE TABLE discreet_pool (slot smallint PRIMARY KEY, content bytea NOT NULL) WITH (fillfactor = 10);
+ALTER TABLE discreet_pool ALTER content SET STORAGE EXTERNAL;
+INSERT INTO discreet_pool SELECT slot, decode('00', 'hex') FROM generate_series(0, {SLOTS - 1}) AS every (slot);
+CREATE TABLE discreet_tokens (digest bytea PRIMARY KEY, revoked smallint NOT NULL);
+CREATE TABLE discreet_gateways (digest bytea PRIMARY KEY, id text NOT NULL, revoked smallint NOT NULL);
+CREATE TABLE discreet_signatures (agreement integer PRIMARY KEY, signer text NOT NULL, signature text NOT NULL, addresses text NOT NULL);
+UPDATE discreet_store SET format = {FORMAT};
+"""
+_BEGIN = """BEGIN ISOLATION LEVEL {isolation};
 SELECT set_config('statement_timeout', '{wait}', true), set_config('idle_in_transaction_session_timeout', '{wait}', true),
     set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)"""
 _SPEAK = """INSERT INTO discreet_spoken SELECT %s, %s, client, key FROM unnest(%b::bytea[], %b::bytea[]) AS new (client, key)
@@ -72,23 +100,33 @@ WHERE agreement = %s AND round = %s AND slot = %s AND discreet_counted.block = n
 _ARRIVE = """INSERT INTO discreet_arrived VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (agreement, round, day, slot) DO UPDATE SET n = discreet_arrived.n + excluded.n"""
 
+_POOL = "SELECT content FROM discreet_pool WHERE slot = %s FOR UPDATE"
+_TABLES = re.compile(r"\b(agreements|tokens|gateways|signatures)\b")
+
 Connection = psycopg.Connection[Any]
 
 
-class PostgresStore:
-    """The store in a database; tables that are not there are made where `create` says so."""
+class PostgresStore(Registers):
+    """The store in a database; tables that are not there are made where `create` says so. `seal`: how its pools are written."""
 
-    def __init__(self, address: str, *, create: bool = True, wait: float = WAIT_SECONDS) -> None:
-        self._writer, self._reader = _Line(address, wait), _Line(address, wait)
+    def __init__(
+        self, address: str, *, create: bool = True, wait: float = WAIT_SECONDS, seal: Seal | None = None
+    ) -> None:
+        self._seal = seal or Seal()
+        self._writer = _Line(address, wait, "READ COMMITTED")
+        self._reader = _Line(address, wait, "REPEATABLE READ")
         with self._writer.transaction() as database:
             database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             (there,) = _row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
             if not there:
                 if not create:
                     raise StoreError(f"there is no store in {self._writer.shown}; check the name of the database")
-                database.execute(_SCHEMA)
-                database.execute("INSERT INTO discreet_store VALUES (%s)", (FORMAT,))
+                database.execute(_FIRST_SCHEMA)
+                database.execute("INSERT INTO discreet_store VALUES (1)")
             (version,) = _row(database.execute("SELECT max(format) FROM discreet_store"))
+            if version == 1:
+                database.execute(_UPGRADE)
+                version = FORMAT
             if version != FORMAT:
                 raise StoreError(
                     f"the store in {self._writer.shown} is of format {version}, not {FORMAT}; upgrade discreet to read it"
@@ -106,7 +144,7 @@ class PostgresStore:
                 return
             database.execute(
                 "INSERT INTO discreet_agreements SELECT latest, %s, coalesce((SELECT collection FROM discreet_agreements WHERE id = %s), "
-                "latest), (SELECT number FROM discreet_agreements WHERE id = %s), %s, %s, %s, %s "
+                "latest), (SELECT number FROM discreet_agreements WHERE id = %s), %s, %s, %s, %s, 1 "
                 "FROM (SELECT 1 + coalesce(max(number), 0) AS latest FROM discreet_agreements) AS place",
                 (agreement.id, follows, follows, agreement.rounds, outcomes, agreement.text, agreement.family.beside),
             )
@@ -115,9 +153,10 @@ class PostgresStore:
         """All agreements, in the order they came."""
         with self._reader.transaction() as database:
             rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id FROM discreet_agreements one "
-                "JOIN discreet_agreements first ON one.collection = first.number "
-                "LEFT JOIN discreet_agreements other ON one.follows = other.number ORDER BY one.number"
+                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses "
+                "FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
+                "LEFT JOIN discreet_agreements other ON one.follows = other.number "
+                "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number ORDER BY one.number"
             ).fetchall()
         return kept_from(rows)
 
@@ -128,22 +167,65 @@ class PostgresStore:
             place = _place(database, self._writer.places, agreement)
             place.check(round, arrivals)
             verdicts = _verdicts(database, place.collection, round, arrivals)
-            new = tallied(arrivals, verdicts)
+            new = new_outcomes(arrivals, verdicts)
             if new:
-                where = (place.number, round, slot)
-                numbers = written_with(new, place.outcomes)
-                held = _held(database, where, numbers)
-                database.execute(_COUNT, (numbers, added(held, new), *where))
-                database.execute(_ARRIVE, (place.number, round, day, slot, sum(many for _, many in new)))
+                pool = self._seal.read(_row(database.execute(_POOL, (slot,), binary=True))[0])
+                counted = add_outcomes(pool, (place.number, round), new)
+                self._write_pool(database, slot, self._seal.write(pool))
+                for (number, round_number), added_to in sorted(counted.items()):
+                    _count(database, (number, round_number, slot), added_to)
+                database.execute(_ARRIVE, (place.number, round, day, slot, len(new)))
         return verdicts
+
+    def settle(self) -> bool:
+        """Nothing is to be done: what earlier versions of rows tell is what pools are sealed against."""
+        return True
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
         """How often each outcome came."""
         with self._reader.transaction() as database:
             place = _place(database, self._reader.places, agreement)
+            waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
             rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
             with database.cursor("counts", binary=True) as cursor:  # one that the server holds: there may be many
-                return totals(cursor.execute(rows, (place.number, round)), place.outcomes)
+                counts = totals(cursor.execute(rows, (place.number, round)), place.outcomes)
+        return add_waiting(counts, [self._seal.read(content) for (content,) in waiting], (place.number, round))
+
+    def check_seal(self) -> None:
+        """Seal the pools where there is a key; refuse those that are sealed under another key."""
+        with self._writer.transaction() as database:
+            every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
+            pools = {
+                slot: self._seal.read(content) for slot, content in database.execute(every, binary=True).fetchall()
+            }
+            if len(pools) != SLOTS:
+                raise StoreError(DAMAGED)
+            for slot, pool in pools.items() if self._seal.hides else ():
+                self._write_pool(database, slot, self._seal.write(pool))
+
+    def _write_pool(self, database: Connection, slot: int, content: bytes) -> None:
+        database.execute("UPDATE discreet_pool SET content = %b WHERE slot = %s", (content, slot))
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return self._writer.transaction()
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return self._reader.transaction()
+
+    def _sql(self, statement: str) -> str:
+        return _TABLES.sub(r"discreet_\1", statement).replace("?", "%s")
+
+    def _insert(self, database: Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
+        kinds = {bytes: "bytea[]", str: "text[]", int: "smallint[]"}
+        if not columns[0]:
+            return 0
+        arrays = ", ".join(f"%s::{kinds[type(column[0])]}" for column in columns)
+        rows = f"INSERT INTO discreet_{table} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
+        return database.execute(rows, [list(column) for column in columns]).rowcount
+
+    def _enrolled(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
+        rows = "SELECT digest FROM discreet_tokens WHERE revoked = 0 AND digest = ANY(%s)"
+        return {digest for (digest,) in database.execute(rows, (list(digests),), binary=True).fetchall()}
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """How many samples came on each day."""
@@ -190,6 +272,13 @@ def _verdicts(database: Connection, collection: int, round: int, arrivals: Seque
     return verdicts
 
 
+def _count(database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]]) -> None:
+    """Add a batch, (outcome, how many), to the counts of an agreement in a round, in a slot."""
+    (outcomes,) = _row(database.execute("SELECT outcomes FROM discreet_agreements WHERE number = %s", where[:1]))
+    numbers = written_with(new, outcomes)
+    database.execute(_COUNT, (numbers, added(_held(database, where, numbers), new), *where))
+
+
 def _held(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
     """What these blocks hold, locked in their order; those that are not there yet are made."""
     held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
@@ -202,8 +291,8 @@ def _held(database: Connection, where: tuple[int, int, int], numbers: list[int])
 class _Line:
     """One connection to the server, for one thread at a time; opened when it is needed, and anew after a failure or a fork."""
 
-    def __init__(self, address: str, wait: float) -> None:
-        self._address, self._wait = address, wait
+    def __init__(self, address: str, wait: float, isolation: str) -> None:
+        self._address, self._wait, self._isolation = address, wait, isolation
         self.shown = shown_address(address)
         self._lock = threading.Lock()
         self._database: Connection | None = None
@@ -262,7 +351,7 @@ class _Line:
 
     def _begin(self, database: Connection) -> Connection:
         with _given_up(database, self._wait):
-            database.execute(_BEGIN.format(wait=round(1000 * _LONGER * self._wait)))
+            database.execute(_BEGIN.format(isolation=self._isolation, wait=round(1000 * _LONGER * self._wait)))
         return database
 
     def _drop(self) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,8 +16,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from discreet import _protocol as protocol
+from discreet._protocol import CollectorKey
 from discreet.collect._catalogue import Catalogue, Collected
-from discreet.collect._enrolment import Enrolment
+from discreet.collect._enrolment import Door, enrol_tokens, gateway_of, token_digest
 from discreet.collect._estimates import USUAL, Estimates
 from discreet.collect._guarding import FAILED, Guard, report
 from discreet.collect._limits import PATIENCE, Room
@@ -24,11 +26,14 @@ from discreet.collect._metrics import MEDIA_TYPE, Metrics
 from discreet.collect._pages import page_routes
 from discreet.collect._problems import Problem, malformed, not_now
 from discreet.collect._reading import Sent, from_arrow, from_json
+from discreet.collect._signing import sign_agreements
 from discreet.collect._store import Arrival, Store, Verdict
-from discreet.collect._writing import Writer
+from discreet.collect._writing import UnknownToken, Writer
 from discreet.errors import StoreError
 
 _READERS: dict[str, Callable[[bytes], Sent]] = {protocol.JSON: from_json, protocol.ARROW: from_arrow}
+_SPOKEN = "this client has spoken in this round; its first sample stays"
+_LONGEST_PHRASE = HTTPStatus.CONFLICT.phrase  # of a status line
 _SMALL = 1 << 14  # bytes of a body that is read at once; a larger one is read in a thread, so that others need not wait
 
 
@@ -41,6 +46,9 @@ def service(
     hosts: Sequence[str] | None = None,
     origins: Iterable[str] = (),
     patience: float = PATIENCE,
+    key: CollectorKey | None = None,
+    addresses: Sequence[str] = (),
+    replace_key: bool = False,
 ) -> ASGIApp:
     """The collector as an application that any ASGI server can serve.
 
@@ -49,24 +57,32 @@ def service(
     Args:
         store: where samples are kept, of `open_store`; its agreements were added before.
         rounds: those in which samples are taken.
-        tokens: one for each client that may speak, each the name of its client; None: anybody may, unless there are gateways.
-        gateways: tokens of gateways, which name clients themselves.
+        tokens: one for each client that may speak, each the name of its client. They are added to the store, which takes samples from
+            enrolled clients and gateways alone from then on; None: those that the store holds, and anybody if it holds none.
+        gateways: tokens of gateways, which name clients themselves; added likewise.
         hosts: names under which the service may be called, against sites whose name leads to this machine; None: any.
         origins: of other sites whose pages may read and send, such as "https://example.org".
         patience: seconds until the body of a request has to be whole.
+        key: the collector's; the agreements of the store are signed by it, for these addresses. None: as they are in the store.
+        addresses: where devices reach the service, such as "https://example.org"; needed with a key.
+        replace_key: whether the key may take the place of another one that agreements are signed by.
 
     Returns:
         An ASGI application.
 
     Raises:
-        DiscreetError: for agreements whose samples cannot be counted, and origins that are none.
+        DiscreetError: for agreements whose samples cannot be counted, origins that are none, and a key that is not the store's.
     """
-    return _Service(store, rounds, Enrolment.of(tokens, gateways), patience).app(hosts, origins)
+    if tokens is not None or gateways is not None:
+        enrol_tokens(store, tokens or (), gateways or ())
+    if key is not None:
+        sign_agreements(store, key, addresses, replace_key=replace_key)
+    return _Service(store, rounds, patience).app(hosts, origins)
 
 
 class _Service:
-    def __init__(self, store: Store, rounds: Iterable[int], enrolment: Enrolment, patience: float) -> None:
-        self._store, self._enrolment = store, enrolment
+    def __init__(self, store: Store, rounds: Iterable[int], patience: float) -> None:
+        self._store, self._door = store, Door(store)
         self._catalogue = Catalogue(store, rounds)
         self._version = 0
         self._metrics = Metrics(lambda: self._writer.waiting)
@@ -130,31 +146,25 @@ class _Service:
 
     async def _samples(self, request: Request) -> Response:
         read = _reader(request)
-        freely = self._enrolment.names_freely(request.headers.getlist("authorization"))
+        enrolment = await self._door.enrolment()
+        gateway = gateway_of(enrolment, request.headers.getlist("authorization"))
         async with self._room.body(request) as body:
             sent = await self._off_the_loop(len(body), read, body)
             collected = await self._catalogue.of(sent.agreement)
-            arrivals = await self._off_the_loop(len(body), self._arrivals, sent, collected, freely)
-            verdicts = await self._writer.take(collected.id, sent.round, arrivals)
-        refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
-        counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
-        found = {"counted": counted, "again": len(verdicts) - counted - len(refused), "refused": refused}
-        if sent.alone and refused:
-            raise Problem(409, "this client has spoken in this round; its first sample stays", more=found)
-        return _json(found)
+            arrivals = await self._off_the_loop(len(body), _arrivals, sent, collected, gateway)
+            asked = enrolment.needed and gateway is None
+            tokens = [token_digest(client) for client in sent.clients] if asked else []
+            try:
+                verdicts = await self._writer.take(collected.id, sent.round, arrivals, tokens)
+            except UnknownToken as unknown:
+                place = sent.place(unknown.place, "client")
+                raise Problem(403, f"{place} is not one of the tokens of this collection") from None
+        return _told(verdicts, alone=sent.alone)
 
     async def _off_the_loop(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
         if size <= _SMALL:
             return function(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
-
-    def _arrivals(self, sent: Sent, collected: Collected, freely: bool) -> list[Arrival]:
-        collected.check_open(sent.round)
-        if not freely:
-            for place, client in enumerate(sent.clients):
-                if not self._enrolment.knows(client):
-                    raise Problem(403, f"{sent.place(place, 'client')} is not one of the tokens of this collection")
-        return collected.arrivals(sent.round, sent.clients, sent.keys, sent.outcomes(collected.outcomes))
 
     async def _estimate(self, request: Request) -> Response:
         asked = _query(request, "agreement", "round", "confidence")
@@ -164,6 +174,7 @@ class _Service:
 
     async def _collection(self, request: Request) -> Response:
         collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
+        enrolment = await self._door.enrolment()
         own = self._catalogue.following(collected.kept.collection)
         newest = {each.kept.collection: each for each in self._catalogue.all}
         return _json(
@@ -171,7 +182,7 @@ class _Service:
                 "collection": collected.kept.collection,
                 "agreement": own[-1].id,
                 "round": own[-1].round,
-                "enrolment": self._enrolment.needed,
+                "enrolment": enrolment.needed,
                 "agreements": [_listed(each) for each in own],
                 "beside": [
                     {"agreement": each.id, "purpose": each.agreement.purpose}
@@ -201,6 +212,30 @@ class _Service:
         _query(request)
         text = await asyncio.get_running_loop().run_in_executor(None, self._metrics.text)
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
+
+
+def _arrivals(sent: Sent, collected: Collected, gateway: str | None) -> list[Arrival]:
+    collected.check_open(sent.round)
+    return collected.arrivals(sent.round, sent.clients, sent.keys, sent.outcomes(collected.outcomes), gateway)
+
+
+def _told(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
+    """What became of samples. Whoever watches the line sees as many bytes whatever it was: spaces make up for the rest.
+
+    The longest answer to so many samples refuses all of them; to one sample, it is a 409. Its status line is longer as well, by as much as
+    its body has to be shorter: all three answers to a sample have the same number of bytes, headers and all.
+    """
+    refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
+    counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
+    found: dict[str, Any] = {"counted": counted, "again": len(verdicts) - counted - len(refused), "refused": refused}
+    status = HTTPStatus.OK
+    if alone and refused:
+        status = HTTPStatus.CONFLICT
+        found = {"error": _SPOKEN, **found}
+    most = dict.fromkeys(("counted", "again"), len(verdicts)) | {"refused": list(range(len(verdicts)))}
+    longest = len(json.dumps({"error": _SPOKEN, **most})) + len(_LONGEST_PHRASE) - len(status.phrase)
+    body = json.dumps(found).ljust(longest).encode()
+    return Response(body, status_code=status, media_type=protocol.JSON, headers={"Cache-Control": "no-store"})
 
 
 def _reader(request: Request) -> Callable[[bytes], Sent]:
@@ -234,7 +269,8 @@ def _round(asked: dict[str, str], collected: Collected) -> int:
 def _listed(each: Collected) -> dict[str, Any]:
     agreed = each.agreement
     about = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds, "open": list(each.rounds)}
-    return {**about, "purpose": agreed.purpose}
+    signed = each.kept.signed
+    return {**about, "purpose": agreed.purpose, "signed": None if signed is None else signed.document}
 
 
 def _json(found: Any) -> Response:

@@ -24,16 +24,20 @@ from typing import Any
 
 import uvicorn
 
+from discreet._protocol import CollectorKey, check_addresses, read_collector_key, write_collector_key
 from discreet.agreement import Agreement
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import Connection
-from discreet.collect._enrolment import Enrolment, read_tokens
+from discreet.collect._enrolment import check_tokens_apart, enrol_tokens, read_tokens
 from discreet.collect._guarding import LOCAL, checked_origin, report
 from discreet.collect._keeping import LEAST_PREFIX, called
 from discreet.collect._limits import PATIENCE
 from discreet.collect._metrics import FOLDER
 from discreet.collect._opening import open_store, shown
+from discreet.collect._pool import read_seal, write_seal
 from discreet.collect._service import service
+from discreet.collect._signing import check_key, sign_agreements
+from discreet.collect._store import Store
 from discreet.errors import DiscreetError, Range, check_count
 
 _LARGEST_PORT = 65535
@@ -47,12 +51,11 @@ _MOST_FILES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a service needs to start: values that a new process can be given."""
+    """What a process of a service needs to start: values that a new process can be given. Who may speak and signatures are in the store."""
 
     store: str
     rounds: tuple[int, ...] = (1,)
-    tokens: str | None = None
-    gateways: str | None = None
+    seal: str | None = None
     hosts: tuple[str, ...] | None = None
     origins: tuple[str, ...] = ()
     patience: float = PATIENCE
@@ -64,25 +67,40 @@ class Settings:
             check_count("round", number)
         for origin in self.origins:
             checked_origin(origin)
-        Enrolment.of(_tokens(self.tokens), _tokens(self.gateways))
 
     def stay(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
         """Serve in this process until told to stop. `alone`: by whoever runs it, and not by the first of several processes."""
-        with contextlib.closing(open_store(self.store, create=False)) as store:
-            app = service(
-                store,
-                rounds=self.rounds,
-                tokens=_tokens(self.tokens),
-                gateways=_tokens(self.gateways),
-                hosts=self.hosts,
-                origins=self.origins,
-                patience=self.patience,
-            )
+        with contextlib.closing(open_store(self.store, create=False, seal=self.seal)) as store:
+            app = service(store, rounds=self.rounds, hosts=self.hosts, origins=self.origins, patience=self.patience)
             _Server(app, listening, self.patience, alone=alone).stay(bound)
 
 
-def _tokens(file: str | None) -> list[str] | None:
-    return None if file is None else read_tokens(file)
+@dataclass(frozen=True, kw_only=True)
+class _Additions:
+    """What a store is given before it is served."""
+
+    agreements: Sequence[Agreement]
+    follows: str | None
+    tokens: Sequence[str]
+    gateways: Sequence[str]
+    key: CollectorKey | None
+    replace_key: bool
+
+    def __post_init__(self) -> None:
+        check_tokens_apart(self.tokens, self.gateways)
+
+    def add(self, where: str, seal: str | None, addresses: Sequence[str]) -> None:
+        """Add all of it to a store, which keeps at least one agreement then."""
+        create = bool(self.agreements) and self.follows is None
+        with contextlib.closing(open_store(where, create=create, seal=seal)) as store:
+            store.check_seal()
+            if self.key is not None:
+                check_key(store, self.key, replace_key=self.replace_key)
+            if self.tokens or self.gateways:
+                enrol_tokens(store, self.tokens, self.gateways)
+            _add_agreements(store, where, self.agreements, self.follows)
+            if self.key is not None:
+                sign_agreements(store, self.key, addresses, replace_key=self.replace_key)
 
 
 def serve(
@@ -95,6 +113,10 @@ def serve(
     rounds: Sequence[int] = (1,),
     tokens: str | Path | None = None,
     gateways: str | Path | None = None,
+    key: str | Path | None = None,
+    addresses: Sequence[str] = (),
+    replace_key: bool = False,
+    seal: str | Path | None = None,
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     patience: float = PATIENCE,
@@ -111,8 +133,13 @@ def serve(
         host: the address to listen at; 127.0.0.1 is this machine alone.
         port: 0 for one that is free.
         rounds: those in which samples are taken.
-        tokens: a file with a token for each client that may speak; None: anybody may, unless there are gateways.
-        gateways: a file with the tokens of gateways, which name clients themselves.
+        tokens: a file with a token for each client that may speak. They are added to the store, which takes samples from enrolled
+            clients and gateways alone from then on; None: from those that it holds, and from anybody if it holds none.
+        gateways: a file with the tokens of gateways, which name clients themselves; added likewise.
+        key: the file of the collector's key, which is made if it is not there; the store's agreements are signed by it.
+        addresses: where devices reach the service; by default the address that it listens at.
+        replace_key: whether the key may take the place of another one that the store's agreements are signed by.
+        seal: the file of the key that the store is sealed under from now on, which is made if it is not there.
         hosts: names under which the service may be called; by default those of this machine where it listens to it alone, else any.
         origins: of other sites whose pages may read and send.
         patience: seconds until a request has to be whole.
@@ -127,8 +154,7 @@ def serve(
     settings = Settings(
         store=str(store),
         rounds=tuple(rounds),
-        tokens=None if tokens is None else str(tokens),
-        gateways=None if gateways is None else str(gateways),
+        seal=None if seal is None else str(seal),
         hosts=_names(host, hosts),
         origins=tuple(origins),
         patience=patience,
@@ -136,10 +162,25 @@ def serve(
     settings.check()
     for agreement in whole:
         agreement.check_round(min(settings.rounds, default=1))
+    if addresses:
+        if key is None:
+            raise DiscreetError("addresses are signed by a key, and none was given; name its file: --key FILE")
+        check_addresses(addresses)
+    if seal is not None and not os.path.lexists(seal):
+        write_seal(seal)
+    read_seal(seal)
+    additions = _Additions(
+        agreements=whole,
+        follows=follows,
+        tokens=() if tokens is None else read_tokens(tokens),
+        gateways=() if gateways is None else read_tokens(gateways),
+        key=None if key is None else _collector_key(key),
+        replace_key=replace_key,
+    )
     with _bound(host, port) as bound:
-        _keep(settings.store, whole, follows)
-        bound.listen(_BACKLOG)
         address = _address(bound)
+        additions.add(settings.store, settings.seal, addresses or (address,))
+        bound.listen(_BACKLOG)
         told = (lambda: None) if listening is None else (lambda: listening(address))
         if workers == 1:
             settings.stay(bound, told)
@@ -283,24 +324,30 @@ def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
             signal.signal(sig, handler)
 
 
-def _keep(where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
+def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
     """Add agreements to a store, which keeps at least one then."""
-    with contextlib.closing(open_store(where, create=bool(agreements) and follows is None)) as store:
-        before = [kept.agreement.id for kept in store.kept()]
-        if not (before or agreements):
+    before = [kept.agreement.id for kept in store.kept()]
+    if not (before or agreements):
+        raise DiscreetError(
+            f"{shown(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
+        )
+    first = None
+    if follows is not None:
+        first = called(before, follows)
+        if first is None:
             raise DiscreetError(
-                f"{shown(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
+                f"follows = {follows!r} is not the id of an agreement in {shown(where)}, nor {LEAST_PREFIX} or more of its first digits; "
+                f"there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
             )
-        first = None
-        if follows is not None:
-            first = called(before, follows)
-            if first is None:
-                raise DiscreetError(
-                    f"follows = {follows!r} is not the id of an agreement in {shown(where)}, nor {LEAST_PREFIX} or more of its first digits; "
-                    f"there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
-                )
-        for agreement in agreements:
-            store.add(agreement, follows=first)
+    for agreement in agreements:
+        store.add(agreement, follows=first)
+
+
+def _collector_key(path: str | Path) -> CollectorKey:
+    """The key in a file, which is made where it is not there."""
+    if not os.path.lexists(path):
+        write_collector_key(path)
+    return read_collector_key(path)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,13 @@ look beforehand, and so no other process can come between. One connection writes
 write-ahead log never wait for its writer. After any failure the connection is dropped, and the next call opens the file anew: a disk that
 has room again, or a file that is back in its place, needs no restart.
 
+The log keeps what was written before, until it is copied to the file and the log's own bytes are overwritten. So it is emptied
+(`wal_checkpoint(TRUNCATE)`) when the file is opened, when the log is long, and by `settle` after a transaction of fewer samples than are
+counted together (`discreet.collect._pool`). While another process reads, it cannot be emptied, and `settle` tries that again when it is
+called next. Bytes that are freed in the file are overwritten by zeros (`secure_delete`).
+
 The file is made elsewhere and appears whole, or not at all; it says what it is (`application_id`) and of which format (`user_version`).
+A file of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
 """
 
 import os
@@ -14,8 +20,9 @@ import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +31,23 @@ from discreet._files import reason, written
 from discreet.agreement import Agreement
 from discreet.collect._keeping import (
     Place,
+    add_waiting,
     check_follows,
     counts_from,
     kept_from,
+    new_outcomes,
     outcomes_of,
     place_of,
-    tallied,
 )
+from discreet.collect._pool import KEPT, Seal, add_outcomes
+from discreet.collect._registers import Registers
 from discreet.collect._store import Arrival, Kept, Verdict
 from discreet.errors import DiscreetError, StoreError
 
 WAIT_SECONDS = 10.0
 APPLICATION = 0x64637374  # "dcst"
-FORMAT = 1
-_SCHEMA = """
+FORMAT = 2
+_FIRST_SCHEMA = """
 CREATE TABLE agreements (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, follows INTEGER REFERENCES agreements,
     rounds INTEGER NOT NULL, outcomes INTEGER NOT NULL, text TEXT NOT NULL, weights BLOB
@@ -52,13 +62,25 @@ CREATE TABLE arrived (
     agreement INTEGER NOT NULL, round INTEGER NOT NULL, day TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (agreement, round, day)
 ) STRICT, WITHOUT ROWID;
 """
+_UPGRADE = (  # from format 1
+    "ALTER TABLE agreements ADD COLUMN apart INTEGER NOT NULL DEFAULT 0",
+    "CREATE TABLE pool (slot INTEGER PRIMARY KEY, content BLOB NOT NULL) STRICT",
+    "INSERT INTO pool VALUES (0, X'00')",
+    "CREATE TABLE tokens (digest BLOB PRIMARY KEY, revoked INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE gateways (digest BLOB PRIMARY KEY, id TEXT NOT NULL, revoked INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE signatures (agreement INTEGER PRIMARY KEY, signer TEXT NOT NULL, signature TEXT NOT NULL, addresses TEXT NOT NULL) STRICT",
+    f"PRAGMA user_version = {FORMAT}",
+)
 _SETTINGS = (
     "journal_mode = WAL",
     "synchronous = FULL",
     "fullfsync = ON",  # where flushing otherwise stops at the drive's cache
     "cache_size = -65536",  # KiB
-    "wal_autocheckpoint = 16384",  # pages: digests are spread over all of them, and a page that waits is written once for many
+    "wal_autocheckpoint = 0",  # the log is emptied here
+    "secure_delete = ON",
 )
+_LONG_LOG = 64 << 20  # bytes: digests are spread over all pages, and a page that waits is written once for many
+_READERS_SECONDS = 0.2  # that readers are waited for until the log can be emptied
 _SPEAK = "INSERT INTO spoken VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _SAID = "SELECT key FROM spoken WHERE collection = ? AND round = ? AND client = ?"
 _ADD = "ON CONFLICT DO UPDATE SET n = n + excluded.n"
@@ -75,11 +97,15 @@ _REASONS = {
 }
 
 
-class SqliteStore:
-    """The store in a file; one that is not there is made where `create` says so."""
+class SqliteStore(Registers):
+    """The store in a file; one that is not there is made where `create` says so. `seal`: how its pool is written."""
 
-    def __init__(self, path: str | Path, *, create: bool = True, wait: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self, path: str | Path, *, create: bool = True, wait: float = WAIT_SECONDS, seal: Seal | None = None
+    ) -> None:
         self.path = Path(path)
+        self._seal = seal or Seal()
+        self._unsettled = False
         if not os.path.lexists(self.path):
             if not create:
                 raise StoreError(f"there is no store {self.path}; check the name")
@@ -98,7 +124,8 @@ class SqliteStore:
                 return
             database.execute(
                 "INSERT INTO agreements SELECT latest, ?, coalesce((SELECT collection FROM agreements WHERE id = ?), latest), "
-                "(SELECT number FROM agreements WHERE id = ?), ?, ?, ?, ? FROM (SELECT 1 + coalesce(max(number), 0) latest FROM agreements)",
+                "(SELECT number FROM agreements WHERE id = ?), ?, ?, ?, ?, 1 "
+                "FROM (SELECT 1 + coalesce(max(number), 0) latest FROM agreements)",
                 (agreement.id, follows, follows, agreement.rounds, outcomes, agreement.text, agreement.family.beside),
             )
 
@@ -106,9 +133,9 @@ class SqliteStore:
         """All agreements, in the order they came."""
         with self._reader.transaction("BEGIN") as database:
             rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id FROM agreements one "
+                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses FROM agreements one "
                 "JOIN agreements first ON one.collection = first.number LEFT JOIN agreements other ON one.follows = other.number "
-                "ORDER BY one.number"
+                "LEFT JOIN signatures ON signatures.agreement = one.number ORDER BY one.number"
             ).fetchall()
         return kept_from(rows)
 
@@ -118,19 +145,61 @@ class SqliteStore:
             place = _place(database, self._writer.places, agreement)
             place.check(round, arrivals)
             verdicts = [_verdict(database, place.collection, round, arrival) for arrival in arrivals]
-            new = [(place.number, round, outcome, n) for outcome, n in tallied(arrivals, verdicts)]
+            new = new_outcomes(arrivals, verdicts)
             if new:
-                database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", new)
-                total = sum(n for *_, n in new)
-                database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (place.number, round, day, total))
+                pool = self._seal.read(_pool(database))
+                counted = add_outcomes(pool, (place.number, round), new)
+                database.execute("UPDATE pool SET content = ?", (self._seal.write(pool),))
+                rows = [(*group, *each) for group, added in counted.items() for each in added]
+                database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", rows)
+                database.execute(
+                    f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (place.number, round, day, len(new))
+                )
+        self._unsettled |= 0 < len(new) < KEPT
         return verdicts
+
+    def settle(self) -> bool:
+        """Empty the log, after a transaction of few samples or if it is long; whether that is done."""
+        if self._writer.empty_log(0 if self._unsettled else _LONG_LOG):
+            self._unsettled = False
+        return not self._unsettled
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
         """How often each outcome came."""
         with self._reader.transaction("BEGIN") as database:
             place = _place(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-            return counts_from(database.execute(rows, (place.number, round)), place.outcomes)
+            counts = counts_from(database.execute(rows, (place.number, round)), place.outcomes)
+            return add_waiting(counts, [self._seal.read(_pool(database))], (place.number, round))
+
+    def check_seal(self) -> None:
+        """Seal the pool where there is a key; refuse one that is sealed under another key."""
+        with self._writing() as database:
+            pool = self._seal.read(_pool(database))
+            if self._seal.hides:
+                database.execute("UPDATE pool SET content = ?", (self._seal.write(pool),))
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._writer.transaction("BEGIN IMMEDIATE") as database:
+            yield database
+        self._unsettled = True
+        self.settle()
+
+    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._reader.transaction("BEGIN")
+
+    def _sql(self, statement: str) -> str:
+        return statement
+
+    def _insert(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
+        places = ", ".join("?" * len(columns))
+        rows = zip(*columns, strict=True)
+        return database.executemany(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING", rows).rowcount
+
+    def _enrolled(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
+        row = "SELECT 1 FROM tokens WHERE digest = ? AND revoked = 0"
+        return {digest for digest in digests if database.execute(row, (digest,)).fetchone() is not None}
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """How many samples came on each day."""
@@ -143,6 +212,13 @@ class SqliteStore:
         """Let go of the file."""
         self._reader.close()
         self._writer.close()
+
+
+def _pool(database: sqlite3.Connection) -> bytes:
+    found = database.execute("SELECT content FROM pool").fetchone()
+    if found is None:
+        raise StoreError(_DAMAGED)
+    return bytes(found[0])
 
 
 def _place(database: sqlite3.Connection, known: dict[str, Place], agreement: str) -> Place:
@@ -191,6 +267,18 @@ class _Connection:
         finally:
             self._lock.release()
 
+    def empty_log(self, least: int) -> bool:
+        """Copy what the log holds to the file, and empty it, if it has more bytes than that. Whether it is empty: others may read it."""
+        log = Path(f"{self._path}-wal")
+        with self._lock:
+            if self._database is None or self._opened_as[0] != os.getpid():
+                return True  # opening it anew does so
+            with suppress(sqlite3.Error, OSError):  # what is committed is on the disk already
+                if log.stat().st_size > least:
+                    _truncate(self._database, self._wait)
+                return log.stat().st_size == 0
+        return False
+
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
@@ -211,9 +299,9 @@ class _Connection:
             for setting in _SETTINGS:
                 self._database.execute(f"PRAGMA {setting}")
             with suppress(
-                sqlite3.OperationalError
+                sqlite3.Error
             ):  # what the log holds goes into the file, and leaves room on a disk that was full
-                self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                _truncate(self._database, self._wait)
         return self._database
 
     def _check_marks(self, database: sqlite3.Connection) -> None:
@@ -223,6 +311,8 @@ class _Connection:
         )
         if application != APPLICATION:
             raise self._refused("it is an SQLite file, but not a store of a collection; name another file")
+        if version == 1:
+            version = _upgrade(database)
         if version != FORMAT:
             raise self._refused(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
 
@@ -239,6 +329,30 @@ class _Connection:
 
     def _refused(self, why: str) -> StoreError:
         return StoreError(f"store {self._path}: {why}")
+
+
+def _truncate(database: sqlite3.Connection, wait: float) -> None:
+    """Empty the log; readers are waited for a moment, so that one who reads for long does not stop all others."""
+    database.execute(f"PRAGMA busy_timeout = {round(1000 * min(wait, _READERS_SECONDS))}")
+    try:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        database.execute(f"PRAGMA busy_timeout = {round(1000 * wait)}")
+
+
+def _upgrade(database: sqlite3.Connection) -> int:
+    """Bring a file of format 1 to this one, all of it or nothing; and the format that it has then."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version == 1:  # another process may have been faster
+            for statement in _UPGRADE:
+                database.execute(statement)
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _why(error: sqlite3.Error) -> str:
@@ -284,8 +398,9 @@ def _blank(path: Path) -> bytes:
     try:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute(f"PRAGMA application_id = {APPLICATION}")
-        database.execute(f"PRAGMA user_version = {FORMAT}")
-        database.executescript(_SCHEMA)
+        database.executescript(_FIRST_SCHEMA)
+        for statement in _UPGRADE:
+            database.execute(statement)
     finally:
         database.close()
     return path.read_bytes()

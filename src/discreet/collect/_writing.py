@@ -2,11 +2,15 @@
 
 One thread writes. While it waits for the disk others arrive, and share the next transaction: so many clients at once cost as many
 transactions as the disk can make, not as many as there are clients. What waits is bounded; past that a request is refused before it is taken.
+
+Tokens are looked up in the store right before samples are written, so that one that was revoked is refused by every process at once. After
+the answers have left, and at the latest after `SETTLE_SECONDS`, the store is told to overwrite what it holds of earlier versions.
 """
 
 import asyncio
 import itertools
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,15 +23,25 @@ from discreet.errors import StoreError
 
 MOST_WAITING = 100_000  # samples
 MOST_TOGETHER = 50_000  # in one transaction, but for a request that holds more
+SETTLE_SECONDS = 0.25
+
+
+class UnknownToken(Exception):
+    """A client's token that is not in the store, or was revoked. `place`: the first such sample of the request."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """The samples of one request, and where its answer goes."""
+    """The samples of one request, and where its answer goes. `tokens`: digests that have to be enrolled, one for each sample; or none."""
 
     agreement: str
     round: int
     arrivals: Sequence[Arrival]
+    tokens: Sequence[bytes]
     answer: asyncio.Future[list[Verdict]] = field(repr=False)
 
 
@@ -55,8 +69,10 @@ class Writer:
         """How many samples wait or are being written."""
         return self._waiting
 
-    async def take(self, agreement: str, round_number: int, arrivals: Sequence[Arrival]) -> list[Verdict]:
-        """What became of samples, once that is durable."""
+    async def take(
+        self, agreement: str, round_number: int, arrivals: Sequence[Arrival], tokens: Sequence[bytes] = ()
+    ) -> list[Verdict]:
+        """What became of samples, once that is durable. `tokens`: digests that have to be enrolled, else `UnknownToken` is raised."""
         answer: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._closed:
@@ -66,7 +82,7 @@ class Writer:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
                 self._thread.start()
-            self._queue.append(_Waiting(agreement, round_number, arrivals, answer))
+            self._queue.append(_Waiting(agreement, round_number, arrivals, tokens, answer))
             self._waiting += len(arrivals)
             self._changed.notify()
         try:
@@ -83,39 +99,73 @@ class Writer:
             self._thread.join()
 
     def _work(self) -> None:
+        settled, last = True, time.monotonic()
         while True:
             with self._changed:
-                while not self._queue and not self._closed:
+                while not self._queue and not self._closed and settled:
                     self._changed.wait()
-                if not self._queue:
-                    return
-                taken = [self._queue.popleft()]
-                many = len(taken[0].arrivals)
-                while self._queue and many + len(self._queue[0].arrivals) <= MOST_TOGETHER:
-                    taken.append(self._queue.popleft())
-                    many += len(taken[-1].arrivals)
+                if not self._queue and not self._closed:
+                    self._changed.wait(SETTLE_SECONDS)
+                done = self._closed and not self._queue
+                taken = self._next()
             groups: dict[tuple[str, int], list[_Waiting]] = {}
             for each in taken:
                 groups.setdefault((each.agreement, each.round), []).append(each)
             for (agreement, round_number), group in groups.items():
                 self._write(agreement, round_number, group)
             with self._changed:
-                self._waiting -= many
+                self._waiting -= sum(len(each.arrivals) for each in taken)
+                idle = not self._queue
+            if idle or time.monotonic() - last > SETTLE_SECONDS:
+                settled, last = self._settle(), time.monotonic()
+            if done:
+                return
+
+    def _next(self) -> list[_Waiting]:
+        """Those that are written together next."""
+        taken: list[_Waiting] = []
+        many = 0
+        while self._queue and (not taken or many + len(self._queue[0].arrivals) <= MOST_TOGETHER):
+            taken.append(self._queue.popleft())
+            many += len(taken[-1].arrivals)
+        return taken
+
+    def _settle(self) -> bool:
+        try:
+            return self._store.settle()
+        except StoreError:
+            return True  # it opens the store anew before it writes again, which settles it
+        except Exception as error:
+            self._failed(error)
+            return True
 
     def _write(self, agreement: str, round_number: int, group: list[_Waiting]) -> None:
-        arrivals = [arrival for each in group for arrival in each.arrivals]
-        found: list[Any]
+        found: dict[int, Any] = {}
         try:
-            verdicts = self._store.count(agreement, round_number, arrivals, today())
-            ends = itertools.accumulate((len(each.arrivals) for each in group), initial=0)
-            found = [verdicts[first:last] for first, last in itertools.pairwise(ends)]
-            self._wrote(verdicts)
+            found |= self._strangers(group)
+            known = [each for each in group if id(each) not in found]
+            if known:
+                arrivals = [arrival for each in known for arrival in each.arrivals]
+                verdicts = self._store.count(agreement, round_number, arrivals, today())
+                ends = itertools.accumulate((len(each.arrivals) for each in known), initial=0)
+                spans = itertools.pairwise(ends)
+                found |= {id(each): verdicts[first:last] for each, (first, last) in zip(known, spans, strict=True)}
+                self._wrote(verdicts)
         except StoreError as error:
-            found = [error] * len(group)
+            found = {id(each): error for each in group}
         except Exception as error:  # whatever it is, those who wait have to be answered, and others served
             self._failed(error)
-            found = [StoreError("not written")] * len(group)
-        _call(group[0].answer.get_loop(), lambda: _tell(group, found))
+            found = {id(each): StoreError("not written") for each in group}
+        _call(group[0].answer.get_loop(), lambda: _tell(group, [found[id(each)] for each in group]))
+
+    def _strangers(self, group: list[_Waiting]) -> dict[int, UnknownToken]:
+        """The requests that hold a token which is not enrolled, and which of its samples is the first."""
+        tokens = sorted({token for each in group for token in each.tokens})
+        if not tokens:
+            return {}
+        known = self._store.enrolled(tokens)
+        unknown = {id(each): [token in known for token in each.tokens] for each in group}
+        return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
 
 
 def today() -> str:

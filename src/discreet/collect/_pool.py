@@ -1,0 +1,167 @@
+"""The pool: outcomes wait here after they were acknowledged, and are counted in batches that no longer show who spoke when.
+
+A store has to hold a sample before it is acknowledged. If it counted the sample at once, two versions of the counts would differ by one
+outcome, and the version after would have come with one client. Engines keep versions: PostgreSQL in dead rows, SQLite in its log. So a
+new outcome goes into the pool of its agreement and round. Once `2 KEPT` outcomes wait, all but `KEPT` of them, which are chosen at random,
+are added to the counts. Every change of the counts is one of `KEPT` outcomes or more, and each of them may be of any client that waited.
+What is estimated or exported is the counts and the pool together, so nothing is late.
+
+What somebody learns about who said what, who reads
+
+    a store once              that an outcome is one of those in the pool, or of a later batch: of `KEPT` clients at least. (While fewer
+    (tables, pages)           have spoken in a round, one of theirs: a store with one client shows what that client said.)
+    its log or dead rows,     SQLite: the same, once the log is emptied: the service does that as soon as no sample waits, and within a
+    an old snapshot,          quarter of a second otherwise; freed bytes are overwritten. PostgreSQL: the pool before and after a
+    a replica, a backup       sample, and so the sample. With a seal: the batches alone.
+    it at several moments     the pool before and after a sample, and so the sample. With a seal: the batches alone.
+
+A *seal* is a key in a file outside of the store (`discreet collect --seal FILE`). The pool is then encrypted (ChaCha20-Poly1305, a fresh
+nonce each time), and whoever has the store without the file learns what the counts tell: batches of `KEPT` clients or more. Every
+service of the store needs the file, and so does who exports it. Whoever loses the file loses the outcomes in the pool, fewer than
+`2 KEPT` of a round (in PostgreSQL: of a round and a slot); counts stay. A seal does not hide anything from whoever runs the service.
+
+A batch hides a client among the others in it. Somebody who knows what all others in a batch said, since they sent those samples
+themselves, learns the last one: enrolment is what bounds that. And whoever may ask for `/estimate` after every sample sees the counts
+change by one, though not whose it was. None of this bounds what a sample says: its epsilon does, against everybody.
+"""
+
+import os
+import re
+import struct
+from collections import Counter
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING
+
+from discreet._files import read_private, written
+from discreet.errors import DiscreetError, StoreError, need_extra
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+KEPT = 32  # outcomes that stay when the others are counted
+MOST_GROUPS = 16  # agreements and rounds that a pool holds; past that the one that waits for the longest is counted
+SEAL_VARIABLE = "DISCREET_SEAL"  # names the file where no option does
+
+Group = tuple[int, int]  # an agreement's number in the store, and a round
+Pool = dict[Group, list[int]]
+
+_PLAIN, _SEALED = b"\x00", b"\x01"
+_HEAD = struct.Struct("<qqq")
+_NONCE = 12  # bytes
+_ABOUT = b"discreet pool 1"
+_LINE = re.compile(rb"discreet-seal-1 ([0-9a-f]{64})\n?\Z")
+_FIX = "give the file that `discreet collect --seal` made"
+_DAMAGED = "the pool of the store is damaged; restore the store from a copy"
+
+
+def add_outcomes(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, list[tuple[int, int]]]:
+    """Put outcomes into a pool, and take out of it what is to be counted now.
+
+    Args:
+        pool: is changed.
+        group: the agreement and the round of the outcomes.
+        outcomes: those that are new.
+
+    Returns:
+        For every group that is to be counted, (outcome, how many) in the order of outcomes.
+    """
+    waiting = pool.pop(group, []) + outcomes
+    counted = {}
+    if len(waiting) >= 2 * KEPT:
+        kept = set(SystemRandom().sample(range(len(waiting)), KEPT))
+        counted[group] = sorted(Counter(one for place, one in enumerate(waiting) if place not in kept).items())
+        waiting = [waiting[place] for place in kept]
+    pool[group] = sorted(waiting)
+    while len(pool) > MOST_GROUPS:
+        oldest = next(iter(pool))
+        counted[oldest] = sorted(Counter(pool.pop(oldest)).items())
+    return counted
+
+
+class Seal:
+    """How a pool is written: encrypted under a secret, or plainly where there is none.
+
+    Args:
+        secret: 32 bytes, or None.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        self._secret = secret
+
+    @property
+    def hides(self) -> bool:
+        """Whether there is a secret."""
+        return self._secret is not None
+
+    def write(self, pool: Pool) -> bytes:
+        """What a store keeps of a pool."""
+        parts = []
+        for (agreement, round_number), outcomes in pool.items():
+            parts.append(_HEAD.pack(agreement, round_number, len(outcomes)))
+            parts.append(struct.pack(f"<{len(outcomes)}q", *outcomes))
+        content = b"".join(parts)
+        if self._secret is None:
+            return _PLAIN + content
+        nonce = os.urandom(_NONCE)
+        return _SEALED + nonce + _cipher(self._secret).encrypt(nonce, content, _ABOUT)
+
+    def read(self, content: bytes) -> Pool:
+        """The pool that a store keeps. One that is sealed under another secret is refused."""
+        kind, rest = content[:1], content[1:]
+        if kind == _SEALED:
+            rest = self._opened(rest)
+        elif kind != _PLAIN:
+            raise StoreError(_DAMAGED)
+        pool: Pool = {}
+        try:
+            while rest:
+                agreement, round_number, many = _HEAD.unpack_from(rest)
+                if many < 0:
+                    raise StoreError(_DAMAGED)
+                end = _HEAD.size + 8 * many
+                pool[agreement, round_number] = list(struct.unpack(f"<{many}q", rest[_HEAD.size : end]))
+                rest = rest[end:]
+        except struct.error:
+            raise StoreError(_DAMAGED) from None
+        return pool
+
+    def _opened(self, content: bytes) -> bytes:
+        if self._secret is None:
+            raise StoreError(
+                f"the store is sealed, and its key was not given; name the file of it: --seal FILE, or {SEAL_VARIABLE}=FILE"
+            )
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return _cipher(self._secret).decrypt(content[:_NONCE], content[_NONCE:], _ABOUT)
+        except (InvalidTag, ValueError):
+            raise StoreError(
+                "the store is sealed under another key, or damaged; name the file of its key: --seal FILE"
+            ) from None
+
+
+def _cipher(secret: bytes) -> "ChaCha20Poly1305":
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    except ImportError as missing:
+        need_extra("collect", missing)
+    return ChaCha20Poly1305(secret)
+
+
+def write_seal(path: str | Path) -> None:
+    """Write a fresh key to a new file that its owner alone may read. An existing file is never replaced."""
+    fix = "a store may be sealed under its key; choose another name"
+    with written(path, what="seal", private=True, fix=fix) as file:
+        file.write(b"discreet-seal-1 " + os.urandom(32).hex().encode() + b"\n")
+
+
+def read_seal(path: str | Path | None) -> Seal:
+    """The seal in a file, refused if anybody but its owner may read it; without a file, the one that DISCREET_SEAL names, or none."""
+    path = path or os.environ.get(SEAL_VARIABLE)
+    if not path:
+        return Seal()
+    found = _LINE.match(read_private(path, what="seal", most=1024, fix=_FIX))
+    if found is None:
+        raise DiscreetError(f"{path} does not hold the key of a seal; {_FIX}")
+    return Seal(bytes.fromhex(found[1].decode()))

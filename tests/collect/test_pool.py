@@ -1,0 +1,280 @@
+"""What a store leaves behind does not tell who said what: the attacks, and what is promised against each."""
+
+import os
+import random
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from discreet.collect import _pool as pool
+from discreet.collect import open_store
+from discreet.collect._pool import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes, read_seal, write_seal
+from discreet.collect._store import Store
+from discreet.errors import DiscreetError, StoreError
+from tests.collect.behaviour import DAY, agreed, arrival
+from tests.collect.looking import (
+    Version,
+    dead_versions,
+    learnt,
+    logged_versions,
+    postgres_version,
+    smallest_change,
+    sqlite_version,
+)
+from tests.collect.postgres import Server
+from tests.collect.running import agreed as agreed_file
+from tests.collect.running import one, running
+
+OUTCOMES = 5
+AGREED = agreed(OUTCOMES)
+CLIENTS = 150
+
+
+@pytest.fixture
+def seal(tmp_path: Path) -> Path:
+    write_seal(tmp_path / "seal.key")
+    return tmp_path / "seal.key"
+
+
+def test_outcomes_are_counted_in_batches_and_none_is_lost() -> None:
+    waiting: Pool = {}
+    counted: Counter[int] = Counter()
+    for number in range(1000):
+        for _, batch in add_outcomes(waiting, (1, 1), [number % 7] * (number % 3)).items():
+            added = Counter(dict(batch))
+            assert added.total() >= KEPT
+            counted += added
+        held = Counter(outcome for outcomes in waiting.values() for outcome in outcomes)
+        assert counted + held == Counter(n % 7 for n in range(number + 1) for _ in range(n % 3))
+        assert held.total() < 2 * KEPT
+        assert held.total() >= KEPT or not counted
+
+
+def test_which_of_those_that_wait_are_counted_is_chance() -> None:
+    """The newest of 2 KEPT outcomes is counted as often as any other: in half of the batches."""
+    newest = 0
+    for _ in range(2000):
+        waiting: Pool = {(1, 1): [0] * (2 * KEPT - 1)}
+        newest += (1, 1) in add_outcomes(waiting, (1, 1), [1])[1, 1]
+    assert abs(newest - 1000) < 5 * 22.4
+
+
+def test_a_pool_is_bounded_however_many_rounds_there_are() -> None:
+    waiting: Pool = {}
+    counted = 0
+    for number in range(100):
+        counted += sum(many for batch in add_outcomes(waiting, (1, number), [3, 3]).values() for _, many in batch)
+    assert len(waiting) == MOST_GROUPS
+    assert counted == 200 - 2 * MOST_GROUPS
+
+
+def test_a_pool_is_read_as_it_was_written_and_only_with_its_key(tmp_path: Path, seal: Path) -> None:
+    waiting: Pool = {(1, 1): [0, 3, 3], (7, 10**12): [2**40], (2, 1): []}
+    write_seal(tmp_path / "other.key")
+    assert Seal().read(Seal().write(waiting)) == waiting
+    sealed = read_seal(seal).write(waiting)
+    assert read_seal(seal).read(sealed) == waiting
+    assert len({read_seal(seal).write(waiting) for _ in range(100)}) == 100
+    for wrong, says in ((Seal(), "its key was not given"), (read_seal(tmp_path / "other.key"), "under another key")):
+        with pytest.raises(StoreError, match=says):
+            wrong.read(sealed)
+    for place in range(1, len(sealed)):
+        with pytest.raises(StoreError):
+            read_seal(seal).read(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
+    for damaged in (b"", b"\x02", b"\x00abc", Seal().write(waiting)[:-1], b"\x00" + b"\xff" * 24):
+        with pytest.raises(StoreError, match="damaged"):
+            Seal().read(damaged)
+
+
+def test_files_that_hold_no_seal_are_refused(tmp_path: Path, seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DiscreetError, match="exists already"):
+        write_seal(seal)
+    os.chmod(seal, 0o644)
+    with pytest.raises(DiscreetError, match="chmod 600"):
+        read_seal(seal)
+    (tmp_path / "nonsense").write_text("discreet-seal-1 abc")
+    os.chmod(tmp_path / "nonsense", 0o600)
+    with pytest.raises(DiscreetError, match="does not hold the key"):
+        read_seal(tmp_path / "nonsense")
+    monkeypatch.setenv(pool.SEAL_VARIABLE, str(tmp_path / "nonsense"))
+    with pytest.raises(DiscreetError, match="does not hold the key"):
+        read_seal(None)
+
+
+def speak(store: Store, number: int, said: dict[bytes, int]) -> None:
+    """One more client speaks alone."""
+    outcome = random.randrange(OUTCOMES)
+    sample = arrival(number, outcome)
+    store.count(AGREED.id, 1, [sample], DAY)
+    said[sample.client] = outcome
+
+
+def check_counts(store: Store, said: dict[bytes, int]) -> None:
+    """However they wait, all are counted in what is estimated."""
+    assert Counter({k: n for k, n in enumerate(store.counts(AGREED.id, 1).tolist()) if n}) == Counter(said.values())
+
+
+def test_the_log_of_a_file_does_not_tell_who_said_what(tmp_path: Path) -> None:
+    """One look at file and log, after clients that spoke one by one. Before, the log told of each what it had said."""
+    path, said = tmp_path / "samples.db", dict[bytes, int]()
+    with closing(open_store(path)) as store:
+        store.add(AGREED)
+        for number in range(50):
+            speak(store, number, said)
+            if number % 10 == 9:
+                assert learnt(logged_versions(path)).items() <= said.items()  # the attack reads what is there
+                assert store.settle()
+                assert Path(f"{path}-wal").stat().st_size == 0
+                assert learnt(logged_versions(path)) == {}
+        check_counts(store, said)
+
+
+def test_the_attack_on_a_log_that_is_not_emptied_finds_what_was_said(tmp_path: Path) -> None:
+    """A log that was left, as by a kill, tells it where nothing is sealed: this is what `settle` and a seal are for."""
+    path, said = tmp_path / "samples.db", dict[bytes, int]()
+    with closing(open_store(path)) as store:
+        store.add(AGREED)
+        for number in range(20):
+            speak(store, number, said)
+        found = learnt(logged_versions(path))
+        assert len(found) >= 19
+        assert found.items() <= said.items()
+
+
+@pytest.mark.slow
+def test_a_service_empties_its_log_as_soon_as_nothing_waits(tmp_path: Path) -> None:
+    agreement = agreed_file(tmp_path, OUTCOMES)
+    path = tmp_path / "samples.db"
+    with running(tmp_path, "agreement.json") as collector:
+        for number in range(30):
+            assert collector.send(one(agreement, f"c{number}", number % OUTCOMES)).status == 200
+        deadline = time.monotonic() + 20.0
+        while Path(f"{path}-wal").stat().st_size:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert learnt(logged_versions(path)) == {}
+        assert collector.get("/estimate").json["samples"] == 30
+        collector.process.kill()
+    assert sqlite_version(path).said == Counter(dict.fromkeys(range(OUTCOMES), 6))
+
+
+@pytest.mark.slow
+def test_whoever_looks_at_a_sealed_file_after_every_sample_sees_batches(tmp_path: Path, seal: Path) -> None:
+    path, said = tmp_path / "samples.db", dict[bytes, int]()
+    versions: list[Version] = []
+    with closing(open_store(path, seal=seal)) as store:
+        store.add(AGREED)
+        store.check_seal()
+        for number in range(CLIENTS):
+            speak(store, number, said)
+            versions.append(sqlite_version(path))
+        logged = logged_versions(path)
+        check_counts(store, said)
+    assert len(logged) > CLIENTS
+    for seen in (versions, logged):
+        assert learnt(seen) == {}
+        assert smallest_change(seen) >= KEPT
+    with pytest.raises(StoreError, match="sealed, and its key was not given"), closing(open_store(path)) as store:
+        store.counts(AGREED.id, 1)
+
+
+def test_whoever_looks_at_a_file_that_is_not_sealed_twice_sees_what_was_said_between(tmp_path: Path) -> None:
+    """What is not promised, and the documents say so."""
+    path, said = tmp_path / "samples.db", dict[bytes, int]()
+    with closing(open_store(path)) as store:
+        store.add(AGREED)
+        before = sqlite_version(path)
+        speak(store, 1, said)
+        assert learnt([before, sqlite_version(path)]) == said
+
+
+def test_a_store_is_sealed_later_and_stays_so(tmp_path: Path, seal: Path) -> None:
+    path = tmp_path / "samples.db"
+    with closing(open_store(path)) as store:
+        store.add(AGREED)
+        store.count(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
+        with closing(open_store(path, seal=seal)) as other:
+            other.check_seal()
+            assert sqlite_version(path).said == Counter()
+            assert other.counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
+        for ask in (lambda: store.count(AGREED.id, 1, [arrival("late")], DAY), store.check_seal):
+            with pytest.raises(StoreError, match="--seal FILE"):
+                ask()
+    with closing(open_store(path, seal=seal)) as other:
+        assert other.counts(AGREED.id, 1).sum() == 10
+
+
+def test_nothing_that_was_overwritten_stays_in_the_file(tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "samples.db")) as store:
+        writer: Any = store
+        with writer._writer.transaction("BEGIN") as database:
+            assert database.execute("PRAGMA secure_delete").fetchone() == (1,)
+
+
+@pytest.fixture
+def admin(postgres: Server) -> Any:
+    """A database, and somebody who may read all of it; an old snapshot is open from the beginning, so that no dead row goes."""
+    where = postgres.database()
+    with psycopg.connect(postgres.address(), autocommit=True) as first:
+        first.execute("CREATE EXTENSION IF NOT EXISTS pageinspect SCHEMA public")
+    with psycopg.connect(where, autocommit=True) as old, psycopg.connect(where, autocommit=True) as admin:
+        old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT txid_current()")
+        yield where, admin
+        old.execute("ROLLBACK")
+
+
+@pytest.mark.slow
+def test_dead_rows_of_a_sealed_database_do_not_tell_who_said_what(admin: Any, seal: Path) -> None:
+    """With an old snapshot open and every dead row read, and with a look after every sample. Before, all were told."""
+    where, database = admin
+    said: dict[bytes, int] = {}
+    looks: list[Version] = []
+    with closing(open_store(where, seal=seal)) as store:
+        store.add(AGREED)
+        store.check_seal()
+        for number in range(CLIENTS):
+            speak(store, number, said)
+            looks.append(postgres_version(database))
+        check_counts(store, said)
+    versions = dead_versions(database)
+    assert len(versions) > CLIENTS  # the attack reads what is there
+    assert len(versions[-1].spoken) == CLIENTS
+    for seen in (versions, looks):
+        assert learnt(seen) == {}
+        assert smallest_change(seen) >= KEPT
+
+
+@pytest.mark.slow
+def test_dead_rows_of_a_database_that_is_not_sealed_tell_it(admin: Any) -> None:
+    """What is not promised, and the documents say so. Whoever may select alone, and looks once, learns nothing even so."""
+    where, database = admin
+    said: dict[bytes, int] = {}
+    with closing(open_store(where)) as store:
+        store.add(AGREED)
+        for number in range(40):
+            speak(store, number, said)
+        check_counts(store, said)
+    found = learnt(dead_versions(database))
+    assert len(found) >= 35
+    assert found.items() <= said.items()
+
+
+@pytest.mark.slow
+def test_a_database_is_sealed_later_in_every_slot(postgres: Server, seal: Path) -> None:
+    where = postgres.database()
+    with closing(open_store(where)) as store, closing(open_store(where, seal=seal)) as other:
+        store.add(AGREED)
+        store.count(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
+        other.check_seal()
+        assert other.counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
+        with psycopg.connect(where) as admin:
+            assert admin.execute("SELECT DISTINCT get_byte(content, 0) FROM discreet_pool").fetchall() == [(1,)]
+        for ask in (lambda: store.counts(AGREED.id, 1), store.check_seal):
+            with pytest.raises(StoreError, match="--seal FILE"):
+                ask()
