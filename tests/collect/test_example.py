@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from discreet._protocol import read_collector_key
 from discreet.cli._app import app
 from discreet.collect._limits import MOST_BODY
+from discreet.collect._pool import read_seal
 from tests.needed import needed_module
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +36,11 @@ def test_the_collector_starts_with_options_that_it_has(compose: Any) -> None:
     found = parsed("collect", command)
     assert found["store"].startswith("postgresql://collector@database/collector")
     assert (found["host"], found["port"], found["allow_host"]) == ("0.0.0.0", 8000, ["localhost"])
+    assert (str(found["seal"]), str(found["key"]), found["address"]) == (
+        "/tmp/seal",
+        "/tmp/collector-key",
+        ["https://localhost"],
+    )
     (agreement,) = found["agreements"]
     assert any(volume.split(":")[1] == str(agreement) for volume in compose["services"]["collector"]["volumes"])
 
@@ -57,7 +64,7 @@ def test_the_proxy_leads_to_the_collector_and_has_its_limits(compose: Any) -> No
 
 
 def test_every_file_that_is_named_is_there_or_made_first(compose: Any) -> None:
-    made = {"agreement.json", "database-password.txt"}
+    made = {"agreement.json", "database-password.txt", "seal.txt", "collector-key.txt"}
     for part in compose["services"].values():
         for volume in part.get("volumes", ()):
             source = volume.split(":")[0]
@@ -74,3 +81,15 @@ def test_every_file_that_is_named_is_there_or_made_first(compose: Any) -> None:
     assert "discreet[collect]" in recipe
     assert {secret["file"][2:] for secret in compose["secrets"].values()} <= made
     assert 'exec discreet collect "$@"' in (FOLDER / "start.sh").read_text()
+
+
+def test_keys_are_made_and_copied_as_the_collector_reads_them(tmp_path: Path) -> None:
+    text, start = (FOLDER / "compose.yaml").read_text(), (FOLDER / "start.sh").read_text()
+    for name, read in (("seal", read_seal), ("collector-key", read_collector_key)):
+        (line,) = re.findall(rf'echo "(\S+) \$\(openssl rand -hex 32\)" > {name}\.txt', text)
+        path = tmp_path / name
+        path.write_text(f"{line} {'ab' * 32}\n")
+        path.chmod(0o600)
+        assert read(path) is not None
+        assert f"cat /run/secrets/{name} > /tmp/{name}\n" in start
+    assert start.index("umask 077") < start.index("cat /run/secrets/seal")

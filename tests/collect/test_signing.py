@@ -101,7 +101,7 @@ def test_another_key_is_refused_unless_it_may_take_the_place_of_the_first(where:
             sign_agreements(store, second, [])
         with pytest.raises(DiscreetError, match="is not in the store"):
             store.sign("0" * 64, first.sign(Statement(agreement="a", collection="b", follows=None, addresses=("c",))))
-        assert callable(service(store, key=second, addresses=[ADDRESS]))
+        assert callable(service(store, key=tmp_path / "second.key", addresses=[ADDRESS]))
 
 
 def test_what_cannot_be_signed_is_told_before_anything_is_written(

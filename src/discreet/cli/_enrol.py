@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError
 
 def enrol(
     number: Annotated[
-        int | None, typer.Argument(metavar="[N]", help="How many tokens to make.", show_default=False)
+        int | None, typer.Argument(metavar="N", help="How many tokens to make.", show_default=False)
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file, one token on each line.")

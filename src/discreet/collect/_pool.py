@@ -4,7 +4,8 @@ A store has to hold a sample before it is acknowledged. If it counted the sample
 outcome, and the version after would have come with one client. Engines keep versions: PostgreSQL in dead rows, SQLite in its log. So a
 new outcome goes into the pool of its agreement and round. Once `2 KEPT` outcomes wait, all but `KEPT` of them, which are chosen at random,
 are added to the counts. Every change of the counts is one of `KEPT` outcomes or more, and each of them may be of any client that waited.
-What is estimated or exported is the counts and the pool together, so nothing is late.
+(Where samples of more than `MOST_GROUPS` rounds come at a time, the one that waits for the longest is counted with what it has.) What is
+estimated or exported is the counts and the pool together, so nothing is late.
 
 What somebody learns about who said what, who reads
 

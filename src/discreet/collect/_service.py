@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,7 +17,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from discreet import _protocol as protocol
-from discreet._protocol import CollectorKey
 from discreet.collect._catalogue import Catalogue, Collected
 from discreet.collect._enrolment import Door, enrol_tokens, gateway_of, token_digest
 from discreet.collect._estimates import USUAL, Estimates
@@ -46,7 +46,7 @@ def service(
     hosts: Sequence[str] | None = None,
     origins: Iterable[str] = (),
     patience: float = PATIENCE,
-    key: CollectorKey | None = None,
+    key: str | Path | None = None,
     addresses: Sequence[str] = (),
     replace_key: bool = False,
 ) -> ASGIApp:
@@ -63,7 +63,7 @@ def service(
         hosts: names under which the service may be called, against sites whose name leads to this machine; None: any.
         origins: of other sites whose pages may read and send, such as "https://example.org".
         patience: seconds until the body of a request has to be whole.
-        key: the collector's; the agreements of the store are signed by it, for these addresses. None: as they are in the store.
+        key: the file of the collector's key; the store's agreements are signed by it, for these addresses. None: as they are there.
         addresses: where devices reach the service, such as "https://example.org"; needed with a key.
         replace_key: whether the key may take the place of another one that agreements are signed by.
 
@@ -76,7 +76,7 @@ def service(
     if tokens is not None or gateways is not None:
         enrol_tokens(store, tokens or (), gateways or ())
     if key is not None:
-        sign_agreements(store, key, addresses, replace_key=replace_key)
+        sign_agreements(store, protocol.read_collector_key(key), addresses, replace_key=replace_key)
     return _Service(store, rounds, patience).app(hosts, origins)
 
 

@@ -76,10 +76,11 @@ _SETTINGS = (
     "synchronous = FULL",
     "fullfsync = ON",  # where flushing otherwise stops at the drive's cache
     "cache_size = -65536",  # KiB
-    "wal_autocheckpoint = 0",  # the log is emptied here
+    "wal_autocheckpoint = 16384",  # pages: digests are spread over all of them, and a page that waits is written once for many
+    "journal_size_limit = 0",  # of a log that begins anew
     "secure_delete = ON",
 )
-_LONG_LOG = 64 << 20  # bytes: digests are spread over all pages, and a page that waits is written once for many
+_LONG_LOG = 1 << 26  # bytes, about as many
 _READERS_SECONDS = 0.2  # that readers are waited for until the log can be emptied
 _SPEAK = "INSERT INTO spoken VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _SAID = "SELECT key FROM spoken WHERE collection = ? AND round = ? AND client = ?"
