@@ -1,6 +1,7 @@
 """Agreements that a collector has signed: what `/collection` shows, with the key and without, and which keys are refused."""
 
 import os
+import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing
@@ -11,7 +12,7 @@ import pytest
 from discreet._protocol import Statement, is_signed, read_collector_key, read_signed, short_key, write_collector_key
 from discreet.collect import open_store, service
 from discreet.collect._signing import sign_agreements
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, StoreError
 from tests.cli.conftest import Run, refusal, run
 from tests.collect.behaviour import agreed as terms
 from tests.collect.postgres import Server
@@ -118,3 +119,18 @@ def test_what_cannot_be_signed_is_told_before_anything_is_written(
     assert not (tmp_path / "my.key").exists()
     assert "does not hold the key of a seal" in refusal(*collect, "--seal", "wrong.key")
     assert not (tmp_path / "samples.db").exists()
+
+
+def test_a_damaged_signature_is_damage(tmp_path: Path) -> None:
+    write_collector_key(tmp_path / "my.key")
+    with closing(open_store(tmp_path / "samples.db")) as store:
+        store.add(terms(3))
+        sign_agreements(store, read_collector_key(tmp_path / "my.key"), [ADDRESS])
+    whole = (tmp_path / "samples.db").read_bytes()
+    for change in ("signature = 'abc'", "addresses = 'abc'", "addresses = '{}'", "signer = substr(signer, 2)"):
+        (tmp_path / "samples.db").write_bytes(whole)
+        with closing(sqlite3.connect(tmp_path / "samples.db")) as database:
+            database.execute(f"UPDATE signatures SET {change}")
+            database.commit()
+        with pytest.raises(StoreError, match="a signature in the store is damaged"):
+            open_store(tmp_path / "samples.db")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._protocol import Signed
+from discreet._protocol import Signed, read_signed
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit._bounds import MOST_DRAWS
 from discreet.collect._pool import Group, Pool
@@ -78,7 +78,16 @@ def kept_from(rows: Iterable[Sequence[Any]]) -> list[Kept]:
 
 
 def _signed(key: str | None, signature: str, addresses: str) -> Signed | None:
-    return None if key is None else Signed(key, signature, tuple(json.loads(addresses)))
+    """The signature in a row, None where there is none; whether it is a good one is for devices to check."""
+    if key is None:
+        return None
+    try:
+        found = read_signed({"key": key, "signature": signature, "addresses": json.loads(addresses)})
+    except ValueError:
+        found = None
+    if found is None:
+        raise StoreError("a signature in the store is damaged; restore the store from a copy")
+    return found
 
 
 def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:

@@ -212,6 +212,9 @@ class PostgresStore(Registers):
     def _reading(self) -> AbstractContextManager[Connection]:
         return self._reader.transaction()
 
+    def _before_writing(self) -> AbstractContextManager[Connection]:
+        return self._writer.transaction()
+
     def _sql(self, statement: str) -> str:
         return _TABLES.sub(r"discreet_\1", statement).replace("?", "%s")
 

@@ -46,6 +46,10 @@ class Registers(ABC):
         """A transaction that reads it."""
 
     @abstractmethod
+    def _before_writing(self) -> AbstractContextManager[Any]:
+        """A transaction that reads it, on the connection that writes: one that reads for long is not waited for."""
+
+    @abstractmethod
     def _sql(self, statement: str) -> str:
         """A statement in the engine's spelling."""
 
@@ -101,7 +105,7 @@ class Registers(ABC):
 
     def enrolled(self, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these digests are of clients' tokens that were not revoked."""
-        with self._reading() as database:
+        with self._before_writing() as database:
             return self._enrolled(database, digests)
 
     def sign(self, agreement: str, signed: Signed) -> None:

@@ -190,6 +190,9 @@ class SqliteStore(Registers):
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
         return self._reader.transaction("BEGIN")
 
+    def _before_writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._writer.transaction("BEGIN")
+
     def _sql(self, statement: str) -> str:
         return statement
 
