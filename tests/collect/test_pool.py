@@ -1,10 +1,12 @@
 """What a store leaves behind does not tell who said what: the attacks, and what is promised against each."""
 
+import json
 import os
 import random
 import struct
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from discreet.collect import open_store
 from discreet.collect._pool import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes, read_seal, write_seal
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError, StoreError
+from tests.cli.conftest import Run, refusal, run
 from tests.collect.behaviour import DAY, agreed, arrival
 from tests.collect.looking import (
     Version,
@@ -32,6 +35,7 @@ from tests.collect.postgres import Server
 from tests.collect.running import agreed as agreed_file
 from tests.collect.running import one, running
 
+__all__ = ["refusal", "run"]
 OUTCOMES = 5
 AGREED = agreed(OUTCOMES)
 CLIENTS = 150
@@ -229,6 +233,31 @@ def test_nothing_that_was_overwritten_stays_in_the_file(tmp_path: Path, monkeypa
             found.append(sum(Path(f"{path}{end}").read_bytes().count(head) for end in ("", "-wal")))
     assert found[0] == 1
     assert found[1] > 1  # without it: the search finds what is there
+
+
+@pytest.mark.slow
+def test_a_sealed_service_needs_its_key_and_so_does_an_export(
+    tmp_path: Path, run: Run, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement, store = agreed_file(tmp_path, OUTCOMES), str(tmp_path / "samples.db")
+    with running(tmp_path, "agreement.json", "--seal", "my.seal", "--workers", "2") as collector:
+        for number in range(10):
+            assert collector.send(one(agreement, f"c{number}", 3)).status == 200
+        assert sqlite_version(tmp_path / "samples.db").said == Counter()
+        time.sleep(1.5)
+        assert collector.get("/estimate").json["samples"] == 10
+        assert collector.stop() == 0
+    export = ("export", store, "-o", str(tmp_path / "samples.parquet"), "--json")
+    for said in (refusal(*export), refusal("collect", "--store", store, "--port", "0")):
+        assert "the store is sealed, and its key was not given" in said
+    write_seal(tmp_path / "other.seal")
+    assert "under another key" in refusal(*export, "--seal", str(tmp_path / "other.seal"))
+    assert json.loads(run(*export, "--seal", str(tmp_path / "my.seal")).stdout)["samples"] == 10
+    monkeypatch.setenv(pool.SEAL_VARIABLE, str(tmp_path / "my.seal"))
+    assert json.loads(run(*export, "--force").stdout)["samples"] == 10
+    with running(tmp_path) as collector:
+        assert collector.send(one(agreement, "late", 3)).status == 200
+        assert collector.get("/estimate").json["samples"] == 11
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from discreet._protocol import Statement, is_signed, read_collector_key, read_signed, short_key, write_collector_key
 from discreet.collect import open_store, service
+from discreet.collect._pool import write_seal
 from discreet.collect._signing import sign_agreements
 from discreet.errors import DiscreetError, StoreError
 from tests.cli.conftest import Run, refusal, run
@@ -119,6 +120,21 @@ def test_what_cannot_be_signed_is_told_before_anything_is_written(
     assert not (tmp_path / "my.key").exists()
     assert "does not hold the key of a seal" in refusal(*collect, "--seal", "wrong.key")
     assert not (tmp_path / "samples.db").exists()
+
+
+def test_a_mistyped_name_makes_no_key(tmp_path: Path, refusal: Callable[..., str]) -> None:
+    store = tmp_path / "samples.db"
+    write_collector_key(tmp_path / "my.key")
+    write_seal(tmp_path / "my.seal")
+    with closing(open_store(store, seal=tmp_path / "my.seal")) as opened:
+        opened.add(terms(3))
+        opened.check_seal()
+        sign_agreements(opened, read_collector_key(tmp_path / "my.key"), [ADDRESS])
+    serving = ("collect", "--store", str(store), "--port", "0")
+    assert "its key was not given" in refusal(*serving, "--seal", str(tmp_path / "mine.seal"))
+    said = refusal(*serving, "--seal", str(tmp_path / "my.seal"), "--key", str(tmp_path / "mine.key"))
+    assert "signed by another key" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.key", "my.seal", "samples.db"]
 
 
 def test_a_damaged_signature_is_damage(tmp_path: Path) -> None:

@@ -83,24 +83,38 @@ class _Additions:
     follows: str | None
     tokens: Sequence[str]
     gateways: Sequence[str]
-    key: CollectorKey | None
+    key: str | None
     replace_key: bool
 
     def __post_init__(self) -> None:
         check_tokens_apart(self.tokens, self.gateways)
+        if self.key is not None and os.path.lexists(self.key):
+            read_collector_key(self.key)
 
     def add(self, where: str, seal: str | None, addresses: Sequence[str]) -> None:
         """Add all of it to a store, which keeps at least one agreement then."""
         create = bool(self.agreements) and self.follows is None
+        if seal is not None and not os.path.lexists(seal):
+            with contextlib.closing(open_store(where, create=create)) as store:
+                store.check_seal()  # a store that is sealed already needs its own key, and no new one
+            write_seal(seal)
         with contextlib.closing(open_store(where, create=create, seal=seal)) as store:
             store.check_seal()
-            if self.key is not None:
-                check_key(store, self.key, replace_key=self.replace_key)
+            key = None if self.key is None else self._collector_key(store, self.key)
             if self.tokens or self.gateways:
                 enrol_tokens(store, self.tokens, self.gateways)
             _add_agreements(store, where, self.agreements, self.follows)
-            if self.key is not None:
-                sign_agreements(store, self.key, addresses, replace_key=self.replace_key)
+            if key is not None:
+                sign_agreements(store, key, addresses, replace_key=self.replace_key)
+
+    def _collector_key(self, store: Store, path: str) -> CollectorKey:
+        """The key in a file, if it may sign the store; it is made where it is not there, but not for a store that another key has signed."""
+        if not os.path.lexists(path):
+            check_key(store, None, replace_key=self.replace_key)
+            write_collector_key(path)
+        key = read_collector_key(path)
+        check_key(store, key, replace_key=self.replace_key)
+        return key
 
 
 def serve(
@@ -166,15 +180,14 @@ def serve(
         if key is None:
             raise DiscreetError("addresses are signed by a key, and none was given; name its file: --key FILE")
         check_addresses(addresses)
-    if seal is not None and not os.path.lexists(seal):
-        write_seal(seal)
-    read_seal(seal)
+    if seal is None or os.path.lexists(seal):
+        read_seal(seal)
     additions = _Additions(
         agreements=whole,
         follows=follows,
         tokens=() if tokens is None else read_tokens(tokens),
         gateways=() if gateways is None else read_tokens(gateways),
-        key=None if key is None else _collector_key(key),
+        key=None if key is None else str(key),
         replace_key=replace_key,
     )
     with _bound(host, port) as bound:
@@ -341,13 +354,6 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
             )
     for agreement in agreements:
         store.add(agreement, follows=first)
-
-
-def _collector_key(path: str | Path) -> CollectorKey:
-    """The key in a file, which is made where it is not there."""
-    if not os.path.lexists(path):
-        write_collector_key(path)
-    return read_collector_key(path)
 
 
 @contextlib.contextmanager

@@ -35,11 +35,13 @@ def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *
             store.sign(one.agreement.id, key.sign(statement))
 
 
-def check_key(store: Store, key: CollectorKey, *, replace_key: bool) -> None:
-    """Refuse a key that is not the one that a store is signed by, unless that may be replaced."""
-    others = sorted({one.signed.key for one in store.kept() if one.signed is not None} - {key.public})
+def check_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
+    """Refuse a key that is not the one that a store is signed by, unless that may be replaced. None: a key that is to be made."""
+    own = None if key is None else key.public
+    others = sorted({one.signed.key for one in store.kept() if one.signed is not None} - {own})
     if others and not replace_key:
+        named = "a new one" if own is None else short_key(own)
         raise DiscreetError(
-            f"the store is signed by another key, {short_key(others[0])}, not by {short_key(key.public)}, and devices that have pinned it "
+            f"the store is signed by another key, {short_key(others[0])}, not by {named}, and devices that have pinned it "
             "would refuse this one; give the file of that key, or replace it with --replace-key"
         )
