@@ -10,7 +10,8 @@ estimated or exported is the counts and the pool together, so nothing is late.
 What somebody learns about who said what, who reads
 
     a store once              that an outcome is one of those in the pool, or of a later batch: of `KEPT` clients at least. (While fewer
-    (tables, pages)           have spoken in a round, one of theirs: a store with one client shows what that client said.)
+    (tables, pages)           have spoken in a round, one of theirs: a store with one client shows what that client said. In PostgreSQL
+                              every process writes to one of a few slots, each with a pool of its own.)
     its log or dead rows,     SQLite: the same, once the log is emptied: the service does that as soon as no sample waits, and within a
     an old snapshot,          quarter of a second otherwise; freed bytes are overwritten. PostgreSQL: the pool before and after a
     a replica, a backup       sample, and so the sample. With a seal: the batches alone.
