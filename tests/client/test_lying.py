@@ -116,6 +116,9 @@ def test_a_law_outside_the_band_of_the_linear_mechanism_is_moved_to_its_edge(tmp
         assert len(server.samples()) == 1
     assert "moved to its edge" in receipt.problem
     assert receipt.outside == 0.0
+    for number in range(2, 60):  # every law on outcomes is a member, and rounding makes none an outsider
+        simplex = dc.LinearSampler(dc.Simplex(number), epsilon=1.0)
+        assert Holding.of(None, [0], None).fit(simplex, Agreement.of(simplex)).problem == ""
 
 
 def test_a_density_that_fails_is_served_as_the_reference(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
+_SLACK = 1e-9  # by which rounding may leave a band
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,8 @@ def _moved_inside(law: Floats, sampler: Sampler[AnyFamily]) -> Floats:
     own = np.broadcast_to(np.asarray(sampler.reference), law.shape)
     away, bounds = law - own, sampler.family.bounds
     room = np.where(away > 0.0, (bounds.upper - 1.0) * own, (1.0 - bounds.lower) * own)
-    kept = float(np.divide(room, np.abs(away), out=np.ones_like(law), where=np.abs(away) > room).min())
+    outside = np.abs(away) > room * (1.0 + _SLACK)
+    kept = float(np.divide(room, np.abs(away), out=np.ones_like(law), where=outside).min())
     return law if kept >= 1.0 else own + kept * away
 
 
