@@ -12,8 +12,8 @@ What somebody learns about who said what, who reads
     a store once              that an outcome is one of those in the pool, or of a later batch: of `KEPT` clients at least. (While fewer
     (tables, pages)           have spoken in a round, one of theirs: a store with one client shows what that client said. In PostgreSQL
                               every process writes to one of a few slots, each with a pool of its own.)
-    its log or dead rows,     SQLite: the same, once the log is emptied: the service does that as soon as no sample waits, and within a
-    an old snapshot,          quarter of a second otherwise; freed bytes are overwritten. PostgreSQL: the pool before and after a
+    its log or dead rows,     SQLite: the same, once the log is emptied: the service does that as soon as no sample waits, and tries it
+    an old snapshot,          four times a second otherwise; freed bytes are overwritten. PostgreSQL: the pool before and after a
     a replica, a backup       sample, and so the sample. With a seal: the batches alone.
     it at several moments     the pool before and after a sample, and so the sample. With a seal: the batches alone.
 
