@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.design import Design
-from discreet.families import HistogramFit, KernelFit, MixtureFit, Tabulated
+from discreet.families import BoundedDensity, HistogramFit, KernelFit, MixtureFit, Tabulated
 from discreet.mechanisms import OutputLaw, nearest_member
 from discreet.tradeoff import Constants, Risk
 
@@ -17,6 +17,7 @@ BELOW = (
     OutputLaw,
     Risk,
     Constants,
+    BoundedDensity,
     HistogramFit,
     KernelFit,
     MixtureFit,

@@ -36,6 +36,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
     "GaussianMixtures": (dc.GaussianMixtures, [1], {"radius": 1.0, "scale": 1.0, "box": None}),
     "Mixture": (dc.Mixture, [[1.0], [0.0], 1.0], {"kernel": "gaussian"}),
     "Tabulated": (dc.families.Tabulated, [[0.0, 1.0], [1.0]], {}),
+    "BoundedDensity": (dc.families.BoundedDensity, [stats.norm()], {"lipschitz": 1.0, "cdf": None, "error": None}),
     "profile_of": (accounting.profile_of, [FINITE], {}),
     "compose": (accounting.compose, [[(PROFILE, 2)]], {}),
     "renyi": (accounting.renyi, [PROFILE], {"order": 2.0}),

@@ -190,6 +190,15 @@ def resolved(panels: Panels, element: Element, tolerance: float, fast: float) ->
 
     `fast` as in `errors_on_unit_cube`: 0 for an error that a jump in some derivative cannot hide from.
     """
+    fine, _, integrals, errors = resolved_parts(panels, element, tolerance, fast)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return fine, float(integrals.sum()), float(errors.sum())
+
+
+def resolved_parts(
+    panels: Panels, element: Element, tolerance: float, fast: float
+) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
+    """The same part by part: the panels, of which of the given ones each is a part, their integrals and the errors of these."""
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
     def values_of(some: Panels) -> tuple[Floats, Floats]:
@@ -199,16 +208,18 @@ def resolved(panels: Panels, element: Element, tolerance: float, fast: float) ->
             return np.sum(values * weights, axis=1), some.errors(values, order, fast)
 
     integrals, errors = values_of(panels)
+    owner = np.arange(len(panels))
     while True:
         with np.errstate(over="ignore", invalid="ignore"):
             total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
-            return panels, total, error
+            return panels, owner, integrals, errors
         bad = worst(errors, 0.5 * tolerance * total) & panels.divisible
         if not bad.any():
-            return panels, total, error
+            return panels, owner, integrals, errors
         new = panels[bad].split(2)
         fresh = values_of(new)
+        owner = np.concatenate([owner[~bad], np.repeat(owner[bad], len(new) // int(bad.sum()))])
         panels = panels[~bad].joined(new)
         integrals = np.concatenate([integrals[~bad], fresh[0]])
         errors = np.concatenate([errors[~bad], fresh[1]])

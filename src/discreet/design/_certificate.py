@@ -10,16 +10,24 @@ Averaged over the clients this is linear in m: no sampler whose floor is m does 
 is the least of a linear function over the floors allowed: m = y + v with v >= 0, y >= t0/E, |v| + (k-1) y <= 1 - t0 and 1/E <= |m|
 <= 1. The mass |v| sits where C is least, which leaves two unknowns, |v| and y, and a polygon whose corners are tried in rationals.
 
+Where masses are known up to an enclosure a_jx <= p_jx <= b_jx only, the same lines bound every law within it: for any number c_j
+
+    sum_x p_jx s_jx = c_j + sum_x p_jx (s_jx - c_j) >= c_j + sum_x a_jx (s_jx - c_j)_+ - b_jx (c_j - s_jx)_+        because |p_j| = 1,
+
+and the best c_j is the slope at which a law that fills up its lowest slopes first runs out of mass. Outcomes that an example may hold, though
+with less than floats can tell, get the line through (0, f(0) - d) and (t, f(t)) for a tiny t, d = f(0) - f(t), which costs at most E d.
+
 `lower_bound` computes it in floats and takes off what rounding can have added: a sum of N terms in any order is within (N - 1) u /
 (1 - (N - 1) u) of exact, relative to the sum of their sizes, u = 2^-53. `exact` computes the same in rationals, after checking in
 rationals that every line lies below f.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.design._curves import is_below
 from discreet.design._examples import Examples, Floats
@@ -32,7 +40,10 @@ PART = 1 << 17  # entries that are looked at together
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Multipliers (n,) and lines (entries,) that bound the mean of every epsilon-LDP sampler from below."""
+    """Multipliers (n,) and lines (entries,) that bound the mean of every epsilon-LDP sampler from below.
+
+    `enclosure`: numbers (entries,) between which the masses of the examples are, and the c_j (n,); None where the masses are exact.
+    """
 
     examples: Examples
     floors: Floors
@@ -42,6 +53,13 @@ class Certificate:
     at_zero: float
     name: str
     constant: float = 0.0
+    enclosure: tuple[Floats, Floats, Floats] | None = None
+
+    def within(self, least: Floats, most: Floats, lost: float) -> "Certificate":
+        """The same for all examples whose masses (entries,) are between these, less what is lost on outcomes that they hardly hold."""
+        constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
+        centre = _filled_slopes(self.examples, self.slope, least, most)
+        return replace(self, constant=constant, enclosure=(least, most, centre))
 
     def lower_bound(self) -> float:
         """A float that is at most the exact bound."""
@@ -58,7 +76,10 @@ class Certificate:
             price += part.by_outcome(weight[client] * (held - rest[client]))
             price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
-            gained, paid = weight[client] * part.mass * self.slope[entries], weight * multiplier
+            gained, paid = (
+                weight[client] * self._gains(entries, client, rows),
+                weight * (multiplier - self._centre(rows)),
+            )
             gain, gain_size = (
                 gain + float(gained.sum() - paid.sum()),
                 gain_size + float(np.abs(gained).sum() + np.abs(paid).sum()),
@@ -72,27 +93,54 @@ class Certificate:
         bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
         return _float_below(bound + Fraction(float(_low(gain, gain_size, terms))) + Fraction(self.constant))
 
+    def _centre(self, rows: slice) -> Floats | float:
+        """The c_j of some examples."""
+        return 0.0 if self.enclosure is None else self.enclosure[2][rows]
+
+    def _gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
+        """At most p (s - c) of each entry, rounding aside, for every p within its enclosure."""
+        if self.enclosure is None:
+            return np.asarray(self.examples.mass[entries] * self.slope[entries])
+        least, most, centre = self.enclosure
+        apart = self.slope[entries] - centre[rows][client]
+        return np.asarray(np.where(apart > 0.0, least[entries], most[entries]) * apart)
+
     def exact(self) -> Fraction:
         """The bound in rationals. It looks at every entry in turn: for checking, not for large examples."""
         examples, growth = self.examples, self.floors.growth
+        least, most, centre = self.enclosure or (examples.mass, examples.mass, np.zeros(len(examples)))
+        middle = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
         at_zero = Fraction(self.at_zero)
         rest = [_price(at_zero + one, growth) for one in multiplier]
         unseen = sum((w * c for w, c in zip(weight, rest, strict=True)), Fraction(0))
-        fixed = Fraction(self.constant) - sum((w * one for w, one in zip(weight, multiplier, strict=True)), Fraction(0))
+        fixed = Fraction(self.constant)
+        fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
         seen = [unseen] * examples.seen.size
-        for j, x, p, s, i in zip(
-            examples.client.tolist(), examples.outcome.tolist(), examples.mass.tolist(), self.slope.tolist(), self.intercept.tolist(),
-            strict=True,
+        for j, x, a, b, s, i in zip(
+            examples.client.tolist(), examples.outcome.tolist(), least.tolist(), most.tolist(), self.slope.tolist(),
+            self.intercept.tolist(), strict=True,
         ):  # fmt: skip
             slope, intercept = Fraction(s), Fraction(i)
             if not is_below(self.name, slope, intercept):
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
-            fixed += weight[j] * Fraction(p) * slope
+            apart = slope - middle[j]
+            fixed += weight[j] * Fraction(a if apart > 0 else b) * apart
             seen[x] += weight[j] * (_price(intercept + multiplier[j], growth) - rest[j])
         hidden = examples.size - len(seen)
         spread = min([*seen, unseen]) if hidden else min(seen)
         return self.floors.least(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
+
+
+def _filled_slopes(examples: Examples, slope: Floats, least: Floats, most: Floats) -> Floats:
+    """(n,) the slope at which each example runs out of mass that fills up its lowest slopes first, past the least of each entry."""
+    order = np.lexsort((slope, examples.client))
+    room = np.cumsum((most - least)[order])
+    before = np.append(0.0, room)[examples.starts]
+    left = before + 1.0 - examples.by_client(least)
+    ends = np.append(examples.starts[1:], slope.size) - 1
+    place = np.clip(np.searchsorted(room, left), examples.starts, ends)
+    return np.asarray(slope[order][place])
 
 
 def _price(level: Fraction, growth: Fraction) -> Fraction:

@@ -161,6 +161,7 @@ def design(
         return line_design(
             family,
             clients,
+            weights,
             cells,
             lambda outcomes, laws: design(
                 outcomes,

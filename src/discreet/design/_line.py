@@ -8,6 +8,11 @@ even inside cells has the same p/h all over a cell, hence clip(p/h) is even ther
 with the same divergence. So the design's `value` is what its own sampler costs the examples' histograms, and `value` and `bound`
 are as close as on outcomes.
 
+**Masses.** The bound holds for the examples only if their masses on the cells are right. A mixture, a table, a `BoundedDensity` and
+a scipy distribution with a checked distribution function enclose them (`discreet.families._interval_masses`). The certificate then holds for
+every law within the enclosures. Of a bare function nothing is known between the points that it was asked about. Its masses are integrals with
+an estimated error, so `bound` is an estimate too, `certified` is False, and there is no certificate.
+
 The band claims nothing about clients (`everybody=True`): whoever leaves it is served by its projection all the same, epsilon-LDP whatever
 it holds. `output` describes a density by its own shape; `sampler` releases by the design's own cells, so that a client of which only a
 list of values is known is served by the design on cells itself, and `worst` is what it can lose. That is over every law that is even
@@ -18,22 +23,24 @@ inside cells: over all laws on a line every sampler has the largest worst case t
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from discreet._quadrature import Panels
 from discreet.design._certificate import Certificate
 from discreet.design._examples import Floats
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, DensityBand, Simplex
-from discreet.families._continuous import ANY
+from discreet.families._charts import Cartesian, Identity
+from discreet.families._clients import unseen
 from discreet.families._densities import Tabulated, as_density
+from discreet.families._interval_masses import IntervalMasses
+from discreet.families._seen import panel_masses, tell_coarse
 from discreet.mechanisms import Cells, OptimalSampler
-from discreet.mechanisms._carriers._cells import CellCarrier
 from discreet.tradeoff import Risk
 
 if TYPE_CHECKING:
@@ -41,6 +48,10 @@ if TYPE_CHECKING:
 
 CELLS = 128
 LARGEST_CELLS = 4096
+_NEAR_ZERO = 1e-100  # where a line that begins a little below f(0) touches f
+_LEAST_OF_HIGH = 1e-6
+_UNTOLD = 1e-250  # more than masses that count as none have together
+_LARGEST_EXPONENT = 700.0
 _SAME = 1e-12  # of the interval: edges closer than that are one
 
 
@@ -54,12 +65,15 @@ class LineDesign:
         sampler: its optimal sampler, which releases by the design's cells.
         edges: of the cells that the examples were seen on, going up.
         on_cells: the design on the cells as outcomes.
+        estimated: the places of examples that are bare functions, or other densities without a distribution function: `bound` is an
+            estimate where there are any.
     """
 
     family: DensityBand
     sampler: OptimalSampler[DensityBand]
     edges: Floats
     on_cells: Design
+    estimated: tuple[int, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -87,13 +101,24 @@ class LineDesign:
         return self.on_cells.value
 
     @property
+    def certified(self) -> bool:
+        """Whether `bound` is proved: the masses of every example on the cells are enclosed, and the proof pays for the width."""
+        return not self.estimated
+
+    @property
     def bound(self) -> float:
-        """What they lose at least with any epsilon-LDP sampler on the line, even or not."""
+        """What they lose at least with any epsilon-LDP sampler on the line, even or not; an ESTIMATE of that unless `certified`."""
         return self.on_cells.bound
 
     @property
     def certificate(self) -> Certificate:
-        """The proof of the bound."""
+        """The proof of the bound; refused where that is an estimate."""
+        if not self.certified:
+            raise DiscreetError(
+                f"there is no certificate: clients[{self.estimated[0]}] is known by its values alone, so that its masses on the cells "
+                "and the bound are estimates; give a scipy.stats distribution, a Mixture or a Tabulated, or say more of it with "
+                "BoundedDensity(density, cdf=..., error=...) or BoundedDensity(density, lipschitz=...)"
+            )
         return self.on_cells.certificate
 
     def worst(self, divergence: str | FDivergence) -> Risk:
@@ -102,20 +127,44 @@ class LineDesign:
 
     def __repr__(self) -> str:
         low, high = self.edges[[0, -1]]
-        return f"LineDesign(<{self.edges.size - 1} cells of {low:g} to {high:g}>, {self.on_cells!r})"
+        on_cells = repr(self.on_cells)
+        if not self.certified:
+            on_cells = on_cells.replace("no sampler below", "an estimate, not certified, of what no sampler is below:")
+        return f"LineDesign(<{self.edges.size - 1} cells of {low:g} to {high:g}>, {on_cells})"
 
 
 def line_design(
-    family: ContinuousFamily, clients: Any, cells: int | None, designed: Callable[[Simplex, Any], Design]
+    family: ContinuousFamily, clients: Any, weights: Any, cells: int | None, designed: Callable[[Simplex, Any], Design]
 ) -> LineDesign:
     """The design on the cells of a family on an interval, by what `designed` finds for laws on them."""
     edges = edges_of(family, CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS))
-    found = designed(Simplex(edges.size - 1), cell_laws(clients, edges))
+    given = cell_laws(clients, edges)
+    found = designed(Simplex(edges.size - 1), given.laws)
+    if given.enclosed is not None and not given.estimated:
+        found = _certified(found, given.laws, given.enclosed, weights)
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, everybody=True)
     sampler = OptimalSampler(band, epsilon=found.epsilon, how=own_cells(mu))
-    return LineDesign(band, sampler, edges, found)
+    return LineDesign(band, sampler, edges, found, given.estimated)
+
+
+def _certified(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
+    """The design with a bound that holds for every law within the enclosures, and its certificate."""
+    examples, least, most = found.certificate.examples, *enclosed
+    if found.over == "worst":  # which is no less than any mean of the clients, so any choice of them gives a bound
+        who = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense()])
+    else:
+        who = np.arange(len(laws)) if weights is None else np.flatnonzero(np.asarray(weights, dtype=np.float64) > 0.0)
+    entry = who[examples.client], examples.seen[examples.outcome]
+    hardly = most[who]  # a copy
+    hardly[examples.client, entry[1]] = 0.0
+    f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, _LARGEST_EXPONENT))
+    fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
+    lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
+    certificate = found.certificate.within(least[entry], most[entry], lost)
+    bound = min(found.bound, max(certificate.lower_bound(), 0.0))
+    return replace(found, bound=bound, certificate=certificate)
 
 
 def own_cells(mu: Floats) -> Cells:
@@ -140,14 +189,23 @@ def edges_of(family: ContinuousFamily, count: int) -> Floats:
     return np.asarray(edges)
 
 
-def cell_laws(clients: Any, edges: Floats) -> Any:
-    """Clients as laws on the cells (n, k): an array of masses as it is, a list one by one, each a density or its records."""
+@dataclass(frozen=True, eq=False)
+class CellLaws:
+    """Examples on cells (n, k), numbers between which the masses of each are, and which of them are estimates instead."""
+
+    laws: Any
+    enclosed: tuple[Floats, Floats] | None = None
+    estimated: tuple[int, ...] = ()
+
+
+def cell_laws(clients: Any, edges: Floats) -> CellLaws:
+    """Clients as laws on the cells: an array of masses (n, k) as it is, a list one by one, each a density or its records."""
     if clients is None:
         raise DiscreetError(
             "clients is missing; give public examples: a list of densities or of arrays of points, or an array (n, cells) of masses"
         )
     if hasattr(clients, "tocsr") or (isinstance(clients, np.ndarray) and clients.ndim == 2):
-        return clients
+        return CellLaws(clients)
     if not isinstance(clients, (list, tuple)):
         raise DiscreetError(
             f"clients = {type(clients).__name__} is not a list of densities or of arrays of points, nor an array (n, {edges.size - 1}) of "
@@ -155,17 +213,19 @@ def cell_laws(clients: Any, edges: Floats) -> Any:
         )
     if not clients:
         raise DiscreetError("clients is an empty list; give at least one example")
-    records = [place for place, one in enumerate(clients) if isinstance(one, (list, tuple, np.ndarray))]
-    laws = np.empty((len(clients), edges.size - 1))
-    for place in records:
-        laws[place] = _of_points(clients[place], f"clients[{place}]", edges)
-    others = sorted(set(range(len(clients))) - set(records))
-    if others:
-        laws[others] = _of_densities([clients[place] for place in others], others, edges)
-    return laws
+    found = [
+        _of_points(one, f"clients[{place}]", edges)
+        if isinstance(one, (list, tuple, np.ndarray))
+        else _of_density(one, f"clients[{place}]", edges)
+        for place, one in enumerate(clients)
+    ]
+    mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
+    laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that what counts as none has next to none
+    laws /= laws.sum(axis=1, keepdims=True)
+    return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
 
 
-def _of_points(points: Any, name: str, edges: Floats) -> Floats:
+def _of_points(points: Any, name: str, edges: Floats) -> IntervalMasses:
     """The relative frequencies of a client's records."""
     try:
         found = np.asarray(points, dtype=np.float64)
@@ -178,19 +238,22 @@ def _of_points(points: Any, name: str, edges: Floats) -> Floats:
         raise DiscreetError(
             f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
         )
-    return np.histogram(found, edges)[0] / found.size
+    shares = np.histogram(found, edges)[0] / found.size
+    return IntervalMasses.around(shares, 2.0**-52 * shares)
 
 
-def _of_densities(clients: list[Any], places: Sequence[int], edges: Floats) -> Floats:
-    """Masses on the cells, by the nodes of a reference that has one part of its mass in each."""
-    size, widths = edges.size - 1, np.diff(edges)
-    even = DensityBand(Tabulated(edges, 1.0 / (size * widths)), lower=0.0, upper=ANY)
-    carrier = CellCarrier(even, Cells(size))
-    if carrier.size != size or not math.isclose(float(carrier.reference.max()) * size, 1.0, rel_tol=1e-6):
-        raise DiscreetError(f"cells = {size} are too fine to be resolved on {edges[0]:g} to {edges[-1]:g}; take fewer")
-    densities = tuple(as_density(one, 1, f"clients[{place}]") for place, one in zip(places, clients, strict=True))
-    try:
-        return carrier.held(densities, refuse=False).rows
-    except DiscreetError as error:  # which speaks of p, or of p[i]
-        said = re.sub(r"^p(?:\[(\d+)\])?(?= )", lambda found: f"clients[{places[int(found[1] or 0)]}]", str(error))
-        raise DiscreetError(said) from None
+def _of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
+    """Shares of the cells in what a density has on the interval: enclosed where it knows its distribution function, else estimated."""
+    density = as_density(client, 1, name)
+    known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
+    if known is not None and known.enough:
+        return known.normalised()
+    plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
+    if plain is not None and plain.sum() > 0.0:
+        return IntervalMasses.estimated(plain / plain.sum())
+    panels = Panels.between([edges])
+    seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
+    if seen is None:
+        raise unseen(name)
+    tell_coarse(name, seen.error)
+    return IntervalMasses.estimated(seen.masses / seen.masses.sum())

@@ -1,7 +1,7 @@
 """Who the clients may be: a reference measure mu and a band c1 <= dP/dmu <= c2 [paper, eq. (possibleDensityAssumption)]."""
 
 from discreet.families._continuous import ContinuousFamily
-from discreet.families._densities import Tabulated
+from discreet.families._densities import BoundedDensity, Tabulated
 from discreet.families._density_band import DensityBand
 from discreet.families._finite import Band, Simplex
 from discreet.families._fits import HistogramFit, KernelFit, MixtureFit
@@ -13,6 +13,7 @@ from discreet.families._preserving import Preserving
 
 __all__ = [
     "Band",
+    "BoundedDensity",
     "ContinuousFamily",
     "DensityBand",
     "FiniteFamily",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families._densities import LogDensity, as_density
+from discreet.families._interval_masses import kernel_rows
 from discreet.families._kernels import Mixture, log_densities
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LEAST_MASS = 1e-290
+_FAINT = 1e-4  # a mass that differences of a distribution function know to 12 digits
 
 
 def is_many(p: Any) -> bool:
@@ -43,6 +45,20 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
         found -= nodes.log_reference.ravel()
     found[:, nodes.element.ravel() <= 0.0] = -np.inf
     return found.reshape(len(clients), *nodes.weights.shape)
+
+
+def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
+    """What each client has between consecutive edges of a line; None for one that does not know, or has next to nothing there."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        rows: list[Floats | None] = list(kernel_rows(mixtures, edges))
+    else:
+        rows = [p.plain_masses(edges) if hasattr(p, "plain_masses") else None for p in clients]
+    for place, (p, row) in enumerate(zip(clients, rows, strict=True)):
+        if (row is None or row.sum() < _FAINT) and hasattr(p, "interval_masses"):  # tails need differences of tails
+            known = p.interval_masses(edges)
+            rows[place] = known.mass if known is not None and known.enough else None
+    return rows
 
 
 def largest_log_ratios(log_ratio: Floats) -> Floats:

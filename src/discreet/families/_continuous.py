@@ -39,6 +39,7 @@ MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
 _CELLS_IN_A_ROUND = 1 << 22
 _MOST_NODES = 1 << 20
+_FAR = 1e150  # stands for infinity, in maps that square
 
 
 @shown_shortly
@@ -311,6 +312,35 @@ class Partition:
                 break
             t[waiting] = low[waiting] + width[waiting] * rng.random((len(waiting), dim))
         return chart.points(t)
+
+    def pieces_between(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        """The cells of a line cut at edges: of which cell each piece is a part, between which edges it lies, and its share of the cell."""
+        key = edges.tobytes()
+        if key not in self._pieces:
+            self._pieces.clear()  # one list of edges is asked about again and again
+            self._pieces[key] = self._cut(edges)
+        return self._pieces[key]
+
+    @cached_property
+    def _pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
+        return {}
+
+    def _cut(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        order = np.argsort(self.panels.lower[:, 0])
+        start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
+        places = self.family.chart.coordinates(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
+        grid = np.unique(np.concatenate([start, stop, np.clip(places, start[0], stop[-1])]))
+        middle = 0.5 * (grid[:-1] + grid[1:])
+        cell = np.clip(np.searchsorted(start, middle, side="right") - 1, 0, start.size - 1)
+        mass = self.family.nodes_of(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
+        mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has nothing
+        whole = np.bincount(cell, mass, minlength=start.size)[cell]
+        share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0.0)
+        falling = places[-1] < places[0]
+        owner = np.searchsorted(places[::-1] if falling else places, middle, side="right") - 1
+        inside = (owner >= 0) & (owner < edges.size - 1)
+        owner = edges.size - 2 - owner if falling else owner
+        return order[cell[inside]], owner[inside], share[inside]
 
     def numbers(self, x: Floats) -> NDArray[np.int64]:
         """The cell each point (n, dim) lies in; -1 outside all of them."""

@@ -17,6 +17,9 @@ from discreet.families._laws import as_floats
 
 Floats = NDArray[np.float64]
 
+_CORRELATED = (
+    "the axes of a correlated component are not independent: none of them has a distribution function of its own"
+)
 _ROUNDING = 1e-9  # of entries that should be equal
 _REACH = 4.0  # standard deviations in which a component has nearly all of its mass
 _PLACES = {2: 65, 3: 13}  # along each axis of a component; where there are more dimensions nobody looks
@@ -47,6 +50,12 @@ class CorrelatedGaussian:
 
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         raise DiscreetError("the mass that a correlated component has in a box is not known in closed form")
+
+    def below(self, x: Floats) -> Floats:
+        raise DiscreetError(_CORRELATED)
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        raise DiscreetError(_CORRELATED)
 
     def size(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))

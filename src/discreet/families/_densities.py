@@ -10,21 +10,36 @@ mass.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._showing import shortly
 from discreet.domain._canonical import digest
-from discreet.errors import LENGTH, DiscreetError
-from discreet.families._features import Features
+from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError
+from discreet.families._features import Features, features_of
+from discreet.families._interval_masses import (
+    TINY,
+    IntervalMasses,
+    distribution_masses,
+    kernel_masses,
+    lipschitz_masses,
+    table_masses,
+)
 from discreet.families._laws import as_floats
 
 Floats = NDArray[np.float64]
 
 _LEVELS = np.concatenate([[1e-3, 0.01], np.linspace(0.05, 0.95, 19), [0.99, 0.999]])  # of quantiles: where a law is
 _DRAWS = 64
+_PIECES = 1 << 16  # short ones that a line is cut into where a Lipschitz constant is known
+_CDF_ERRORS = {
+    **dict.fromkeys(("norm", "StandardNormal", "Normal", "uniform", "Uniform", "expon", "laplace", "logistic"), 1e-11),
+    **dict.fromkeys(("cauchy", "lognorm", "beta", "gamma", "chi2", "t", "truncnorm", "weibull_min"), 1e-9),
+}  # relative, of both tails of scipy's distributions: more than was found against 30 digits
 _OURS = __name__.partition(".")[0] + "."
 
 
@@ -175,6 +190,16 @@ class ScipyDensity(FunctionDensity):
             return float(beyond(low[0]) - beyond(high[0]))
         return float(above - below)
 
+    def plain_masses(self, edges: Floats) -> Floats | None:
+        """Differences of its distribution function; None where it has none of its own."""
+        if self.dim > 1 or not _has_distribution_function(self.distribution):
+            return None
+        return np.maximum(np.diff(np.asarray(self.distribution.cdf(edges), dtype=np.float64)), 0.0)
+
+    def interval_masses(self, edges: Floats) -> IntervalMasses | None:
+        """Its masses between consecutive edges of a line, by its distribution function; None where it has none of its own."""
+        return _scipy_masses(self.distribution, edges) if self.dim == 1 else None
+
 
 class KernelEstimate(FunctionDensity):
     """scipy.stats.gaussian_kde, which takes its points as columns."""
@@ -195,6 +220,89 @@ class KernelEstimate(FunctionDensity):
         if np.isneginf(low).all() and np.isposinf(high).all():
             return 1.0
         return float(self.estimate.integrate_box_1d(low[0], high[0])) if self.dim == 1 else None
+
+    def interval_masses(self, edges: Floats) -> IntervalMasses | None:
+        """Its masses between consecutive edges of a line: those of a mixture of Gaussians at its data."""
+        from discreet.families._kernels import GAUSSIAN  # which imports this module
+
+        if self.dim > 1:
+            return None
+        width = np.full(self.estimate.n, np.sqrt(self.estimate.covariance[0, 0]))
+        return kernel_masses(GAUSSIAN, self.estimate.weights, self.estimate.dataset[0], width, edges)
+
+
+class BoundedDensity:
+    """A density on a line of which you know more than its values: its distribution function, or how fast it changes.
+
+    Of a bare function nothing is known between the points that it was asked about, so the `bound` of a design for it is an estimate. With
+    this class the masses of cells are enclosed, and the bound is proved. It rests on your word: that the distribution function is right up
+    to `error`, or that the density never changes by more than `lipschitz` times a distance.
+
+    Args:
+        density: what describes it, a function of points (n,) for instance.
+        cdf: its distribution function, of points (n,); or any function that differs from it by a constant, or by a factor.
+        error: how far a value of `cdf` may be off, at most.
+        lipschitz: instead: a Lipschitz constant of the density as it is given.
+
+    Raises:
+        DiscreetError: for neither or both of cdf and lipschitz, or numbers out of range.
+    """
+
+    dim = 1
+
+    def __init__(
+        self,
+        density: Any,
+        *,
+        cdf: Callable[[Any], Any] | None = None,
+        error: float | None = None,
+        lipschitz: float | None = None,
+    ) -> None:
+        if (cdf is None) == (lipschitz is None) or (cdf is None) != (error is None):
+            raise DiscreetError("pass either cdf= with error= (how far a value may be off), or lipschitz=")
+        if cdf is not None and not callable(cdf):
+            raise DiscreetError(f"cdf = {cdf!r} is not a function of points")
+        self.density = as_density(density, 1, "density")
+        self._cdf = cdf
+        self._error = NON_NEGATIVE.check("error", 0.0 if error is None else error)
+        self._lipschitz = NON_NEGATIVE.check("lipschitz", 0.0 if lipschitz is None else lipschitz)
+
+    def __repr__(self) -> str:
+        known = f"lipschitz={self._lipschitz:g}" if self._cdf is None else f"cdf=..., error={self._error:g}"
+        return f"BoundedDensity(<density>, {known})"
+
+    def log_density(self, x: Floats) -> Floats:
+        return self.density.log_density(x)
+
+    def narrow_places(self) -> Features:
+        """Those of the density, where it tells them."""
+        return features_of([self.density], 1)
+
+    def interval_masses(self, edges: Floats) -> IntervalMasses | None:
+        """Its masses between consecutive edges of a line, enclosed; None between infinite edges where only its values are known."""
+        if self._cdf is not None:
+            values = np.asarray(self._cdf(edges.copy()), dtype=np.float64)
+            if values.shape != edges.shape or not np.isfinite(values).all():
+                raise DiscreetError(
+                    f"cdf maps {edges.size} points to {values.shape}; it must give one finite number for each"
+                )
+            rise = np.diff(values)
+            if (rise < -2.0 * self._error).any():
+                place = int(np.argmin(rise))
+                raise DiscreetError(
+                    f"cdf falls from {edges[place]:g} to {edges[place + 1]:g} by more than its error = {self._error:g}; a distribution "
+                    "function does not"
+                )
+            return IntervalMasses.around(np.maximum(rise, 0.0), 2.0 * self._error + 2.0**-52 * np.abs(values).max())
+        if not np.isfinite(edges).all():
+            return None
+        parts = np.ceil(_PIECES * np.diff(edges) / (edges[-1] - edges[0])).astype(np.int64)
+        owner = np.repeat(np.arange(parts.size), parts)
+        first = np.cumsum(parts) - parts
+        width = (np.diff(edges) / parts)[owner]
+        middles = edges[owner] + (np.arange(owner.size) - first[owner] + 0.5) * width
+        heights = np.exp(self.density.log_density(middles[:, None]))
+        return lipschitz_masses(heights, width, owner, parts.size, self._lipschitz)
 
 
 class Tabulated:
@@ -278,6 +386,10 @@ class Tabulated:
             mass = np.tensordot(_overlaps(axis, float(start), float(stop), self._constant), mass, axes=(0, 0))
         return float(mass)
 
+    def interval_masses(self, edges: Floats) -> IntervalMasses | None:
+        """Its masses between consecutive edges of a line, enclosed."""
+        return table_masses(self.axes[0], self.values, edges, constant=self._constant) if self.dim == 1 else None
+
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) or (n, dim)."""
         return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
@@ -350,6 +462,46 @@ def _narrow_places(distribution: Any, dim: int) -> Features:
         low, high = np.quantile(places, [0.25, 0.75], axis=0)
         scales = np.full(_DRAWS, 0.5 * float((high - low).min()))
     return Features(places.reshape(-1, dim), scales)
+
+
+def _has_distribution_function(distribution: Any) -> bool:
+    """Whether a distribution of scipy, or each of which it is a mixture, has a distribution function that is no integral of its density."""
+    if not _is_of_scipy(distribution):
+        return False
+    if hasattr(distribution, "components"):
+        return all(_has_distribution_function(one) for one in distribution.components)
+    base = getattr(distribution, "dist", distribution)
+    return not hasattr(base, "_cdf") or type(base)._cdf is not scipy.stats.rv_continuous._cdf
+
+
+def _scipy_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
+    """The masses of a scipy distribution between edges, by its distribution function; None where it has none of its own."""
+    if not _has_distribution_function(distribution):
+        return None
+    if hasattr(distribution, "components"):
+        parts = [_scipy_masses(one, edges) for one in distribution.components]
+        known = [part for part in parts if part is not None]
+        weights = np.asarray(distribution.weights, dtype=np.float64)
+        mass, low, high = (
+            weights @ np.stack([getattr(part, side) for part in known]) for side in ("mass", "low", "high")
+        )
+        rounding = 2.0**-50 * (len(parts) + 4)
+        proved = all(part.proved for part in known)
+        return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding), proved)
+    base = getattr(distribution, "dist", distribution)
+    name = str(getattr(base, "name", type(base).__name__))
+    error = _CDF_ERRORS.get(name) if _is_of_scipy(base) else None
+    ends = np.array([*distribution.support(), distribution.median()], dtype=np.float64)
+    near = 16.0 * 2.0**-53 * (np.abs(edges) + np.abs(ends[np.isfinite(ends)]).sum())
+    beyond = getattr(distribution, "sf", None) or distribution.ccdf
+    before, after = edges - near, edges + near
+    below = np.asarray(distribution.cdf(before)), np.asarray(distribution.cdf(after))
+    above = np.asarray(beyond(after)), np.asarray(beyond(before))
+    found = distribution_masses(below, above, error or 0.0, proved=error is not None)
+    here = np.asarray(distribution.cdf(edges)), np.asarray(beyond(edges))
+    best = np.where(here[0][:-1] > 0.5, here[1][:-1] - here[1][1:], np.diff(here[0]))
+    touched = (after[1:] >= ends[0]) & (before[:-1] <= ends[1])
+    return replace(found, mass=np.clip(best, found.low, found.high), high=found.high + TINY * touched)
 
 
 def _is_of_scipy(p: Any) -> bool:

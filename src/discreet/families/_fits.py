@@ -28,6 +28,7 @@ from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families._clipping import in_band
 from discreet.families._densities import LogDensity, spelled
 from discreet.families._features import Features
+from discreet.families._interval_masses import summed
 from discreet.families._kernels import Kernel, Mixture
 
 if TYPE_CHECKING:
@@ -77,6 +78,13 @@ class HistogramLaw:
         """Its mass in a box that holds all of its family's space; None in another."""
         start, stop = self.partition.family.space
         return float(self.heights @ self.partition.masses) if (low <= start).all() and (high >= stop).all() else None
+
+    def plain_masses(self, edges: Floats) -> Floats | None:
+        """Its masses between consecutive edges of a line: of whole cells what they have, of their parts by Gauss's rule."""
+        if self.dim > 1:
+            return None
+        cell, owner, share = self.partition.pieces_between(edges)
+        return summed((self.heights * self.partition.masses)[cell] * share, owner, edges.size - 1)
 
     def narrow_places(self) -> Features:
         """The middles of its cells, with their shortest sides."""

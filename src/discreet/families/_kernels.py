@@ -18,9 +18,11 @@ from discreet.errors import LENGTH, DiscreetError
 from discreet.families._covariances import CorrelatedGaussian, scales_and_axes
 from discreet.families._densities import as_points, shape_of_points
 from discreet.families._features import Features
+from discreet.families._interval_masses import IntervalMasses, kernel_masses
 from discreet.families._laws import as_floats, refuse_bad_entries
 
 Floats = NDArray[np.float64]
+_UNIT = 2.0**-53
 _BLOCK = 1 << 18  # entries of a block of points times components, so that it stays in cache
 
 
@@ -44,6 +46,12 @@ class Kernel(Protocol):
 
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """log of the mass that one axis of K has between low and high."""
+
+    def below(self, x: Floats) -> Floats:
+        """The distribution function of one axis of K."""
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        """The mass that one axis of K has beyond a distance of at least 0, and how far that may be off (`_interval_masses`)."""
 
     def size(self, x: Floats) -> Floats:
         """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
@@ -77,6 +85,15 @@ class _Gaussian:
             above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
             return np.asarray(above + np.log1p(-np.exp(below - above)))
 
+    def below(self, x: Floats) -> Floats:
+        return np.asarray(scipy.special.ndtr(x))
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        beyond = np.asarray(scipy.special.ndtr(-distance))
+        with np.errstate(invalid="ignore"):  # at infinity there is nothing, and no error
+            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
+        return beyond, error
+
     def size(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
@@ -105,6 +122,15 @@ class _Laplace:
             end = np.minimum(right, 0.0)
             one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
             return np.where(right <= 0.0, one_sided, np.log(laplace_cdf(right) - laplace_cdf(left)))
+
+    def below(self, x: Floats) -> Floats:
+        return laplace_cdf(x)
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        beyond = 0.5 * np.exp(-distance)
+        with np.errstate(invalid="ignore"):
+            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
+        return beyond, error
 
     def size(self, x: Floats) -> Floats:
         return np.asarray(np.abs(x).sum(axis=-1))
@@ -222,6 +248,10 @@ class Mixture:
         if not self.kernel.separable:
             return 1.0 if np.isneginf(low).all() and np.isposinf(high).all() else math.nan
         return float(masses_between([self], low, high)[0])
+
+    def interval_masses(self, edges: Floats) -> IntervalMasses:
+        """Its masses between consecutive edges of a line, enclosed."""
+        return kernel_masses(self.kernel, self.weights, self.means[:, 0], self.scales, edges)
 
     def narrow_places(self) -> Features:
         """Its components."""

@@ -6,19 +6,21 @@ It finds outsiders; it cannot establish membership, since a function is known wh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import ORDER
+from discreet._quadrature import ORDER, Panels, resolved_parts
 from discreet.errors import UnresolvedWarning, warn_caller
 from discreet.families._band import Bounds
+from discreet.families._charts import Chart
 from discreet.families._clients import LEAST_MASS, check_masses, largest_log_ratios, log_ratios, mixtures_of_one_kernel
 from discreet.families._densities import LogDensity
-from discreet.families._features import features_of
+from discreet.families._features import features_of, split_at
+from discreet.families._interval_masses import summed
 from discreet.families._kernels import masses_between
 from discreet.families._outsiders import Outsiders, named
 
@@ -35,6 +37,8 @@ _MOST_PLACES = 4096
 _MOST_NODES = 1 << 18
 _POINTS = 1 << 16
 BAND_SLACK = 1e-6
+_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # relative error of a client's mass on all cells together that is aimed at
+_COARSE = 1e-2  # and the one that is warned of
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,73 @@ def missed(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) 
     return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
 
 
+@dataclass(frozen=True, eq=False)
+class PanelMasses:
+    """What nodes tell of one client on panels: masses (n,) up to a common factor, and log of it; log of the extreme p/h; the relative error.
+
+    The error is an ESTIMATE, read off values at nodes: a feature between all of them escapes it.
+    """
+
+    masses: Floats
+    log_factor: float
+    log_smallest: float
+    log_largest: float
+    error: float
+
+    @property
+    def log_mass(self) -> float:
+        """log of the mass on all panels together."""
+        return self.log_factor + math.log(self.masses.sum())
+
+
+def panel_masses(
+    p: LogDensity, panels: Panels, chart: Chart, log_reference: Callable[[Floats], Floats] | None = None
+) -> PanelMasses | None:
+    """The masses of a density on panels of a chart's coordinates, with nodes wherever it says that it is narrow or is not resolved.
+
+    None where all nodes see nothing of it.
+    """
+    order, dim = ORDER[panels.dim], panels.dim
+    features = features_of([p], dim)
+    fine, owner = split_at(features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim)
+    extremes = [math.inf, -math.inf]
+
+    def log_values(t: Floats) -> Floats:
+        x = chart.points(t).reshape(-1, dim)
+        found = p.log_density(x)
+        if log_reference is not None:
+            below = log_reference(x)
+            held = np.isfinite(below)
+            ratio = found[held] - below[held]
+            extremes[0], extremes[1] = ratio.min(initial=extremes[0]), ratio.max(initial=extremes[1])
+            found = np.where(held, found, -np.inf)
+        return np.asarray(found.reshape(t.shape[:-1]))
+
+    waiting = [log_values(fine.nodes(order)[0])]  # which are those of the first look below
+    shift = float(waiting[0].max())
+    if math.isinf(shift):
+        return None
+
+    def element(t: Floats) -> Floats:
+        values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
+        return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
+
+    _, part, integrals, errors = resolved_parts(fine, element, _RESOLVED[dim], 0.1)
+    masses = summed(integrals, owner[part], len(panels))
+    return PanelMasses(masses, shift, extremes[0], extremes[1], float(errors.sum() / masses.sum()))
+
+
+def tell_coarse(who: str, error: float) -> None:
+    """Warn of a client whose masses on cells are not known well."""
+    if error > _COARSE:
+        warn_caller(
+            f"{who} changes faster than nodes can follow: its masses on cells are known to about {error:.1g} of its whole only. A release "
+            "is private all the same, but goes by those masses, and so does what is estimated from it; give a distribution function, "
+            "BoundedDensity(p, cdf=...), or a smoother density",
+            UnresolvedWarning,
+        )
+
+
 def luck(bounds: Bounds, count: int) -> float:
     """How far the average of p/h over so many draws of h is from 1, relatively, for all members but one in 10^9 tries.
 
@@ -97,7 +168,7 @@ def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen:
     with np.errstate(over="ignore", invalid="ignore"):
         smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
         bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
-    outside = [i for i in map(int, np.flatnonzero(bad)) if not _is_member(family, clients[i])]
+    outside = [i for i in map(int, np.flatnonzero(bad)) if not is_member(family, clients[i])]
     if not outside:
         return None
     return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
@@ -175,6 +246,6 @@ def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
 
 
-def _is_member(family: ContinuousFamily, p: Any) -> bool:
+def is_member(family: ContinuousFamily, p: Any) -> bool:
     """Whether p is in the band by its parameters, or because it was clipped to one inside and says so by a method `certainly_in`."""
     return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

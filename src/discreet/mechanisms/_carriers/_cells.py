@@ -1,6 +1,7 @@
 """The atoms are the cells of a public partition, of reference mass mu_i, with p_i = P(cell_i); a sample is a point of the cell drawn.
 
-The finite mechanism draws a cell, then a point is drawn from h inside it, which does not depend on the client any more.
+The finite mechanism draws a cell, then a point is drawn from h inside it, which does not depend on the client any more. What is estimated
+from samples is what P(cell_i) was taken to be, so on a line it comes from a distribution function wherever a client has one.
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ from typing import final
 
 import numpy as np
 
-from discreet._quadrature import ORDER
 from discreet.domain._canonical import digest
 from discreet.errors import DiscreetError, check_count
-from discreet.families._clients import log_ratios, unseen
+from discreet.families._clients import known_interval_masses, log_ratios, unseen
 from discreet.families._continuous import LARGEST_CHARTED, Nodes, Partition
 from discreet.families._densities import LogDensity
 from discreet.families._outsiders import Outsiders
-from discreet.families._seen import Seen, missed, outside_of
+from discreet.families._seen import Seen, is_member, missed, outside_of, panel_masses, tell_coarse
 from discreet.mechanisms._carriers._carrier import Floats, Integers
 from discreet.mechanisms._carriers._densities import Densities, DensityCarrier
 
 CELLS = {1: 1024, 2: 8192, 3: 16384}
 _NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
-_MOST_NODES = 1 << 19  # for one client that has to be looked at closely
 _CELL_SLACK = 1e-3
+_MUCH = 4.0  # by which p/h changes inside a cell before more nodes are needed there
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,48 @@ class CellCarrier(DensityCarrier):
         return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
 
     def put(self, clients: Densities) -> tuple[HeldOnCells, Outsiders | None]:
-        """P(cell_i) = mu_i times the average of p/h over the cell; a client that says the nodes missed it is looked at more closely."""
+        """P(cell_i) of every client, as right as it can be had.
+
+        On a line by its distribution function, or by an integral over each cell that is resolved as far as its values show. In more
+        dimensions by nodes, with more of them for a client that says they missed it or changes much inside cells.
+        """
+        rows, seen = self._on_line(clients) if self.family.dim == 1 else self._at_nodes(clients)
+        held = HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
+        return held, outside_of(self.family, clients, seen, self.whose)
+
+    @cached_property
+    def _ends(self) -> tuple[Floats, Integers]:
+        """The ends of the cells of a line, going up, and which of the intervals between them each cell is."""
+        panels = self.partition.panels
+        with np.errstate(divide="ignore"):  # an end at infinity
+            ends = self.family.chart.points(np.stack([panels.lower, panels.upper]))[..., 0]
+        edges = np.unique(ends)
+        return edges, np.searchsorted(edges, ends.min(axis=0))
+
+    def _on_line(self, clients: Densities) -> tuple[Floats, Seen]:
+        """Masses on the cells of a line up to a factor, and what was seen of p/h."""
+        edges, cells = self._ends
+        rows = np.empty((len(clients), self.size))
+        log_mass, smallest, largest = np.zeros((3, len(clients)))
+        asked = []
+        for i, known in enumerate(known_interval_masses(clients, edges)):
+            if known is None:
+                rows[i], log_mass[i], smallest[i], largest[i] = self._looked_at_closely(clients[i], named(i, clients))
+                continue
+            rows[i] = known[cells]
+            smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
+            if not (self.members.everybody or is_member(self.members, clients[i])):
+                asked.append(i)
+        seen = Seen(log_mass, smallest, largest, _CELL_SLACK)
+        if asked:
+            some = tuple(clients[i] for i in asked)
+            looked = self._at_nodes(some, resolve=False)[1]
+            for i, mass, low, high in zip(asked, looked.log_mass, looked.log_smallest, looked.log_largest, strict=True):
+                log_mass[i], smallest[i], largest[i] = mass, low, high
+        return rows, seen
+
+    def _at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, Seen]:
+        """mu_i times the average of p/h over the nodes of the cell; `resolve`: whether masses matter, not the extreme p/h alone."""
         log_ratio = log_ratios(clients, self._nodes)
         largest = log_ratio.max(axis=(1, 2))
         shift = np.where(np.isneginf(largest), 0.0, largest)
@@ -115,21 +156,31 @@ class CellCarrier(DensityCarrier):
         smallest = log_ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
         with np.errstate(divide="ignore"):
             seen = Seen(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
-        for i in missed(self.family, clients, seen):
-            who = "p" if len(clients) == 1 else f"p[{i}]"
-            rows[i], seen.log_mass[i], smallest[i], largest[i] = self._looked_at_closely(clients[i], who)
-        held = HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
-        return held, outside_of(self.family, clients, seen, self.whose)
+        for i in sorted({*missed(self.family, clients, seen), *(_rough(ratio, rows) if resolve else ())}):
+            found = self._looked_at_closely(clients[i], named(i, clients), needed=resolve)
+            rows[i], seen.log_mass[i], smallest[i], largest[i] = found
+        return rows, seen
 
-    def _looked_at_closely(self, p: LogDensity, who: str) -> tuple[Floats, float, float, float]:
-        """p on the cells, with nodes wherever it says that it is narrow: its row, log of its mass and of its extreme p/h."""
-        panels, owner = self.family.panels_at(self.partition.panels, [p], _MOST_NODES)
-        nodes = self.family.nodes_of(panels, ORDER[self.family.dim])
-        log_ratio = log_ratios([p], nodes)[0]
-        shift = float(log_ratio.max())
-        if math.isinf(shift):
-            raise unseen(who)
-        inside = (np.exp(log_ratio - shift) * nodes.masses).sum(axis=1)
-        row = np.bincount(owner, inside, minlength=self.size).astype(np.float64)
-        smallest = float(log_ratio.min(where=nodes.masses > 0.0, initial=np.inf))
-        return row, shift + math.log(row.sum()), smallest, shift
+    def _looked_at_closely(
+        self, p: LogDensity, who: str, *, needed: bool = True
+    ) -> tuple[Floats | float, float, float, float]:
+        """p on the cells, with nodes where it is narrow or not resolved: its row, log of its mass and of its extreme p/h."""
+        found = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
+        if found is None:
+            if needed:
+                raise unseen(who)
+            return math.nan, 0.0, 0.0, math.inf  # all of it is where no node is: larger than any bound there
+        if needed:
+            tell_coarse(who, found.error)
+        return found.masses, found.log_mass, found.log_smallest, found.log_largest
+
+
+def _rough(ratio: Floats, rows: Floats) -> list[int]:
+    """The clients that have more than a little of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
+    changes = ratio.max(axis=2) > _MUCH * ratio.min(axis=2)
+    return [int(i) for i in np.flatnonzero((rows * changes).sum(axis=1) > _CELL_SLACK * rows.sum(axis=1))]
+
+
+def named(i: int, clients: Densities) -> str:
+    """What a client is called in messages."""
+    return "p" if len(clients) == 1 else f"p[{i}]"
