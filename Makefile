@@ -51,6 +51,7 @@ soak: $(READY) $(COMPILED)
 	$(BIN)/python -m tests.fuzz.signals --signals 1000
 	$(BIN)/python -m tests.collect.fuzz --requests 100000
 	$(BIN)/python -m tests.estimation.coverage
+	$(BIN)/python -m tests.estimation.line_coverage
 	$(BIN)/python -m tests.design.lines --designs 500
 
 fuzz: $(READY) $(COMPILED)

@@ -28,6 +28,7 @@ ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel, 
 _CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
 _INTEGRAL = {1: 1e-11, 2: 1e-8, 3: 1e-5}  # and of the normalising constant
 _NARROWEST = 1e-14
+_INSIDE = 1e-9  # of a panel, from its ends: at an end a density may be infinite
 _SQUARES = 1e150
 _FAST = 0.1  # past this rho they fall like a power of the degree
 
@@ -167,6 +168,15 @@ def _last_coefficients(order: int, count: int) -> Floats:
     return np.ascontiguousarray(weights[:, None] * basis * (2 * degrees + 1))
 
 
+@cache
+def _end_values(order: int) -> Floats:
+    """The map (order, 2) from values on a line to what their polynomial has near its two ends."""
+    nodes, _ = rule(order)
+    basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
+    near = np.polynomial.legendre.legvander(2.0 * np.array([_INSIDE, 1.0 - _INSIDE]) - 1.0, order - 1)
+    return np.ascontiguousarray((near @ basis).T)
+
+
 def subdivided(breaks: Floats, width: float, most: int = 4096) -> Floats:
     """Increasing breaks with points put between them so that no gap exceeds `width` (or there are `most` gaps in all)."""
     gaps = np.diff(breaks)
@@ -196,16 +206,25 @@ def resolved(panels: Panels, element: Element, tolerance: float, fast: float) ->
 
 
 def resolved_parts(
-    panels: Panels, element: Element, tolerance: float, fast: float
+    panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False
 ) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
-    """The same part by part: the panels, of which of the given ones each is a part, their integrals and the errors of these."""
+    """The same part by part: the panels, of which of the given ones each is a part, their integrals and the errors of these.
+
+    `ends`: on a line, look at the ends of panels too, since a jump between the outermost node and an end shows nowhere else.
+    """
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
     def values_of(some: Panels) -> tuple[Floats, Floats]:
         t, weights = some.nodes(order)
         with np.errstate(over="ignore", invalid="ignore"):  # then the integral is infinite or none, and refused
             values = element(t)
-            return np.sum(values * weights, axis=1), some.errors(values, order, fast)
+            errors = some.errors(values, order, fast)
+            if ends:
+                width = some.upper - some.lower
+                inside = np.stack([some.lower + _INSIDE * width, some.upper - _INSIDE * width], axis=1)
+                apart = np.abs(element(inside) - values @ _end_values(order)).sum(axis=1)
+                errors = errors + rule(order)[0][0] * width[:, 0] * apart
+            return np.sum(values * weights, axis=1), errors
 
     integrals, errors = values_of(panels)
     owner = np.arange(len(panels))

@@ -140,6 +140,19 @@ def test_narrow_cells_serve_statistics_and_bins_serve_shares() -> None:
     assert counted.counts.tolist() == found.counts.tolist()
 
 
+def test_edges_inside_cells_are_said_to_be() -> None:
+    """A client a fifth of a cell wide, and an edge through that cell: half of its samples are on either side, wherever it is."""
+    family = dc.DensityBand(stats.uniform(), lower=0.0, upper=300.0)
+    sampler = dc.LinearSampler(family, epsilon=8.0, how=dc.Cells(64))
+    samples = sampler.release([stats.norm(32.3 / 64, 0.1 / 64)] * 300)
+    whole = population(sampler, samples=samples, edges=[0.0, 0.25, 0.5, 1.0])
+    assert not any("inside" in doubt for doubt in whole.doubts)
+    assert not any("inside" in doubt for doubt in population(sampler, samples=samples).doubts)
+    cut = population(sampler, samples=samples, edges=[0.0, 32.5 / 64, 40.1 / 64, 1.0])
+    assert any("edges lie inside 2 of the cells" in doubt for doubt in cut.doubts)
+    assert cut.law.high[0] < 0.9  # of all clients, who are below that edge
+
+
 def test_points_are_said_to_stand_for_the_line() -> None:
     sampler = dc.LinearSampler(INTERVAL, epsilon=4.0, how=dc.Points(64, seed=1))
     found = population(dc.Agreement.of(sampler), samples=sampler.release([INTERVAL.mixture([1.0], [0.5])] * 400))

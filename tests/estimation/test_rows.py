@@ -4,9 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import discreet as dc
-from discreet.estimation import population
+from discreet.errors import DiscreetError
+from discreet.estimation import liars, population
+from discreet.estimation._binning import line_of
+from discreet.release import TOTAL
 
 MEAN = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
 FAMILY = dc.Simplex(5)
@@ -78,3 +82,53 @@ def test_labels_shapes_and_mistakes() -> None:
         with pytest.raises(dc.DiscreetError) as caught:
             population(sampler, **arguments)
         assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("more", [{}, {"bins": 8}, {"edges": [0.0, 0.25, 0.5, 1.0]}], ids=str)
+def test_on_a_line_clients_are_counted_and_not_their_samples(more: dict[str, Any]) -> None:
+    family = dc.DensityBand(stats.uniform(), lower=0.0, upper=3.0)
+    several = dc.LinearSampler(family, epsilon=40.0).several(10)
+    clients = [stats.beta(2.0, 5.0)] * 40
+    found = population(several, samples=several.release(clients), **more)
+    assert (found.clients, found.samples) == (40, 400)
+    assert liars(found).shift == pytest.approx(1.0 / (40 * several.share.constants.gamma))
+    assert found.statistic("mean").low < 2.0 / 7.0 < found.statistic("mean").high
+    once = several.share
+    alone = population(once, samples=once.release(clients), **more)
+    assert "40 clients" in " ".join(found.doubts)
+    assert found.domain.size == alone.domain.size  # as many bins as 40 clients can tell
+    assert found.law.low.shape == alone.law.low.shape
+
+
+def test_on_a_line_one_sample_each_in_rows_is_one_sample_each() -> None:
+    family = dc.DensityBand(stats.uniform(), lower=0.0, upper=3.0)
+    sampler = dc.LinearSampler(family, epsilon=4.0, how=dc.Cells(64))
+    samples = sampler.release([stats.beta(2.0, 5.0)] * 200)
+    plain, rows = population(sampler, samples=samples), population(sampler, samples=samples[:, None])
+    assert rows.counts.tolist() == plain.counts.tolist()
+    assert rows.law.low == pytest.approx(plain.law.low, abs=1e-9)
+    assert rows.law.high == pytest.approx(plain.law.high, abs=1e-9)
+    for name in ("mean", "median", "quantile:0.9"):
+        one, other = plain.statistic(name), rows.statistic(name)
+        assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=1e-6)
+
+
+@pytest.mark.slow
+def test_on_a_line_intervals_hold_where_the_samples_of_a_client_hang_together() -> None:
+    """Each client sits at one place, so that its ten samples tell what one does; counted as 400 clients, half of the intervals missed."""
+    family = dc.DensityBand(stats.uniform(), lower=0.0, upper=70.0)
+    several = dc.LinearSampler(family, epsilon=40.0, how=dc.Cells(64)).several(10)
+    rng, edges, held = np.random.default_rng(4), np.array([0.0, 0.25, 0.5, 0.75, 1.0]), []
+    line = line_of(several.share)
+    for _ in range(60):
+        places = rng.beta(2.0, 3.0, 40)
+        law = np.zeros((40, 64))
+        law[np.arange(40), line.cells_of(places)] = 1.0
+        q = several.share.weights_on_atoms(law) / TOTAL
+        numbers = np.array([rng.choice(64, size=10, p=row / row.sum()) for row in q])
+        found = population(several, samples=line.values[numbers], edges=edges)
+        truth = np.diff(stats.beta(2.0, 3.0).cdf(edges))
+        held.append((found.law.low <= truth) & (truth <= found.law.high))
+    assert np.mean(held) >= 0.94
+    with pytest.raises(DiscreetError, match="one sample of each client"):
+        population(several, samples=line.values[numbers], examples=law)

@@ -19,12 +19,14 @@ from discreet.estimation._counting import check_distinct, checked_counts, counts
 from discreet.estimation._inversion import Inversion, inversion_of
 from discreet.estimation._population import Population
 from discreet.estimation._reweighting import example_laws, reweighted
-from discreet.estimation._rows import rows_of
+from discreet.estimation._rows import SampleRows, rows_of
 from discreet.families import ContinuousFamily
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.mechanisms._several import ComposedSampler, JointSampler
 
 Floats = NDArray[np.float64]
+
+_ONE_SAMPLE = "examples are for one sample of each client; give those of one round"
 
 
 def population(
@@ -86,7 +88,7 @@ def population(
     rows = None if samples is None else rows_of(samples, domain)
     if rows is not None:
         if examples is not None:
-            raise DiscreetError("examples are for one sample of each client; give those of one round")
+            raise DiscreetError(_ONE_SAMPLE)
         found = Population(domain, rows.counts, reference, inversion, sampler.bounds, sampler, float(confidence))
         return replace(found, rows=rows)
     laws = None if examples is None else example_laws(sampler, examples)
@@ -111,8 +113,15 @@ def _on_a_line(
 ) -> Population:
     """The population on bins of a continuous family: those between given edges, or whole cells put together."""
 
-    def found(domain: Domain, counted: NDArray[np.int64], reference: Floats) -> Population:
-        return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence)
+    def found(domain: Domain, counted: NDArray[np.int64], reference: Floats, rows: SampleRows | None) -> Population:
+        return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence, rows=rows)
+
+    def counted_on(domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
+        """How often each outcome came, and whose samples those are where each client released several."""
+        rows = None if samples is None else rows_of(samples, domain)
+        if rows is not None and examples is not None:
+            raise DiscreetError(_ONE_SAMPLE)
+        return (_counted(samples, counts, domain), None) if rows is None else (rows.counts, rows)
 
     if edges is not None:
         if bins is not None:
@@ -122,12 +131,16 @@ def _on_a_line(
                 "examples are laws on the cells of the family, which edges= need not keep to; say bins="
             )
         given = Bins(edges)
-        return found(given, _counted(samples, counts, given), masses_between(sampler, given))
+        counted, rows = counted_on(given)
+        return found(given, counted, masses_between(sampler, given), rows)
     cells, line = every_cell(sampler), line_of(sampler)
-    numbered = _counted(samples, counts, line)
+    numbered, rows = counted_on(line)
     counted = numbered[line.order]
-    put = binned(sampler, clients=int(counted.sum()), count=bins)
-    whole = replace(found(put.bins, put.of(counted), put.reference), finest=found(cells.bins, counted, cells.reference))
+    put = binned(sampler, clients=int(counted.sum()) if rows is None else rows.clients, count=bins)
+    along = None if rows is None else rows.renumbered(np.argsort(line.order), line.size)
+    by_bin = None if along is None else along.renumbered(put.bin_of_cell, put.bins.size)
+    finest = found(cells.bins, counted, cells.reference, along)
+    whole = replace(found(put.bins, put.of(counted), put.reference, by_bin), finest=finest)
     if examples is None:
         return whole
     resting = reweighted([(sampler, numbered)], example_laws(sampler, examples))

@@ -33,11 +33,17 @@ _ROUNDING = 1e-9  # of the reference up to a cell
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """Bins along a line, the reference mass of each, and at which of the cells along the line each begins."""
+    """Bins along a line, the reference mass of each, and at which of so many cells along the line each begins."""
 
     bins: Bins
     reference: Floats
     starts: Integers
+    cells: int
+
+    @property
+    def bin_of_cell(self) -> Integers:
+        """The bin that each of the cells along the line is a part of."""
+        return np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, self.cells)))
 
     def of(self, cells: NDArray[Any]) -> NDArray[Any]:
         """What the cells along the line (..., cells) hold, added up for each bin."""
@@ -66,7 +72,7 @@ def every_cell(sampler: Sampler[AnyFamily]) -> Binned:
         )
     bins = Bins(line.edges)
     counted = _counted_on_points(sampler, bins)
-    return Binned(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size))
+    return Binned(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
 
 
 def usual_number(sampler: Sampler[AnyFamily], clients: int) -> int:
@@ -89,7 +95,7 @@ def binned(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = Non
     )  # a heavy cell is worth several
     starts = np.append(0, starts[upto[starts - 1] < 1.0 - _ROUNDING])
     edges = np.append(cells.bins.edges[starts], cells.bins.edges[-1])
-    return Binned(Bins(edges), np.add.reduceat(cells.reference, starts), starts)
+    return Binned(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
 
 
 def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
@@ -103,6 +109,17 @@ def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     if abs(found.sum() - 1.0) > _COVERED:
         raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
     return np.asarray(found / found.sum())
+
+
+def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
+    """How many of the cells that are released hold an edge of the bins inside them; 0 where release is not by cells of a line."""
+    carrier = sampler.carrier
+    if not isinstance(carrier, CellCarrier) or carrier.family.dim != 1:
+        return 0
+    line = line_of(sampler)
+    cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
+    share = line.share_below(cell, bins.edges)
+    return int(np.unique(cell[(share > _ROUNDING) & (share < 1.0 - _ROUNDING)]).size)
 
 
 def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:

@@ -21,6 +21,7 @@ from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
 from discreet.estimation import _statistics as statistics
+from discreet.estimation._binning import cut_cells
 from discreet.estimation._intervals import AT_LIMIT, Ends, clopper_pearson, first_past, largest_average, tail
 from discreet.estimation._inversion import Inversion, held, limits
 from discreet.estimation._nearest import nearest_law
@@ -71,6 +72,10 @@ class Estimate:
 @dataclass(frozen=True, eq=False)
 class Population:
     """What the samples of one agreement tell. Made by `population`.
+
+    On a continuous family the average client is that of the masses on cells which the clients released by. A client with a distribution
+    function has those to within rounding; one that is a bare function has what nodes could see of it (`UnresolvedWarning` told it if that
+    was little). Nobody but the client knows which it was.
 
     `reweighted`: the population that public examples have when they are weighted so as to explain the samples. It rests on the examples;
     everything else here does not.
@@ -191,6 +196,12 @@ class Population:
             said.append(
                 f"samples are some of {carrier.size:,} points, and a share is that of clients on these points: it differs from their own by "
                 f"about {off:.1g}, which no interval holds"
+            )
+        cut = cut_cells(self.sampler, self.domain) if isinstance(self.domain, Bins) else 0
+        if cut:
+            said.append(
+                f"edges lie inside {cut:,} of the cells that are released: inside a cell samples follow the reference, so shares beside "
+                "such an edge are those of clients that do so too; say bins= to keep to whole cells"
             )
         if self.reweighted is not None and not self.reweighted.explains:
             said.append(

@@ -42,6 +42,10 @@ class SampleRows:
         """How often each outcome is among all samples."""
         return np.bincount(self.numbers.ravel(), minlength=self.size).astype(np.int64)
 
+    def renumbered(self, number: Integers, size: int) -> SampleRows:
+        """The same samples where outcome i is called number[i], which several outcomes may share."""
+        return SampleRows(number[self.numbers], size)
+
     @cached_property
     def _often(self) -> Integers:
         """(size, J + 1): how many clients have each outcome so often among their samples."""

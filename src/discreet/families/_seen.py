@@ -123,7 +123,7 @@ def panel_masses(
         values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
-    _, part, integrals, errors = resolved_parts(fine, element, _RESOLVED[dim], 0.1)
+    _, part, integrals, errors = resolved_parts(fine, element, _RESOLVED[dim], 0.1, ends=dim == 1)
     masses = summed(integrals, owner[part], len(panels))
     return PanelMasses(masses, shift, extremes[0], extremes[1], float(errors.sum() / masses.sum()))
 
