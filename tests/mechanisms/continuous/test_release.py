@@ -145,3 +145,26 @@ def test_the_bias_of_points_falls_like_one_over_their_number(family: Any, p: dc.
     slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]
     assert -1.4 < slope < -0.7, distances
     assert distances[-1] < 0.01
+
+
+def test_with_a_public_seed_points_depart_like_one_over_the_root_of_their_number() -> None:
+    """TV on 12 cells between Q* and the law on one and the same points, which everybody draws from: it does not average out."""
+    family = interval_family()
+    exact = dc.OptimalSampler(family, epsilon=1.0).output(CLIENT)
+    cells = family.cells(12)
+    fine = family.cells(12 * 64)
+    middles = family.chart.points(0.5 * (fine.panels.lower + fine.panels.upper))
+    truth = np.bincount(cells.numbers(middles), exact.relative(middles) * fine.masses, minlength=len(cells))
+    sizes, distances = (64, 256, 1024, 4096), []
+    for size in sizes:
+        found = []
+        for seed in range(20):
+            sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(size, seed=seed))
+            points = np.reshape(sampler.points(np.arange(size)), (size, 1))
+            weights = np.asarray(sampler.weights(CLIENT), dtype=np.float64) / TOTAL
+            law = np.bincount(cells.numbers(points), weights, minlength=len(cells))
+            found.append(0.5 * float(np.abs(law - truth).sum()))
+        distances.append(float(np.mean(found)))
+    slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]
+    assert -0.6 < slope < -0.4, distances
+    assert all(distance > 3.0 / size for distance, size in zip(distances, sizes, strict=True))

@@ -1,6 +1,7 @@
 """The atoms are points X_1, ..., X_N drawn from h independently of the client, of reference mass 1/N, with p_i proportional to p(X_i)/h(X_i).
 
-Any dimension, no normalisation. The law of the released point is within O(1/N) of Q*.
+Any dimension, no normalisation. With fresh points for every release the law of the released point is within O(1/N) of Q*. With a public
+seed all clients share the same points, whose luck does not average out: shares of regions then depart from those of Q* by O(1/sqrt N).
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ _POINTS_IN_A_BLOCK = 4096
 class Points:
     """Release by points, in any dimension. `count`: how many. `seed`: a public seed that everybody shares.
 
-    Without a seed every release draws fresh points. With one, client and curator know the same points (on the same numpy
-    version) and the client needs to send only a number. A seed must be chosen before the data are looked at, and is no secret.
+    Without a seed every release draws fresh points. With one, client and curator know the same points (on the same numpy version) and the
+    client needs to send only a number. The law of a sample then departs from Q* by O(1/sqrt(count)), without a seed by O(1/count). A seed
+    must be chosen before the data are looked at, and is no secret.
 
     Args:
         count: how many points.
