@@ -12,8 +12,8 @@ least that under the average of m over shifts, which is uniform too, so their be
 **Other bands.** With at most 12 outcomes the clients are all vertices (T6, `discreet.design._worst`), and the two sides agree to 1e-4.
 With more, a class is no easier than some of its members: a number of vertices bound it from below, Q* of the band from above.
 
-**Mixtures on a line.** Total variation is that of `discreet.design.mixtures` (T7). For other divergences the kernels on
-cells bound the class from below (data processing holds for every f), Q* of the enclosing band from above.
+**Mixtures on a line.** Both sides are those of `discreet.design.mixtures` (T7). For divergences other than total variation some kernels on
+cells bound the class from below (data processing holds for every f), and the sampler that serves those best, on finer cells, from above.
 """
 
 import math
@@ -25,7 +25,7 @@ from discreet._worst_case import singular_risk
 from discreet.design._designed import design
 from discreet.design._examples import Floats, as_examples
 from discreet.design._worst import costs
-from discreet.design.mixtures import CELLS, Line, sides
+from discreet.design.mixtures import CELLS, Line, sides, worst_divergence
 from discreet.divergences import FDivergence, RenyiDivergence, tv
 from discreet.errors import DiscreetError
 from discreet.families import Band, ContinuousFamily, GaussianMixtures, LaplaceMixtures, Simplex
@@ -40,7 +40,8 @@ LARGEST_UNIFORM = 512  # outcomes, each of which is the place of one shift
 LARGEST_BRACKETED = 1024
 _VERTICES = 1 << 18  # entries of the vertices that stand for a band with too many of them
 _FEW = 48  # outcomes up to which the worst of those is sought; past that their mean, which takes less and is less by little
-_KERNELS, _COARSE = 9, 100  # on cells, for divergences other than total variation
+_FEW_KERNELS, _KERNELS, _COARSE = 9, 17, 100  # on cells, for divergences other than total variation
+_NARROW = 1.5  # radius in scales, up to which few kernels tell all of them
 _LARGEST_EXPONENT = 700.0
 _SMALLEST_ON_LINE, _LARGEST_ON_LINE = (
     1e-6,
@@ -71,9 +72,8 @@ def minimax_risk(
         privacy: a notion of privacy, in place of epsilon.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
         bracket: look for both sides where the formula is not exact: for a `Band` (1e-4 apart up to 12 outcomes, and around the uniform
-            law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (total variation 1e-3 apart
-            at an epsilon around 1, far apart at a large one; `.bracket` shows which). Takes
-            up to seconds.
+            law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (about 1e-3 apart at a radius of
+            one scale and an epsilon around 1, far apart where the value is next to nothing; design.md has the table). Takes seconds.
 
     Returns:
         A `Risk`.
@@ -114,7 +114,7 @@ def _bracketed(family: Family, notion: Privacy, f: FDivergence, formula: float) 
             lower, upper, _ = sides(family, max(epsilon, _SMALLEST_ON_LINE), CELLS)
             upper = upper if epsilon >= _SMALLEST_ON_LINE else math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1):
-            lower, upper = _on_cells(family, epsilon, f), math.inf
+            lower, upper = _on_cells(family, epsilon, f)
         case _:
             raise DiscreetError(
                 f"family = {family!r}: no bracket is known; they are for a Band of at most {LARGEST_BRACKETED:,} outcomes, and for "
@@ -170,7 +170,12 @@ def _around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, 
     return found.bound, max(0.0, float(served[0]))
 
 
-def _on_cells(family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence) -> float:
-    laws = Line(family, _COARSE).cell_laws(np.linspace(-family.radius, family.radius, _KERNELS))
+def _on_cells(family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence) -> tuple[float, float]:
+    """Both sides for a smooth f: some kernels on cells from below, and from above all kernels under the floor that serves those best."""
+    line, few = Line(family, _COARSE), family.radius <= _NARROW * family.scale
+    laws = line.cell_laws(np.linspace(-family.radius, family.radius, _FEW_KERNELS if few else _KERNELS))
     found = design(Simplex(laws.shape[1]), epsilon=epsilon, clients=laws, divergence=f, over="worst")
-    return max(0.0, found.bound * (1.0 - _LOST) - _LOST)
+    floor = found.sampler.constants.b * np.broadcast_to(found.family.reference, laws.shape[1])
+    lower = max(0.0, found.bound * (1.0 - _LOST) - _LOST)
+    known = float(OptimalSampler(family, epsilon=epsilon).risk(f))
+    return lower, worst_divergence(line, floor, epsilon, f, known=known)

@@ -1,4 +1,4 @@
-"""The minimax total variation of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
+"""The minimax risk of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
 
 **T7 (mixtures are not their band).** The extreme members of the class are its single kernels, so by T6 (`discreet.design._worst`)
 its minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound
@@ -9,11 +9,17 @@ and a class is no easier than some of its members. So the certified minimax over
 kernels at -radius and radius it is explicit: E_e^eps(Q||Q') = 0 for the outputs, and the hockey-stick divergence obeys E_E(P||P')
 <= TV(P, Q) + E TV(P', Q'), so some client has at least E_E(P||P')/(1 + E); the floor (P + P')/(1 + E) attains it for these two.
 
-*From above.* Any measure m on the line with 1/E <= |m| <= 1 is the floor of a sampler, F(P; m) = max(|(P - E m)_+|, |(m - P)_+|).
-Here m is a mixture of kernels, by a linear programme, with log m made linear between many nodes, so that log p_c - log m is concave
-on each piece: the kernel exceeds m on one interval of it, with ends in closed form, and the integrals are differences of its
+*From above, total variation.* Any measure m on the line with 1/E <= |m| <= 1 is the floor of a sampler, and F(P; m) = max(|(P - E m)_+|,
+|(m - P)_+|). Here m is a mixture of kernels, by a linear programme, with log m made linear between many nodes, so that log p_c - log m is
+concave on each piece: the kernel exceeds m on one interval of it, with ends in closed form, and the integrals are differences of its
 distribution function and of exponentials. F changes by at most TV(P_c, P_c') <= (largest density) |c - c'| between centres, which
 bounds it over all of them by branch and bound. Sums of this many terms are within 1e-9 of exact, which is added.
+
+*From above, smooth f.* A floor on cells i, with a public density g_i inside each, is a sampler on the line: draw a cell from the projection Q
+of the client's masses P_i, then a point from g_i. Shift f so that f'(1) = 0, and let lo_i <= p_c/(Q_i g_i) <= hi_i on the cell. The part of
+D_f that a cell has is then at most Q_i times the chord of f between lo_i and hi_i, at P_i/Q_i, because f is convex. With bounds that hold for
+all centres of a short interval this bounds D_f for all of them, and branch and bound does the rest. Here log g_i is linear on each cell and
+log p_c concave, so that both bounds follow from the ends of the cell.
 """
 
 import math
@@ -23,12 +29,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.design._curves import curve_of, hinge
 from discreet.design._examples import as_examples
+from discreet.design._floors import band_of
 from discreet.design._solving import best_floor
 from discreet.design._worst import floor_for_tv
-from discreet.divergences import tv
+from discreet.divergences import FDivergence, tv
 from discreet.errors import DiscreetError, check_count
-from discreet.families import GaussianMixtures, LaplaceMixtures
+from discreet.families import GaussianMixtures, LaplaceMixtures, Simplex
+from discreet.mechanisms import OptimalSampler
 from discreet.privacy._pure import check_epsilon
 
 __all__ = ["Bracket", "minimax_bracket"]
@@ -46,6 +55,9 @@ _NODES_IN_A_CELL = 4
 _TINY = 1e-290
 _MOST_CENTRES = 1 << 11
 _CENTRAL = 0.9  # of the cells lie where kernels vary
+_PARTS = 16  # finer cells in each, for smooth f
+_BLOCKS, _MOST_BLOCKS = 64, 1 << 11  # intervals of centres to begin with, and at most
+_SHARP = 1e-3  # relative, of the largest divergence over all centres
 _REACH, _TAIL = 3.5, {"gaussian": 6.0, "laplace": 18.0}  # in scales beyond the outermost centre
 
 
@@ -100,6 +112,132 @@ def sides(family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int
     return max(0.0, mean.bound - _ROUNDING), upper, floor
 
 
+def worst_divergence(line: "Line", floor: Floats, epsilon: float, f: FDivergence, *, known: float = math.inf) -> float:
+    """At least the largest D_f over all kernels of a sampler whose floor has these masses on the cells of the line.
+
+    `known`: what another sampler has; infinity is returned as soon as this one is seen to be no better.
+    """
+    if not math.isfinite(f.at_zero) or hinge(f) is not None:
+        return math.inf
+    fine = FineCells.of(line, floor)
+    sampler = OptimalSampler(band_of(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)
+    shape, radius = Shifted(f, curve_of(f).slope_at_one), line.family.radius
+    half = radius / _BLOCKS
+    centres = np.linspace(-radius + half, radius - half, _BLOCKS)
+    reached, found = 0.0, 0.0
+    while True:
+        q = np.asarray(sampler.output(fine.laws(centres)))
+        reached = max(reached, float(fine.costs(centres, 0.0, q, shape).max()))
+        if reached > known:
+            return math.inf
+        each = fine.costs(centres, half, q, shape)
+        open_ones = each > reached * (1.0 + _SHARP) + _NOTHING * _SHARP
+        found = max(found, float(each[~open_ones].max(initial=0.0)))
+        if not open_ones.any():
+            return found + _ROUNDING
+        if 2 * np.count_nonzero(open_ones) > _MOST_BLOCKS:
+            return max(found, float(each.max())) + _ROUNDING
+        half /= 2.0
+        centres = np.concatenate([centres[open_ones] - half, centres[open_ones] + half])
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """f(t) - f'(1) (t - 1): the same divergence between laws, and 0 with its slope at 1."""
+
+    f: FDivergence
+    slope: float
+
+    def __call__(self, t: Floats) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.where(t > 0.0, self.f.f(np.maximum(t, _TINY)), self.f.at_zero)
+            return np.asarray(np.maximum(values - self.slope * (t - 1.0), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class FineCells:
+    """Cells of the whole line, or of the interval: the masses of a floor, and its logarithmic density inside each, at both ends."""
+
+    line: "Line"
+    edges: Floats  # the outermost may be infinite
+    masses: Floats
+    left: Floats  # log of the density given the cell, at its lower end; in a tail at the finite end
+    right: Floats
+
+    @classmethod
+    def of(cls, line: "Line", floor: Floats) -> "FineCells":
+        """Masses on the cells of a line spread over finer ones, along a density whose logarithm is linear between the middles."""
+        coarse, widths = line.edges, np.diff(line.edges)
+        inner = np.concatenate([np.linspace(a, b, _PARTS, endpoint=False) for a, b in pairwise(coarse)])
+        edges = np.append(inner, coarse[-1])
+        middles = 0.5 * (coarse[1:] + coarse[:-1])
+        height = np.log(np.maximum(floor, _TINY) / widths)
+        slopes = np.diff(height) / np.diff(middles)
+        piece = np.clip(np.searchsorted(middles, edges) - 1, 0, slopes.size - 1)
+        log_density = height[piece] + slopes[piece] * (edges - middles[piece])
+        bent = LogLinear(edges, log_density[:-1], np.diff(log_density) / np.diff(edges))
+        parts = bent.between(edges[:-1], edges[1:])
+        left, right = log_density[:-1] - np.log(parts), log_density[1:] - np.log(parts)
+        whole = np.repeat(parts.reshape(-1, _PARTS).sum(axis=1), _PARTS)
+        masses = np.repeat(floor, _PARTS) * parts / whole
+        if (
+            line.family.box is None
+        ):  # a tail of the outermost kernel beyond each end, which takes a little of the last cell
+            ends = np.array([coarse[0], coarse[-1]])
+            beyond = line.below(np.array([-abs(ends[1])]), np.array([-line.family.radius]))[0]
+            share = beyond / (beyond + np.diff(line.below(edges[:2], np.array([-line.family.radius])))[0])
+            log_tail = line.log_density(ends[1:], np.array([line.family.radius])) - math.log(beyond)
+            outer = share * masses[[0, -1]]
+            masses = np.concatenate([[outer[0]], masses, [outer[1]]])
+            masses[[1, -2]] *= 1.0 - share
+            edges = np.concatenate([[-math.inf], edges, [math.inf]])
+            left, right = (np.concatenate([log_tail, side, log_tail]) for side in (left, right))
+        return cls(line, edges, masses, left, right)
+
+    def laws(self, centres: Floats) -> Floats:
+        """The kernels on the cells (n, cells)."""
+        laws = np.diff(self.line.below(self.edges, centres[:, None]), axis=1)
+        return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+    def costs(self, centres: Floats, half: float, q: Floats, shape: Shifted) -> Floats:
+        """(n,) at least D_f of every kernel whose centre is within `half` of these, for samplers with masses q (n, cells)."""
+        line, scale = self.line, self.line.scale
+        ends = self.edges.copy()
+        ends[0], ends[-1] = (
+            (ends[1] if math.isinf(ends[0]) else ends[0]),
+            (ends[-2] if math.isinf(ends[-1]) else ends[-1]),
+        )
+        at_left = line.log_density(ends[:-1], centres[:, None]) - self.left
+        at_right = line.log_density(ends[1:], centres[:, None]) - self.right
+        width = np.diff(ends)
+        if line.name == "gaussian":
+            bent = np.square(width / scale) / 8.0
+            reach = (
+                half
+                / scale
+                * (np.maximum(np.abs(ends[:-1] - centres[:, None]), np.abs(ends[1:] - centres[:, None])) + half)
+                / scale
+            )
+        else:
+            inside = (ends[:-1] < centres[:, None]) & (centres[:, None] < ends[1:])
+            bent, reach = inside * width / scale, np.full(q.shape, half / scale)
+        reach = reach + half * line.steepness
+        low = np.exp(np.minimum(at_left, at_right) - reach)
+        high = np.exp(np.maximum(at_left, at_right) + bent + reach)
+        tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
+        low[:, tails] = 0.0
+        laws = self.laws(centres)
+        if tails.any():  # there p_c/g falls outwards, whichever c
+            reach[:, tails] = math.inf
+        most = np.clip(laws * np.exp(np.minimum(reach, 700.0)), low, high)
+        least = np.clip(laws * np.exp(-reach), low, high)
+        first, second = shape(low / q), shape(high / q)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rise = np.where(high > low, (second - first) / (high - low), 0.0)
+        chord = np.maximum(first + rise * (most - low), first + rise * (least - low))
+        return np.asarray((q * chord).sum(axis=1))
+
+
 class Line:
     """The kernels of a family on the cells of a partition of the line, or of its interval."""
 
@@ -126,6 +264,20 @@ class Line:
     def mass(self, centres: Floats, scale: float | None = None) -> Floats:
         """What each kernel leaves inside the interval."""
         return self.below(np.array(self.high), centres, scale) - self.below(np.array(self.low), centres, scale)
+
+    def log_density(self, x: Floats, centres: Floats) -> Floats:
+        """log p_c(x) of the kernel on all of the line, or on its interval."""
+        t = np.abs(x - centres) / self.scale
+        exponent = -0.5 * t * t if self.name == "gaussian" else -t
+        return np.asarray(exponent + math.log(self.height) - np.log(self.mass(centres)))
+
+    @property
+    def steepness(self) -> float:
+        """At least how fast the logarithm of the mass inside the interval changes with the centre."""
+        if self.family.box is None:
+            return 0.0
+        radius = self.family.radius
+        return 2.0 * self.height / float(self.mass(np.array([radius, -radius])).min())
 
     @property
     def height(self) -> float:
