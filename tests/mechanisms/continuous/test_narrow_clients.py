@@ -15,6 +15,7 @@ import discreet as dc
 from discreet.families._densities import as_density
 from discreet.families._features import Features, split_at
 from discreet.families._seen import luck
+from discreet.mechanisms._carriers._cells import CellCarrier
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
 
@@ -267,3 +268,20 @@ def test_a_reference_whose_mass_is_not_seen_is_refused() -> None:
     spiked = dc.Mixture([0.5, 0.5], [0.0, 0.3], [1.0, 1e-17])
     with pytest.raises(dc.DiscreetError, match=r"has a mass of 0.9999.* of which its integral sees 0.4999"):
         dc.DensityBand(spiked, (-4.0, 4.0), lower=0.5, upper=3.0)
+
+
+@pytest.mark.parametrize("width", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("bare", [False, True])
+def test_masses_on_the_cells_of_a_square(width: float, bare: bool) -> None:
+    """A normal law as wide as a third of a cell to four cells: products of its distribution function, whatever two nodes an axis see."""
+    family = dc.DensityBand(lambda x: np.ones(len(x)), box=[(0.0, 1.0)] * 2, lower=0.0, upper=1e6)
+    carrier = CellCarrier(family, dc.Cells(256))
+    panels = carrier.partition.panels
+    for centre in np.random.default_rng(1).uniform(0.3, 0.7, (5, 2)):
+        law = dc.Mixture([1.0], centre[None, :], width / 16)
+        density = as_density((lambda x, law=law: law.pdf(x)) if bare else law, 2)
+        rows = carrier.put((density,))[0].rows[0]
+        exact = np.prod(
+            np.diff(stats.norm.cdf(np.stack([panels.lower, panels.upper]), centre, width / 16), axis=0)[0], axis=1
+        )
+        assert 0.5 * np.abs(rows - exact / exact.sum()).sum() < 2e-3
