@@ -105,9 +105,16 @@ def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -
     The worst law is a point mass, because the divergence is convex in P; it falls with the chance t that the point is released, which
     is min(B mu, 1 - b (1 - mu)) for a point of mass mu, so the rarest one is worst (`discreet.design._floors`, T2).
     """
-    # t and 1 - t, each as it is: the difference of the other from 1 would have lost the digits of what is small
     kept, lost = min(box.B * least, 1.0 - box.b * (1.0 - least)), max(1.0 - box.B * least, box.b * (1.0 - least))
-    return Risk(divergences.divergence(divergence).chord_at_one(1.0, lost / kept), False)
+    return Risk(risk_of_kept(divergences.divergence(divergence), kept, lost), False)
+
+
+def risk_of_kept(f: FDivergence, kept: float, lost: float) -> float:
+    """t f(1/t) + (1 - t) f(0), the divergence of a sure client whose outcome is released with chance t = `kept`.
+
+    `lost` is 1 - t, given by itself: the difference of the other from 1 would have lost the digits of what is small.
+    """
+    return f.chord_at_one(1.0, lost / kept) if kept >= _TINY else f.maximum
 
 
 def _at_worst_members(

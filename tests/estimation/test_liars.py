@@ -121,7 +121,7 @@ def test_a_liar_among_clients_of_several_samples_lies_in_all_of_them() -> None:
     sampler = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
     rng = np.random.default_rng(3)
     rows = rng.integers(0, 3, (9, 2))
-    found = population(sampler, samples=rows)
+    found = population(sampler, samples=rows, rounds=2)
     told = liars(found, 2)
     assert told.shift == pytest.approx(2.0 / (sampler.constants.gamma * 9))
     for _ in range(100):
@@ -129,7 +129,7 @@ def test_a_liar_among_clients_of_several_samples_lies_in_all_of_them() -> None:
         changed = rows.copy()
         changed[who] = rng.integers(0, 3, (2, 2))
         for other in (changed, np.delete(rows, who, axis=0)):
-            true = population(sampler, samples=other).law
+            true = population(sampler, samples=other, rounds=2).law
             assert np.abs(true.estimate - told.law.estimate).max() <= told.shift * (1.0 + ROUNDING)
             assert (told.law.low <= true.low + 1e-9).all()
             assert (true.high <= told.law.high + 1e-9).all()

@@ -10,6 +10,7 @@ import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import liars, population
 from discreet.estimation._binning import line_of
+from discreet.estimation._inversion import joint_inversion
 from discreet.release import TOTAL
 
 MEAN = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
@@ -43,7 +44,10 @@ def test_intervals_cover_the_population_where_counting_samples_would_not() -> No
 def test_a_release_that_is_read_twice_tells_no_more() -> None:
     sampler = dc.LinearSampler(dc.Simplex(range(5)), epsilon=2.0)
     drawn = sampler.release(sure_clients(np.random.default_rng(1), 300), rng=np.random.default_rng(2))
-    once, twice = population(sampler, samples=drawn), population(sampler, samples=np.stack([drawn, drawn], axis=1))
+    once, twice = (
+        population(sampler, samples=drawn),
+        population(sampler, samples=np.stack([drawn] * 2, axis=1), rounds=2),
+    )
     assert (twice.clients, twice.samples, once.samples) == (300, 600, 300)
     for name in ("estimate", "low", "high", "all_low", "all_high"):
         assert getattr(twice.law, name) == pytest.approx(getattr(once.law, name), abs=2e-3)
@@ -58,7 +62,7 @@ def test_independent_samples_of_alike_clients_tell_nearly_what_as_many_clients_d
     rng = np.random.default_rng(3)
     sampler = dc.LinearSampler(dc.Simplex(range(5)), epsilon=2.0)
     drawn = np.stack([sampler.release(np.tile(MEAN, (400, 1)), rng=rng) for _ in range(3)], axis=1)
-    rows, flat = population(sampler, samples=drawn), population(sampler, samples=drawn.ravel())
+    rows, flat = population(sampler, samples=drawn, rounds=3), population(sampler, samples=drawn.ravel())
     assert rows.law.estimate == pytest.approx(flat.law.estimate, abs=1e-12)
     assert (rows.law.high - rows.law.low) == pytest.approx(flat.law.high - flat.law.low, rel=0.15)
     mean, same = rows.statistic("mean"), flat.statistic("mean")
@@ -68,7 +72,7 @@ def test_independent_samples_of_alike_clients_tell_nearly_what_as_many_clients_d
 
 def test_labels_shapes_and_mistakes() -> None:
     sampler = dc.LinearSampler(dc.Simplex(["a", "b"]), epsilon=1.0)
-    found = population(sampler, samples=[["a", "b"], ["b", "b"], ["a", "a"]], clients=["x", "y", "z"])
+    found = population(sampler, samples=[["a", "b"], ["b", "b"], ["a", "a"]], clients=["x", "y", "z"], rounds=2)
     assert (found.clients, found.counts.tolist()) == (3, [3, 3])
     assert "6 samples" in repr(found)
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -80,7 +84,7 @@ def test_labels_shapes_and_mistakes() -> None:
     ]
     for arguments, says in wrong:
         with pytest.raises(dc.DiscreetError) as caught:
-            population(sampler, **arguments)
+            population(sampler, rounds=2, **arguments)
         assert says in str(caught.value)
 
 
@@ -132,3 +136,74 @@ def test_on_a_line_intervals_hold_where_the_samples_of_a_client_hang_together() 
     assert np.mean(held) >= 0.94
     with pytest.raises(DiscreetError, match="one sample of each client"):
         population(several, samples=line.values[numbers], examples=law)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.NotPrivateWarning")
+def test_what_released_is_what_can_estimate() -> None:
+    """Two samples at half of the budget each, read as two at all of it, would give [.538, .550] for .698."""
+    linear = dc.LinearSampler(dc.Simplex(2), epsilon=2.0)
+    held = np.tile([0.698, 0.302], (20_000, 1))
+    drawn = linear.release(held, size=2, rng=np.random.default_rng(0))
+    with pytest.raises(
+        dc.DiscreetError, match=r"rows of 2, and LinearSampler.* releases one: .* pass sampler.several\(2\)"
+    ):
+        population(linear, samples=drawn)
+    law = population(linear.several(2), samples=drawn).law
+    assert law.low[0] <= 0.698 <= law.high[0]
+    agreed = dc.Agreement.of(linear, rounds=3)
+    assert population(agreed, samples=drawn[:50]).clients == 50
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (dc.Agreement.of(linear), {"samples": drawn}, "rows of 2, and the agreement has 1 rounds"),
+        (agreed, {"samples": drawn, "rounds": 4}, "rounds is more than 3; the agreement has 3"),
+        (agreed, {"samples": drawn, "rounds": 3}, "rounds = 3, but samples has 2 of each client"),
+        (linear.several(2), {"samples": drawn.ravel()}, "releases 2 samples of each client"),
+        (linear.several(2), {"counts": [10, 20]}, "releases 2 samples of each client"),
+        (linear.several(3), {"samples": drawn}, "releases 3 samples of each client"),
+        (
+            linear.several(2),
+            {"samples": drawn, "rounds": 2},
+            "rounds = 2 is for samples that were released one at a time",
+        ),
+    ]
+    for sampler, given, says in refused:
+        with pytest.raises(dc.DiscreetError) as caught:
+            population(sampler, **given)
+        assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("around", ["envelope", "product"])
+@pytest.mark.parametrize(
+    "family", [dc.Simplex(3), dc.Band([3, 2, 1], lower=0.0, upper=2.0), dc.Near([1, 2], factor=2.0)]
+)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 6.0])
+def test_lines_of_joint_draws_hold_for_every_client(around: Any, family: Any, epsilon: float) -> None:
+    """And so for their average: from the law of one released sample, the client's own lies between the lines, and between the bounds."""
+    rng = np.random.default_rng(0)
+    laws = np.concatenate(
+        [rng.dirichlet(np.full(family.size, c), 300) for c in (0.1, 1.0, 5.0)] + [np.eye(family.size)]
+    )
+    laws = dc.mechanisms.nearest_member(family, laws)
+    for samples in (1, 2, 4):
+        joint = dc.JointSampler(family, samples=samples, epsilon=epsilon, around=around)
+        inversion, each, mu = joint_inversion(joint), joint.each(laws), joint.each_reference
+        assert np.all(inversion.least(mu, each) <= laws + 1e-9)
+        assert np.all(laws <= inversion.most(mu, each) + 1e-9)
+        assert np.all((joint.bounds.lower * mu <= laws + 1e-9) & (laws <= joint.bounds.upper * mu + 1e-9))
+        assert np.all((joint.constants.b * mu <= each + 1e-9) & (each <= joint.constants.B * mu + 1e-9))
+
+
+@pytest.mark.filterwarnings("ignore::discreet.NotPrivateWarning")
+def test_joint_draws_have_an_estimate() -> None:
+    sampler = dc.OptimalSampler(dc.Simplex(["a", "b"]), epsilon=2.0)
+    rng = np.random.default_rng(0)
+    held = np.stack([share := rng.beta(7, 3, 3000), 1 - share], axis=1)
+    drawn = sampler.release(held, size=2, rng=rng)
+    found = population(sampler.several(2), samples=drawn)
+    assert (found.clients, found.samples, found.exact) == (3000, 6000, False)
+    assert np.all((found.law.low <= held.mean(axis=0)) & (held.mean(axis=0) <= found.law.high))
+    assert found.law.high[0] - found.law.low[0] < 0.3
+    assert found.doubts is not None
+    with pytest.raises(dc.DiscreetError, match="do not say whose they are"):
+        population(sampler.several(2), counts=[3, 4])
+    with pytest.raises(dc.DiscreetError, match="examples are for one sample"):
+        population(sampler.several(2), samples=drawn, examples=[[0.5, 0.5]])

@@ -14,7 +14,7 @@ def test_costs_are_those_of_the_samplers() -> None:
     family = dc.Simplex(4)
     laws = np.random.default_rng(0).dirichlet([0.5] * 4, 30)
     found = ways(family, samples=3, epsilon=2.0, clients=500, examples=laws)
-    single, joint, composed = found.ways
+    single, joint, product, composed = found.ways
     tv = dc.divergence("tv")
     several = dc.JointSampler(family, samples=3, epsilon=2.0)
     share = dc.OptimalSampler(family, epsilon=2.0 / 3).output(laws)
@@ -26,7 +26,15 @@ def test_costs_are_those_of_the_samplers() -> None:
     assert joint.together is not None
     assert composed.together is not None
     assert joint.together < composed.together
-    assert [found.best(purpose).name for purpose in ("each", "together", "population")] == ["single", "joint", "single"]
+    around = dc.JointSampler(family, samples=3, epsilon=2.0, around="product")
+    assert product.each == pytest.approx(float(np.mean(tv(laws, around.each(laws)))))
+    assert product.together == pytest.approx(float(np.mean(tv(around.laws(laws), around.output(laws)))))
+    assert [found.best(purpose).name for purpose in ("each", "together", "population")] == [
+        "single",
+        "product",  # on average over spread-out clients; at worst the other one
+        "single",
+    ]
+    assert ways(family, samples=3, epsilon=2.0, clients=500).best("together").name == "joint"
 
 
 @pytest.mark.parametrize(("k", "samples", "epsilon"), [(2, 2, 0.5), (20, 10, 4.0), (10, 3, 2.0)])

@@ -116,7 +116,7 @@ def estimate(
     if tallied.rows is None:
         found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
     else:
-        found = population(sampler, samples=tallied.rows, examples=public, confidence=confidence)
+        found = population(sampler, samples=tallied.rows, rounds=rounds, examples=public, confidence=confidence)
     coding = replace(tallied.coding, domain=found.domain)
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)

@@ -15,7 +15,7 @@ from discreet.estimation._liars import as_far_as_intervals
 from discreet.estimation._record import compared
 from discreet.families import Band, Simplex
 from discreet.families._kinds import serves_everybody
-from discreet.mechanisms import LinearSampler, OptimalSampler
+from discreet.mechanisms import JointSampler, LinearSampler, OptimalSampler
 
 TOP = 15  # outcomes to list where nobody says how many
 
@@ -170,6 +170,11 @@ def _resting(found: Reweighted) -> str:
 def _choice(found: Population) -> str:
     """When to choose which mechanism, in the numbers of this agreement."""
     sampler = found.sampler
+    if isinstance(sampler, JointSampler):
+        return (
+            "[bold]Which mechanism[/bold]: this one where all samples of a client together should look like it; linear, one sample of each "
+            "client at the whole budget, to learn the population."
+        )
     if serves_everybody(found.sampler.family):
         return (
             "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "

@@ -19,7 +19,7 @@ _PURPOSES = {
 
 
 def several_ways(family: Simplex, budgets: Sequence[float], samples: int, clients: int, laws: Any) -> list[Ways]:
-    """The three ways to spend each budget."""
+    """The ways to spend each budget."""
     return [ways(family, samples=samples, epsilon=budget, clients=clients, examples=laws) for budget in budgets]
 
 
@@ -38,7 +38,8 @@ def several_told(found: Sequence[Ways]) -> list[Any]:
         _table(found),
         "each: TV distance of one sample's law from its client's; together: of the samples from so many draws of it; both "
         f"{over}. population: expected TV distance of the estimated population, linear. single: one sample; joint: all drawn at once, "
-        "release(p, size=...); composed: each with a share of the budget.",
+        "release(p, size=...); product: the same around the product, JointSampler(..., around='product'); composed: each with a share of the "
+        "budget.",
         f"Serves best, {said}.",
     ]
 
@@ -58,7 +59,7 @@ def _table(found: Sequence[Ways]) -> Table:
     made = table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
     for one in found:
         for place, way in enumerate(one.ways):
-            share = "" if way.name == "joint" else f"{way.epsilon:.3g}"
+            share = "" if way.name in ("joint", "product") else f"{way.epsilon:.3g}"
             costs = ("" if cost is None else number(cost, 3) for cost in (way.each, way.together, way.population))
             made.add_row(
                 f"{one.epsilon:g}" if not place else "", way.name, str(way.samples), share, *costs,

@@ -24,15 +24,17 @@ from discreet import divergences
 from discreet._worst_case import singular_risk
 from discreet.design._designed import design
 from discreet.design._examples import Floats, as_examples
+from discreet.design._joint import joint_risk
 from discreet.design._worst import costs
 from discreet.design.mixtures import CELLS, Line, sides, worst_divergence
 from discreet.divergences import FDivergence, RenyiDivergence, tv
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, ContinuousFamily, GaussianMixtures, LaplaceMixtures, Simplex
 from discreet.families._decomposable import LARGEST_ENUMERATED
 from discreet.families._kinds import check_family
 from discreet.families._worst_members import uniform_vertex
 from discreet.mechanisms import OptimalSampler
+from discreet.mechanisms._several._multisets import SAMPLES_ARE
 from discreet.privacy import Privacy, Pure, promised
 from discreet.tradeoff import Family, Risk, claimed, constants_under, formula_risk, none_is_better
 
@@ -56,6 +58,7 @@ def minimax_risk(
     epsilon: float | None = None,
     privacy: Privacy | None = None,
     divergence: str | FDivergence,
+    samples: int = 1,
     bracket: bool = False,
 ) -> Risk:
     """The smallest worst-case divergence that any private sampler can have on the family.
@@ -71,6 +74,9 @@ def minimax_risk(
         epsilon: the privacy budget, in (0, inf); short for `privacy=Pure(epsilon)`.
         privacy: a notion of privacy, in place of epsilon.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
+        samples: how many samples of each client keep the promise together. The divergence is then that from so many independent draws; from
+            two on the value is that of the better `JointSampler`, and a bracket is for at most 256 multisets of outcomes (else its lower side
+            is that of one sample).
         bracket: look for both sides where the formula is not exact: for a `Band` (1e-4 apart up to 12 outcomes, and around the uniform
             law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (about 1e-3 apart at a radius of
             one scale and an epsilon around 1, far apart where the value is next to nothing; design.md has the table). Takes seconds.
@@ -90,9 +96,11 @@ def minimax_risk(
     constants = constants_under(notion, family.bounds)
     exact = none_is_better(family, notion) or constants.above == 0.0
     found = Risk(formula_risk(constants, divergence), exact, exact)
-    return (
-        found if exact or not bracket else _bracketed(family, notion, divergences.divergence(divergence), found.value)
-    )
+    if not exact and bracket:
+        found = _bracketed(family, notion, divergences.divergence(divergence), found.value)
+    if check_count("samples", samples, fix=SAMPLES_ARE) == 1:
+        return found
+    return joint_risk(family, notion, divergences.divergence(divergence), samples, found, bracket=bracket)
 
 
 def _bracketed(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:

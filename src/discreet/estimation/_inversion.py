@@ -19,6 +19,11 @@ a mu + s Q is a signed measure; an `Inversion` is two of them with low <= P <= h
   right side. If q = L then lambda = 0, t <= r L, and the others have 1 - t >= r U: again t <= L/(L + U). If q = U then
   lambda = 1 and U <= t <= 1. Both sides of (*) are affine in q, so averaging over clients keeps them. Both are attained.
 
+* J samples drawn at once, the law P^J on multisets projected onto a box around a reference there: if r1 Q <= P^J <= r2 Q, then the same
+  is true of any single sample, since the share of an outcome among J draws of P is P(x) on average, and the share among those released is
+  its Q(x). Around the envelope r1 and r2 are those of its band (above). Around a product or a design Q <= 1, so P^J <= 1 <= Q/(B mu) where
+  Q is at its ceiling, and r <= 1/(1 - b) elsewhere, as for a projection that serves everybody.
+
 Lines that differ are a statement about identifiability, not about noise: with Q known perfectly P may still be anywhere between.
 """
 
@@ -32,7 +37,7 @@ from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.families._band import Bounds
 from discreet.families._kinds import serves_everybody
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.mechanisms import JointSampler, LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms._projecting import ProjectingSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
@@ -130,3 +135,21 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
         case ProjectingSampler():
             return Inversion(Line(0.0, constants.r1), Line(0.0, constants.r2))
     raise DiscreetError(f"{sampler!r}: it is not known what its samples tell of the population")
+
+
+def joint_inversion(joint: JointSampler) -> Inversion:
+    """The lines of any single one of several samples that were drawn at once."""
+    if joint.samples == 1 and joint.around is not None:
+        return inversion_of(OptimalSampler(joint.family, privacy=joint.privacy))
+    constants = joint.constants
+    if joint.around == "envelope":
+        if constants.r1 == constants.r2:
+            return Inversion(_SAME, _SAME)
+        return Inversion(Line(0.0, constants.r1), Line(0.0, constants.r2))
+    least = float(np.min(joint.reference))
+    if not (1.0 - constants.b > _LEAST_WEIGHT and constants.B * least > _LEAST_WEIGHT):
+        raise DiscreetError(
+            f"{joint!r}: what is drawn from holds too little of a client for anything to be learnt from any number of samples; take a larger "
+            "epsilon"
+        )
+    return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))

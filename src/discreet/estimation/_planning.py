@@ -26,10 +26,11 @@ from discreet.estimation._intervals import Ends, ends, tail
 from discreet.estimation._inversion import Inversion, held, inversion_of
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families._laws import as_floats
-from discreet.mechanisms import LinearSampler
+from discreet.mechanisms import JointSampler, LinearSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
+Released = Sampler[AnyFamily] | JointSampler  # what shares among samples are of
 _PLACES = 129
 _MANY = 1e8  # clients from which on a normal interval that is a little too long takes the place of the exact one
 MOST_CLIENTS = 10**15
@@ -137,7 +138,7 @@ def outlook(
     )
 
 
-def half_width(inversion: Inversion, sampler: Sampler[AnyFamily], masses: ArrayLike, noise: Noise) -> float:
+def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise: Noise) -> float:
     """How far the interval of a share can reach, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _hardest(np.asarray(masses, dtype=np.float64)):
@@ -156,7 +157,7 @@ def _hardest(masses: Floats) -> list[float]:
     return sorted({float(masses.max()), float(small.max())} if small.size else {float(masses.max())})
 
 
-def _released_range(sampler: Sampler[AnyFamily], mass: float) -> tuple[float, float]:
+def _released_range(sampler: Released, mass: float) -> tuple[float, float]:
     """The least and the largest share under laws in the box of an outcome with that reference mass."""
     b, B = sampler.constants.b, sampler.constants.B
     others = 1.0 - mass
@@ -172,7 +173,7 @@ def _masses(sampler: Sampler[AnyFamily]) -> Floats:
     return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
 
 
-def _reaches(inversion: Inversion, sampler: Sampler[AnyFamily], mass: float, released: Floats, noise: Noise) -> Floats:
+def _reaches(inversion: Inversion, sampler: Released, mass: float, released: Floats, noise: Noise) -> Floats:
     if mass == 1.0:
         return np.zeros_like(released)  # a single outcome has the share 1
     low, high = noise.intervals(released)
@@ -206,16 +207,15 @@ def clients_for(
     """
     POSITIVE.check("accuracy", accuracy)
     OPEN_UNIT.check("confidence", confidence)
-    inversion_of(sampler)  # names what is no sampler
+    inversion = inversion_of(sampler)
     masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
-    return clients_within(sampler, masses, accuracy, confidence, sampler.carrier.size if together else 1)
+    return clients_within(inversion, sampler, masses, accuracy, confidence, sampler.carrier.size if together else 1)
 
 
 def clients_within(
-    sampler: Sampler[AnyFamily], masses: Floats, accuracy: float, confidence: float, among: int = 1
+    inversion: Inversion, sampler: Released, masses: Floats, accuracy: float, confidence: float, among: int = 1
 ) -> int:
     """How many clients bring the share of every outcome with one of these reference masses within the accuracy."""
-    inversion = inversion_of(sampler)
 
     def missing(clients: float) -> float:
         return half_width(inversion, sampler, masses, Noise(clients, confidence, among)) - accuracy

@@ -32,6 +32,7 @@ from discreet.families import Simplex
 from discreet.families._band import Bounds
 from discreet.mechanisms._carriers._points import PointCarrier
 from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.mechanisms._several import JointSampler
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class Population:
     reference: Floats
     inversion: Inversion
     bounds: Bounds
-    sampler: Sampler[AnyFamily]
+    sampler: Sampler[AnyFamily] | JointSampler
     confidence: float
     reweighted: Reweighted | None = None
     finest: "Population | None" = None
@@ -116,7 +117,7 @@ class Population:
     @cached_property
     def largest_bias(self) -> float:
         """The worst-case TV: no event has a share under P further from its share under Q, whoever the clients are."""
-        return float(self.sampler.risk("tv"))
+        return float(self.sampler.risk("tv"))  # of several samples drawn at once: of all of them, so of any single one
 
     @cached_property
     def released(self) -> Shares:
@@ -181,7 +182,7 @@ class Population:
         width = self.margin_at_worst
         if width > _WIDE:
             try:
-                more = planning.clients_within(self.sampler, self.reference, _WIDE, self.confidence)
+                more = planning.clients_within(self.inversion, self.sampler, self.reference, _WIDE, self.confidence)
                 fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
             except ImpossibleError:
                 fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (

@@ -1,7 +1,9 @@
 """One budget, J samples of each client or one: which serves what, computed for given clients rather than asserted.
 
-Three ways to spend epsilon on a client. *Single*: one sample at all of it. *Joint*: J samples drawn at once (`JointSampler`).
-*Composed*: J samples at epsilon/J each. Three purposes: that a sample looks drawn from its client, TV(P, law of one sample); that all J
+Four ways to spend epsilon on a client. *Single*: one sample at all of it. *Joint*: J samples drawn at once (`JointSampler`), as
+`release(p, size=J)` does. *Product*: the same around the product. *Composed*: J samples at epsilon/J each.
+
+Three purposes: that a sample looks drawn from its client, TV(P, law of one sample); that all J
 together look like J draws from it, TV(P^J, law of the samples); that the population is known, the expected TV of its estimate.
 
 For the last purpose linear samples are taken, whose estimate is unbiased with a variance that is inversely proportional to gamma^2 n J. As
@@ -25,6 +27,7 @@ from discreet.estimation._planning import outlook
 from discreet.families import FiniteFamily, Simplex
 from discreet.families._band import Bounds
 from discreet.mechanisms import JointSampler, LinearSampler, Multisets, OptimalSampler
+from discreet.mechanisms._several import AROUND
 from discreet.privacy import Gaussian, Privacy, Pure
 from discreet.tradeoff import constants_under
 
@@ -52,7 +55,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Ways:
-    """The three ways beside each other. `worst`: over clients that hold 1, 2, ... outcomes alike; else the mean over examples."""
+    """The ways beside each other. `worst`: over clients that hold 1, 2, ... outcomes alike; else the mean over examples."""
 
     samples: int
     epsilon: float
@@ -73,7 +76,7 @@ class Ways:
 
 
 def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, examples: Any = None) -> Ways:
-    """What one sample at epsilon costs, J samples drawn jointly, and J samples at epsilon/J each.
+    """What one sample at epsilon costs, J samples drawn jointly around the envelope or the product, and J samples at epsilon/J each.
 
     Args:
         family: the public outcomes, a `Simplex`.
@@ -83,7 +86,7 @@ def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, example
         examples: public laws (n, k) over which costs are averaged; without them the worst over clients that hold 1 to k outcomes alike.
 
     Returns:
-        A `Ways`, with a `Way` called "single", "composed" and, where multisets can be listed, "joint".
+        A `Ways`, with a `Way` called "single", "composed" and, where multisets can be listed, "joint" and "product".
 
     Raises:
         DiscreetError: for numbers out of range, a family that is no simplex, or examples that are no laws.
@@ -100,8 +103,9 @@ def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, example
     error = _error(family, whole.epsilon, clients)
     found = [Way("single", 1, whole.epsilon, costs.over(laws, whole.output(laws)), None, error)]
     if multisets is not None:
-        joint = JointSampler(family, samples=count, epsilon=whole.epsilon)
-        found.append(Way("joint", count, whole.epsilon, *costs.of(joint), None))
+        for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
+            joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
+            found.append(Way(name, count, whole.epsilon, *costs.of(joint), None))
     together = None if multisets is None else costs.on(multisets, share.output(laws))
     error = _error(family, share.epsilon, clients * count)
     found.append(Way("composed", count, share.epsilon, costs.over(laws, share.output(laws)), together, error))

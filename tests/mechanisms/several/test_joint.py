@@ -1,7 +1,9 @@
 """J samples drawn jointly: private as integers, nearer to every client than J draws with a share each, and how near the best there is."""
 
+import decimal
 import itertools
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from scipy.optimize import linprog
 
 import discreet as dc
 from discreet.mechanisms import ComposedSampler
+from discreet.mechanisms._several import AROUND
+from discreet.mechanisms._several._envelope import envelope_of
 from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.release import TOTAL
@@ -27,11 +31,14 @@ FAMILIES: list[Any] = [
 NAMES = ("kl", "tv", "hellinger", "chi2")
 
 
-@given(st.integers(2, 4), st.integers(2, 4), st.floats(0.05, 8.0), st.data())
-@settings(deadline=None, max_examples=60)
-def test_any_two_clients_keep_epsilon_as_integers(k: int, samples: int, epsilon: float, data: st.DataObject) -> None:
-    joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
-    first, second = (joint.weights(data.draw(laws(k))).tolist() for _ in range(2))
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
+@given(st.sampled_from(FAMILIES), st.integers(2, 4), st.floats(0.05, 8.0), st.sampled_from(AROUND), st.data())
+@settings(deadline=None, max_examples=40)
+def test_any_two_clients_keep_epsilon_as_integers(
+    family: Any, samples: int, epsilon: float, around: Any, data: st.DataObject
+) -> None:
+    joint = dc.JointSampler(family, samples=samples, epsilon=epsilon, around=around)
+    first, second = (joint.weights(data.draw(laws(family.size))).tolist() for _ in range(2))
     bound = exp_lower(epsilon)
     assert sum(first) == sum(second) == TOTAL
     assert all(a <= bound * b for a, b in zip(first, second, strict=True))
@@ -39,13 +46,13 @@ def test_any_two_clients_keep_epsilon_as_integers(k: int, samples: int, epsilon:
 
 
 @given(st.sampled_from(FAMILIES), st.integers(2, 4), st.floats(0.05, 8.0), st.data())
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_nobody_fares_worse_than_with_a_share_of_the_budget_for_each_draw(
     family: Any, samples: int, epsilon: float, data: st.DataObject
 ) -> None:
     """For every client and every f: the theorem of `joint`."""
     law = dc.mechanisms.nearest_member(family, data.draw(laws(family.size)))
-    joint = dc.JointSampler(family, samples=samples, epsilon=epsilon)
+    joint = dc.JointSampler(family, samples=samples, epsilon=epsilon, around="product")
     one = dc.OptimalSampler(family, epsilon=epsilon / samples).output(law)
     held, ours = joint.laws(law), joint.output(law)
     theirs = joint.multisets.laws(one[None, :])[0]
@@ -57,7 +64,7 @@ def test_nobody_fares_worse_than_with_a_share_of_the_budget_for_each_draw(
 
 @pytest.mark.parametrize(("k", "samples", "epsilon"), [(2, 3, 1.0), (3, 2, 2.0), (4, 3, 4.0)])
 def test_multisets_and_sequences_are_clipped_alike(k: int, samples: int, epsilon: float) -> None:
-    joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+    joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around="product")
     floor = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon / samples).constants.b ** samples / k**samples
     sequences = np.array(list(itertools.product(range(k), repeat=samples)))
     box = Box(len(sequences), floor, min(1.0, math.exp(epsilon) * floor))
@@ -78,7 +85,7 @@ def test_multisets_and_sequences_are_clipped_alike(k: int, samples: int, epsilon
 def test_those_who_hold_little_get_samples_that_look_like_it() -> None:
     """No divergence says where mass goes that a client does not hold; a single sample is nearer for it than with a share of the budget."""
     for k, samples, epsilon in [(4, 3, 2.0), (20, 3, 4.0), (2, 2, 1.0), (10, 2, 0.5)]:
-        joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+        joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around="product")
         share = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon / samples)
         assert joint.each(np.eye(k)[0])[0] >= share.output(np.eye(k)[0])[0] - 1e-12
         inside = joint.output(np.eye(k)[0])
@@ -91,8 +98,8 @@ def test_those_who_hold_little_get_samples_that_look_like_it() -> None:
 
 def test_the_worst_client_is_the_one_that_is_sure() -> None:
     """The stated worst case is attained by a point mass, and by no client of a fine grid exceeded."""
-    for k, samples, epsilon in [(2, 2, 1.0), (3, 2, 2.0), (2, 5, 3.0)]:
-        joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon)
+    for (k, samples, epsilon), around in itertools.product([(2, 2, 1.0), (3, 2, 2.0), (2, 5, 3.0)], AROUND):
+        joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around=around)
         grid = np.random.default_rng(0).dirichlet(np.full(k, 0.3), 400)
         for name in NAMES:
             f = dc.divergence(name)
@@ -104,9 +111,107 @@ def test_the_worst_client_is_the_one_that_is_sure() -> None:
 
 
 def test_a_multiset_that_is_never_released_costs_all_there_is() -> None:
-    joint = dc.JointSampler(dc.Band([1.0, 1e-200], lower=0.0, upper=1.5), samples=3, epsilon=1.0)
+    band = dc.Band([1.0, 1e-200], lower=0.0, upper=1.5)
+    joint = dc.JointSampler(band, samples=3, epsilon=1.0, around="product")
     assert float(joint.risk("tv")) == 1.0
     assert int(joint.weights([1.0, 0.0]).sum()) == TOTAL
+    around = dc.JointSampler(band, samples=3, epsilon=1.0)  # whose clients all but surely never hold it
+    assert 0.0 < float(around.risk("tv")) < 1e-11
+    assert not around.risk("tv").tight
+    assert int(around.weights([1.0, 0.0]).sum()) == TOTAL
+
+
+@pytest.mark.parametrize(
+    ("k", "samples", "epsilon", "reached"), [(2, 4, 2.0, 0.263), (3, 2, 2.0, 0.388), (10, 3, 4.0, 0.870)]
+)
+def test_the_default_serves_the_worst_client_several_times_better(
+    k: int, samples: int, epsilon: float, reached: float
+) -> None:
+    joint = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon).several(samples)
+    assert isinstance(joint, dc.JointSampler)
+    product = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around="product")
+    assert float(joint.risk("kl")) == pytest.approx(reached, abs=6e-4)
+    assert float(joint.risk("kl")) < 0.4 * float(product.risk("kl"))
+    sure = np.eye(k)[0]
+    drawn = joint.weights(sure) / TOTAL  # the law that is really drawn
+    assert float(dc.divergence("kl")(joint.laws(sure), drawn)) == pytest.approx(reached, abs=6e-4)
+    assert joint.around == "envelope"
+    assert joint != product
+
+
+@given(st.integers(2, 5), st.integers(2, 6), st.floats(0.01, 20.0))
+@settings(deadline=None, max_examples=60)
+def test_around_the_envelope_the_worst_case_is_at_most_that_around_the_product(
+    k: int, samples: int, epsilon: float
+) -> None:
+    one, other = (dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around=name) for name in AROUND)
+    for name in NAMES:
+        assert float(one.risk(name)) <= float(other.risk(name)) * (1 + 1e-12)
+
+
+@given(st.sampled_from(FAMILIES), st.integers(2, 5), st.data())
+@settings(deadline=None, max_examples=40)
+def test_no_client_gives_a_multiset_more_than_the_envelope(family: Any, samples: int, data: st.DataObject) -> None:
+    """And some client gives it as much: the one whose own law is nearest to the multiset's frequencies."""
+    joint = dc.JointSampler(family, samples=samples, epsilon=1.0)
+    found = envelope_of(family, joint.multisets)
+    law = dc.mechanisms.nearest_member(family, data.draw(laws(family.size)))
+    assert np.all(joint.laws(law) <= found.bounds.upper * found.reference * (1 + 1e-9))
+    assert np.all(joint.laws(law) >= found.bounds.lower * found.reference * (1 - 1e-9))
+    frequencies = np.stack([np.bincount(row, minlength=family.size) for row in joint.multisets.members]) / samples
+    nearest = dc.mechanisms.nearest_member(family, frequencies)
+    attained = np.diagonal(joint.multisets.laws(nearest))
+    assert attained == pytest.approx(found.bounds.upper * found.reference, rel=1e-9)
+
+
+@given(st.sampled_from(FAMILIES), st.integers(2, 4), st.floats(0.05, 8.0), st.data())
+@settings(deadline=None, max_examples=40)
+def test_no_client_of_the_family_is_worse_off_than_the_risk_says(
+    family: Any, samples: int, epsilon: float, data: st.DataObject
+) -> None:
+    joint = dc.JointSampler(family, samples=samples, epsilon=epsilon)
+    law = dc.mechanisms.nearest_member(family, data.draw(laws(family.size)))
+    for name in NAMES:
+        assert dc.divergence(name)(joint.laws(law), joint.output(law)) <= float(joint.risk(name)) * (1 + 1e-9) + 1e-10
+
+
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+@pytest.mark.parametrize(("k", "samples"), [(5, 1), (5, 2), (2, 4), (3, 3)])
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("epsilon", [1.0, 40.0, 300.0])
+def test_a_small_risk_has_its_digits(k: int, samples: int, around: Any, epsilon: float) -> None:
+    """t in 400 digits: 1 - t is far below the rounding of t at a large epsilon."""
+    joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around=around)
+    with decimal.localcontext(prec=400):
+        if around == "envelope":
+            counts = [np.bincount(row, minlength=k).tolist() for row in joint.multisets.members]
+            total = sum(Fraction(math.factorial(samples), samples**samples) * math.prod(
+                Fraction(c**c, math.factorial(c)) for c in row) for row in counts)  # fmt: skip
+            whole = decimal.Decimal(epsilon).exp()
+            kept = whole / (whole + decimal.Decimal(total.numerator) / total.denominator - 1)
+        else:
+            part = (decimal.Decimal(epsilon) / samples).exp()
+            kept = (part / (part + k - 1)) ** samples
+        expected = {"tv": 1 - kept, "kl": -kept.ln(), "hellinger": 2 - 2 * kept.sqrt(), "chi2": 1 / kept - 1}
+    for name, value in expected.items():
+        assert float(joint.risk(name)) == pytest.approx(float(value), rel=1e-9)
+        assert float(joint.risk(name)) > 0.0
+
+
+def test_raw_draws_that_are_private_cost_nothing() -> None:
+    family: Any = dc.Near([1, 2, 3], factor=1.1)
+    joint = dc.JointSampler(family, samples=2, epsilon=2.0)
+    assert joint.risk("kl").tight
+    assert float(joint.risk("kl")) == 0.0
+    law: Any = dc.mechanisms.nearest_member(family, [1.0, 0.0, 0.0])
+    assert joint.output(law) == pytest.approx(joint.laws(law), abs=1e-12)
+
+
+def test_a_design_that_serves_everybody_keeps_its_own_reference() -> None:
+    band = dc.Band([4, 3, 2, 1], lower=0.0, upper=2.0, everybody=True)
+    assert dc.JointSampler(band, samples=2, epsilon=1.0).around == "product"
+    with pytest.raises(dc.DiscreetError, match="serves everybody"):
+        dc.JointSampler(band, samples=2, epsilon=1.0, around="envelope")
 
 
 def least_worst_tv(points: Any, epsilon: float) -> float:
@@ -210,6 +315,11 @@ def test_mistakes_are_named_before_anything_is_drawn() -> None:
         ({"samples": 300, "epsilon": 1.0}, "samples = 300 of 3 outcomes"),
         ({"samples": 2, "privacy": dc.Gaussian(1.0)}, "a joint draw is for pure epsilon"),
         ({"samples": 2, "epsilon": 1.0, "band": dc.Simplex(6)}, "is not a Band on the 6 multisets"),
+        ({"samples": 2, "epsilon": 1.0, "around": "middle"}, "around = 'middle' is not one of envelope, product"),
+        (
+            {"samples": 2, "epsilon": 1.0, "around": "product", "band": dc.Band([1] * 6, lower=0, upper=2)},
+            "around = 'product' and band are both given",
+        ),
     ]
     for arguments, says in wrong:
         with pytest.raises(dc.DiscreetError) as caught:
@@ -233,8 +343,6 @@ def test_what_is_for_one_sample_refuses_several_by_name(tmp_path: Path) -> None:
         dc.ledger.Ledger.create(tmp_path / "l", dc.ledger.Budget(epsilon=1.0)).release(
             joint, [1, 0, 0], agreement=agreed
         )
-    with pytest.raises(dc.DiscreetError, match="draws samples that tell little of a population"):
-        dc.estimation.population(joint, samples=[[0, 1]])
     assert not dc.accounting.profile_of(joint).attained
     profile = dc.accounting.profile_of(joint)
     first, second = joint.weights(np.eye(3)[:2]) / TOTAL

@@ -1,20 +1,27 @@
-"""J samples of one client that are epsilon-LDP together: one draw from the box around mu^J, on multisets.
+"""J samples of one client that are epsilon-LDP together: one draw from a box on multisets, onto which the client's P^J is projected.
 
-Let b be the floor of the optimal box at eps/J, so that B = e^(eps/J) b is its ceiling. The joint box is
+Any two laws in a box b mu <= Q <= e^eps b mu are eps-LDP, whatever the client holds. Which box is a choice:
 
-    b^J mu^J  <=  Q  <=  e^eps b^J mu^J        on sequences of J outcomes,
+**The envelope**, by default. mu is proportional to sup_P P^J (`discreet.mechanisms._several._envelope`) with total C, and the box is that
+of Q* for the band 0 <= dP/dmu <= C. Its worst case over the family is at most that of this band, for every f.
 
-and a client's P^J is projected onto it. Any two laws in it are eps-LDP, whatever the client holds.
+Theorem. On the simplex it is exactly R_f = t f(1/t) + (1 - t) f(0) with t = e^eps/(e^eps + C - 1), and at most that of the product below.
+Proof. A client that is sure of x has P^J = 1 = C mu on the multiset of J times x, whose ceiling is B/C = t; all others are at their floor.
+The product has t' = x^J/(x + k - 1)^J with x = e^(eps/J) >= 1, and R_f falls with t. Now (x + k - 1)^J - x^J grows with x, hence is at least
+k^J - 1, which is at least C - 1 since C is a sum of k^J probabilities, one for each sequence. So t' <= x^J/(x^J + C - 1) = t.   QED
 
-Theorem. For every client and every f-divergence the projection is at least as close to P^J as J independent draws at eps/J are.
+It is not the minimax value, which `minimax_risk(..., samples=J, bracket=True)` brackets.
+
+**The product.** Let b be the floor of the optimal box at eps/J, B = e^(eps/J) b its ceiling. The box is b^J mu^J <= Q <= e^eps b^J mu^J.
+
+Theorem. For every client and every f-divergence its projection is at least as close to P^J as J independent draws at eps/J are.
 Proof. These have the law q(x_1) ... q(x_J) with b mu <= q <= B mu, which lies in the joint box, and the projection of P^J is the nearest
 law there for every f at once [paper, Prop. C.8].   QED
 
-The worst client of all is sure of the rarest outcome, and has the divergence R_f = t f(1/t) + (1 - t) f(0) with t = min(B^J mu0^J,
-1 - b^J (1 - mu0^J)): no law on multisets has a larger one (`discreet.design._floors`, T2: the least reference mass decides, and that
-of a multiset is least for J times the rarest outcome), and that client's is a product law. Where B^J mu0^J is the smaller of the two, as
-on the simplex, that is as bad as J draws at eps/J: what is gained is gained by everybody else. Other floors serve the worst better. The
-best for given clients is a design on the multisets, which is handed over as `band`.
+Its worst client of all is sure of the rarest outcome, with t = min(B^J mu0^J, 1 - b^J (1 - mu0^J)): no law on multisets has a larger
+divergence (`discreet.design._floors`, T2: the least reference mass decides, and that of a multiset is least for J times the rarest
+outcome). Clients who hold many outcomes fare better with it than with the envelope. The best box for given clients is a design on the
+multisets, which is handed over as `band`. A band that serves everybody is a design already, so its J-fold product is kept by default.
 
 Where a client holds so few outcomes that all multisets of them fit at their ceiling, no divergence says where the rest of the mass goes: the
 client holds nothing there. It goes to multisets with as many outcomes of the client's as can be, so that a single sample looks like it too:
@@ -27,45 +34,52 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import divergences, release
 from discreet._labelled import LawLike
+from discreet._worst_case import risk_of_kept, sampler_risk
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
-from discreet.families._kinds import check_family
+from discreet.families._band import Bounds
+from discreet.families._kinds import check_family, serves_everybody
 from discreet.families._laws import check_laws
 from discreet.mechanisms._carriers._outcomes import OutcomeCarrier
+from discreet.mechanisms._several._envelope import Envelope, envelope_of
 from discreet.mechanisms._several._multisets import SAMPLES_ARE, Multisets
 from discreet.privacy import Privacy, Pure, promised
 from discreet.projection import Box
 from discreet.release import Lattice, SystemEntropy
-from discreet.tradeoff import Constants, Risk, optimal_constants, warn_of_little
+from discreet.tradeoff import Constants, Risk, formula_risk, is_identity, optimal_constants, warn_of_little
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | None
+Around = Literal["envelope", "product"]
+AROUND: tuple[Around, ...] = ("envelope", "product")
 _TINY = 1e-18  # of the reference, in clients who hold little
-_LEAST_KEPT = 1e-300
 _ENTRIES = 1 << 22  # of laws on multisets that are held at once
 
 
 class JointSampler:
     """Several samples of one client that are epsilon-LDP together, each client's drawn at once.
 
-    For every client it is at least as close to so many independent draws as samples at an equal share of the budget each. `release` of an
-    `OptimalSampler` with `size=` uses it where the multisets of outcomes can be listed.
+    `release` of an `OptimalSampler` with `size=` uses it where the multisets of outcomes can be listed. By default its worst client is served
+    several times better than by samples at an equal share of the budget each. Around the product, every client is served at least as well as
+    by those, and clients who hold many outcomes are served better than around the envelope.
 
     Args:
         family: who the clients may be: `Simplex(...)` or a `Band(...)`.
         samples: how many samples of each client.
         epsilon: the budget of all of them together.
         privacy: `Pure(epsilon)` in place of epsilon.
-        band: a `Band` on the multisets in place of the product of the family's reference, such as
+        around: "envelope" for the worst client, "product" for clients who hold many outcomes. By default the envelope, and the product
+            for a band that serves everybody.
+        band: a `Band` on the multisets in place of both, such as
             `design(Simplex(len(joint.multisets)), epsilon=..., clients=joint.laws(examples)).family`.
 
     Raises:
@@ -83,6 +97,7 @@ class JointSampler:
         samples: int,
         epsilon: float | None = None,
         privacy: Privacy | None = None,
+        around: Around | None = None,
         band: Band | None = None,
     ) -> None:
         check_family(family)
@@ -99,7 +114,7 @@ class JointSampler:
         self._carrier = OutcomeCarrier(family)
         if band is not None and not (isinstance(band, Band) and band.size == len(self._multisets)):
             raise DiscreetError(f"band = {band!r} is not a Band on the {len(self._multisets):,} multisets")
-        self._band = band
+        self._band, self._around = band, _chosen_around(around, family, self.samples, band)
         warn_of_little(notion)
 
     @property
@@ -127,21 +142,59 @@ class JointSampler:
         """What is really drawn: multisets of outcomes, whose order is then chosen at random."""
         return self._multisets
 
+    @property
+    def around(self) -> Around | None:
+        """What the box is around: "envelope" or "product"; None for a band of its own."""
+        return self._around
+
+    @cached_property
+    def _envelope(self) -> Envelope:
+        return envelope_of(self.family, self.multisets)
+
     @cached_property
     def reference(self) -> float | Floats:
         """mu of every multiset."""
         if self._band is not None:
             return self._band.reference
+        if self.around == "envelope":
+            return self._envelope.reference
         rows = np.broadcast_to(self.family.reference, self.family.size).astype(np.float64)
         return np.asarray(self.multisets.laws(rows[None, :])[0])
 
     @cached_property
+    def each_reference(self) -> Floats:
+        """mu of every outcome in any single one of the samples: the law of each lies between b and B times that."""
+        whole = np.broadcast_to(self.reference, len(self.multisets)).astype(np.float64)
+        return np.asarray(self.multisets.each(whole[None, :])[0])
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds of a client's law relative to `each_reference`."""
+        if isinstance(self.family, Simplex) or serves_everybody(self.family):
+            return Bounds(0.0, 1.0 / float(self.each_reference.min()))
+        ratio = np.broadcast_to(self.family.reference, self.family.size) / self.each_reference
+        return Bounds(self.family.bounds.lower * float(ratio.min()), self.family.bounds.upper * float(ratio.max()))
+
+    @property
+    def carrier(self) -> OutcomeCarrier:
+        """What single samples are spelled as: outcomes."""
+        return self._carrier
+
+    @property
+    def _share(self) -> Constants:
+        """The constants of one draw at an equal share of the budget."""
+        return optimal_constants(self.family.bounds, self.epsilon / self.samples)
+
+    @cached_property
     def constants(self) -> Constants:
-        """The constants of the joint box: b is that of one draw at an equal share, to the power of the samples."""
+        """The constants of the joint box; around the product those of one draw at an equal share, to the power of the samples."""
         if self._band is not None:
             return optimal_constants(self._band.bounds, self.epsilon)
-        one = optimal_constants(self.family.bounds, self.epsilon / self.samples)
-        b, top = one.b**self.samples, _power(one.B, self.samples)
+        if self.around == "envelope":
+            return optimal_constants(self._envelope.bounds, self.epsilon)
+        if self.samples == 1:
+            return self._share
+        b, top = self._share.b**self.samples, _power(self._share.B, self.samples)
         alpha = (1.0 - b) / (top - b) if top > b else 1.0
         return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
 
@@ -244,8 +297,9 @@ class JointSampler:
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The largest divergence from the law of so many independent draws of a client to that of what is released for it.
 
-        Over every client there is, which is exact where the family holds them all; for a narrower one it is an upper bound. It is never
-        called tight: other floors serve the worst client better.
+        Around the envelope: over the family, exactly on the simplex (`attained`), elsewhere as an upper bound. Around the product or a band:
+        over every client there is, which is exact where the family holds them all. It is `tight` for one sample alone, where that of the
+        `OptimalSampler` is, and where raw draws are private; else `minimax_risk(..., samples=, bracket=True)` says how near it is.
 
         Args:
             divergence: a name such as "kl" or "tv", or an `FDivergence`.
@@ -256,13 +310,31 @@ class JointSampler:
         Raises:
             DiscreetError: for an unknown divergence.
         """
-        f, b, top = divergences.divergence(divergence), self.constants.b, self.constants.B
+        if self.samples == 1 and self._band is None:
+            return sampler_risk(self.family, self.constants, self.epsilon, divergence, self.privacy)
+        f = divergences.divergence(divergence)
+        everybody = isinstance(self.family, Simplex)
+        if self.around == "envelope":
+            identity = is_identity(self._envelope.bounds, self.epsilon)
+            return Risk(formula_risk(self.constants, f), tight=identity, attained=everybody or identity)
+        everybody = everybody or serves_everybody(self.family)
+        value = risk_of_kept(f, *self._kept_and_lost())
+        return Risk(value, tight=False, attained=everybody and self._band is None and value < f.maximum)
+
+    def _kept_and_lost(self) -> tuple[float, float]:
+        """The least chance t that a sure client sees its own multiset, and 1 - t to all its digits."""
+        b, top = self.constants.b, self.constants.B
         least = float(np.min(self.reference))
-        kept = min(top * least, 1.0 - b + b * least, 1.0)
-        if kept < _LEAST_KEPT:  # a multiset so rare that it is as good as never released
-            return Risk(f.maximum, tight=False, attained=False)
-        everybody = isinstance(self.family, Simplex) or (isinstance(self.family, Band) and self.family.everybody)
-        return Risk(f.chord_at_one(1.0, 1.0 / kept - 1.0), tight=False, attained=everybody and self._band is None)
+        past = 1.0 - top * least
+        if self._band is None and self._share.above > 0.0:
+            one, rarest = self._share, float(np.min(self.family.reference))
+            missed = (one.alpha - rarest) * one.B + (
+                1.0 - one.alpha
+            ) * one.b  # 1 - B mu, since alpha B + (1 - alpha) b = 1
+            past = -math.expm1(self.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
+        elif self._band is not None:
+            past = (self.constants.alpha - least) * top + (1.0 - self.constants.alpha) * b
+        return min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past, b * (1.0 - least))
 
     def _blocks(self, clients: Floats) -> Iterator[Floats]:
         """Clients' laws on the outcomes, checked, as many at a time as fit when they are put on multisets."""
@@ -283,6 +355,8 @@ class JointSampler:
 
     def __repr__(self) -> str:
         given = "" if self._band is None else f", band={self._band!r}"
+        if self.around != _chosen_around(None, self.family, self.samples, self._band):
+            given = f", around={self.around!r}"
         return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{given})"
 
     def __eq__(self, other: object) -> bool:
@@ -292,7 +366,7 @@ class JointSampler:
         return hash((JointSampler, *self._identity()))
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.family, self.samples, self.privacy, self._band)
+        return (self.family, self.samples, self.privacy, self._around, self._band)
 
 
 def _power(value: float, exponent: int) -> float:
@@ -301,3 +375,22 @@ def _power(value: float, exponent: int) -> float:
         return value**exponent
     except OverflowError:
         return math.inf
+
+
+def _chosen_around(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
+    """What the box is around, by default or as given; None where a band says it."""
+    if band is not None:
+        if around is not None:
+            raise DiscreetError(f"around = {around!r} and band are both given; a band says what the box is around")
+        return None
+    if around is not None and around not in AROUND:
+        raise DiscreetError(f"around = {around!r} is not one of {', '.join(AROUND)}")
+    everybody = serves_everybody(family)
+    if around == "envelope" and everybody:
+        raise DiscreetError(
+            f"around = 'envelope' is for clients of a family, and {family!r} serves everybody; take Simplex(...) for the best worst case, or "
+            "leave it out"
+        )
+    if samples == 1 or everybody:  # one sample has one box, that of the family
+        return "product"
+    return "envelope" if around != "product" else "product"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MOST_MULTISETS = 1 << 18
 MOST_TOGETHER = 64  # draws of one multiset
+_RUN_ENTRIES = 1 << 21  # pairs of members that are compared at once
 
 
 SAMPLES_ARE = "it is how many samples of each client are released together"
@@ -97,6 +99,20 @@ class Multisets:
             found *= rows[:, self.members[:, place]]
         total = found.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(found, total, out=found, where=total > 0.0))
+
+    def runs(self) -> Iterator[tuple[slice, Integers, Integers]]:
+        """Some rows at a time: which multisets, their distinct members (n, samples) and how often each comes, 0 in places that are left."""
+        rows = max(1, _RUN_ENTRIES // self.samples**2)
+        for start in range(0, len(self), rows):
+            members = self.members[start : start + rows]
+            first = np.ones(members.shape, dtype=bool)
+            first[:, 1:] = members[:, 1:] != members[:, :-1]
+            number = np.cumsum(first, axis=1) - 1
+            often = np.zeros(members.shape, dtype=np.int64)
+            np.add.at(often, (np.arange(len(members))[:, None], number), 1)
+            distinct = np.zeros(members.shape, dtype=np.int64)
+            np.put_along_axis(distinct, number, members, axis=1)
+            yield slice(start, start + len(members)), distinct, often
 
     def each(self, laws: Floats) -> Floats:
         """The laws (n, size) of one draw alone, from laws (n, multisets)."""
