@@ -1,5 +1,6 @@
 """An epsilon that is too large to be meant, such as a percentage: commands refuse it, Python warns, and what only computes does not."""
 
+import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,46 @@ def test_commands_that_release_or_prepare_it_refuse(told: Callable[..., tuple[in
         assert code == 0, said
     assert Ledger("books").budget.epsilon == 95.0
     assert "Note: epsilon = 95 hides next to nothing" in told("agree", "large.json", "--check")[1].replace("\n", " ")
+
+
+def test_rounds_that_are_too_much_together_are_refused(told: Callable[..., tuple[int, str]]) -> None:
+    """365 rounds of 1 each are 365 together, which is no less than an epsilon of 365."""
+    sampling = ("sample", "in.csv", "--client", "who", "--value", "what")
+    rounds = ("--outcomes", "3", "--epsilon", "1", "--rounds", "365")
+    assert told("agree", "large.json", *rounds, "--allow-large-epsilon")[0] == 0
+    commands = [
+        ("agree", "new.json", *rounds),
+        ("agree", "nu.json", "--outcomes", "3", "--nu", "0.5", "--rounds", "365"),
+        (*sampling, "--domain-size", "3", "--epsilon", "1", "--rounds", "11", "-o", "out.csv"),
+        (*sampling, "--agreement", "large.json", "-o", "other.csv"),
+        ("design", "in.csv", "--client", "who", "--value", "what", "--domain-size", "3", "--epsilon", "2", "--rounds", "6", "-o", "d.json"),
+    ]  # fmt: skip
+    for command in commands:
+        code, said = told(*command)
+        said = " ".join(said.split())
+        assert code == 2, said
+        assert "together: " in said
+        assert "--allow-large-epsilon" in said
+    assert {path.name for path in Path().iterdir()} == {"in.csv", "large.json"}
+    for command in commands:
+        code, said = told(*command, "--allow-large-epsilon")
+        assert code == 0, said
+    said = " ".join(told("agree", "large.json", "--check")[1].split())
+    assert "epsilon = 1 for each of 365 samples (365-LDP for all 365 together)" in said
+    assert "365 rounds at 1-LDP each are 365-LDP together: epsilon = 365 hides next to nothing" in said
+    code, said = told("agree", "few.json", "--outcomes", "3", "--epsilon", "1", "--rounds", "10")
+    assert code == 0, said
+    assert json.loads(told("agree", "few.json", "--check", "--json")[1])["together"] == "10-LDP"
+
+
+def test_an_agreement_on_so_many_rounds_warns() -> None:
+    sampler = dc.LinearSampler(FAMILY, epsilon=1.0)
+    with pytest.warns(dc.LargeEpsilonWarning, match="11 rounds at 1-LDP each are 11-LDP together"):
+        dc.Agreement.of(sampler, rounds=11)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dc.Agreement.of(sampler, rounds=10)
+        dc.Agreement.of(dc.LinearSampler(FAMILY, privacy=dc.Gaussian(0.1)), rounds=100)  # 1-Gaussian together
 
 
 def test_commands_that_only_compute_do_not(told: Callable[..., tuple[int, str]]) -> None:

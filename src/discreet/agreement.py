@@ -11,6 +11,7 @@ beside theirs (or in a file of its own, FILE.weights, where they are many): the 
 
 import hashlib
 import json
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -27,14 +28,22 @@ from discreet._reference_terms import ReferenceTerms
 from discreet._showing import shown_shortly
 from discreet.domain import Domain
 from discreet.domain._canonical import VERSION, canonical, check_version, number
-from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.errors import (
+    DiscreetError,
+    LargeEpsilonWarning,
+    asked_from_outside,
+    check_count,
+    check_kind,
+    warn_caller,
+)
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import MECHANISMS, MollifierSampler, check_mechanism, sampler_named
 from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.privacy import Privacy, Pure
+from discreet.privacy import Gaussian, Privacy, Pure
 from discreet.privacy._pure import check_epsilon
 from discreet.privacy._terms import privacy_document, read_privacy
 from discreet.release._randomness import BITS
+from discreet.tradeoff import little_by_rounds
 
 __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms"]
 
@@ -116,7 +125,7 @@ class Agreement:
         """
         if type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)}")
-        return cls(
+        made = cls(
             family=_terms_of(sampler, check_version(version)),
             mechanism=sampler.name,
             epsilon=sampler.epsilon,
@@ -126,6 +135,10 @@ class Agreement:
             reference=ReferenceTerms.of(sampler) if isinstance(sampler, MollifierSampler) else None,
             other=None if other is None else _outcome_number(other, sampler),
         )
+        doubt = made.doubt_of_rounds
+        if doubt is not None and asked_from_outside("agreement"):
+            warn_caller(doubt, LargeEpsilonWarning)
+        return made
 
     @property
     def domain(self) -> Domain:
@@ -173,6 +186,20 @@ class Agreement:
     def promise(self) -> Privacy:
         """What one release promises."""
         return Pure(self.epsilon) if self.privacy is None else self.privacy
+
+    @property
+    def together(self) -> Privacy:
+        """What all rounds of a client promise together: epsilons add up, as squares of nu do; of other notions the epsilon of their box."""
+        if self.rounds == 1:
+            return self.promise
+        if isinstance(self.promise, Gaussian):
+            return Gaussian(math.sqrt(self.rounds) * self.promise.nu)
+        return Pure(self.rounds * self.epsilon)
+
+    @property
+    def doubt_of_rounds(self) -> str | None:
+        """What to say where each round promises enough and all of them together promise little; None elsewhere."""
+        return little_by_rounds(self.promise, self.together, self.rounds)
 
     @cached_property
     def canonical(self) -> str:

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -142,27 +142,50 @@ def warn_of_large(epsilon: float) -> None:
         warn_caller(doubt, LargeEpsilonWarning)
 
 
-def warn_of_little(privacy: Privacy) -> None:
-    """The same for any notion, by what it states itself: an epsilon above 10, a delta above 0.001; for others what they say at epsilon = 10.
+def little_promised(privacy: Privacy) -> str | None:
+    """What to say of a notion that promises little, by what it states itself; None of one that promises enough.
 
-    With a delta the promise bounds no odds, whatever its epsilon: an event that is impossible from one client may have probability delta
-    from another. What bounds them is the sampler's box, which is not asked here.
+    An epsilon above 10, a delta above 0.001; for others what they say at epsilon = 10. With a delta the promise bounds no odds, whatever its
+    epsilon: an event that is impossible from one client may have probability delta from another. What bounds them is the sampler's box,
+    which is not asked here.
     """
     stated = getattr(privacy, "epsilon", None)
     if stated is not None and not stated <= LARGE_EPSILON:
-        warn_of_large(stated)
-        return
+        return large_epsilon(stated)
     if isinstance(privacy, Pure):
-        return
+        return None
     exponent = LARGE_EPSILON if stated is None else stated
     delta = privacy.profile(exponent)
-    if delta > _LARGE_DELTA and asked_from_outside(*_MAKERS):
-        warn_caller(
-            f"{privacy} promises little: an event may be likelier from one client than from another by a factor of e^{exponent:g} and by "
-            f"{delta:.2g} besides, so that no bound on the odds follows from the promise alone; take a smaller budget (a delta of 1e-6 is "
-            "usual). The sampler's own .epsilon is what bounds them",
-            LargeEpsilonWarning,
-        )
+    if delta <= _LARGE_DELTA:
+        return None
+    return (
+        f"{privacy} promises little: an event may be likelier from one client than from another by a factor of e^{exponent:g} and by "
+        f"{delta:.2g} besides, so that no bound on the odds follows from the promise alone; take a smaller budget (a delta of 1e-6 is "
+        "usual). The sampler's own .epsilon is what bounds them"
+    )
+
+
+def little_by_rounds(each: Privacy, together: Privacy, rounds: int) -> str | None:
+    """What to say of rounds that promise enough each and little together; None of others."""
+    if rounds == 1 or little_promised(each) is not None:
+        return None
+    doubt = little_promised(together)
+    return None if doubt is None else f"{rounds:,} rounds at {each} each are {together} together: {doubt}"
+
+
+def little_by_pure_rounds(epsilon: float, rounds: Any) -> str | None:
+    """The same for rounds of a pure epsilon, before anything has checked the two."""
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds <= 1 or not 0.0 < epsilon < math.inf:
+        return None
+    total = epsilon * rounds
+    return little_by_rounds(Pure(epsilon), Pure(total), rounds) if total < math.inf else None
+
+
+def warn_of_little(privacy: Privacy) -> None:
+    """Warn whoever makes a sampler with a notion that promises little."""
+    doubt = little_promised(privacy)
+    if doubt is not None and asked_from_outside(*_MAKERS):
+        warn_caller(doubt, LargeEpsilonWarning)
 
 
 def is_identity(bounds: Bounds, epsilon: float) -> bool:

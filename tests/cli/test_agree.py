@@ -24,7 +24,7 @@ def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) 
     assert Agreement.read(path).domain.labels == ("red", "green", "blue")
     assert run("agree", path, *terms).exit_code == 0
     record = json.loads(run("agree", path, "--check", "--json").stdout)
-    assert record == {"id": expected.id, "agreement": expected.document}
+    assert record == {"id": expected.id, "agreement": expected.document, "together": "1.5-LDP"}
     assert "exists already" in refusal("agree", path, "--epsilon", "0.5", "--outcomes", "3")
     banded = run(
         "agree",

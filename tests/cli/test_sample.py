@@ -78,7 +78,7 @@ def test_a_secret_makes_it_repeatable_and_stays_one(folder: Path, run: Run) -> N
     assert outputs[0].equals(outputs[1])
     assert not outputs[0].equals(outputs[2])
     assert outputs[0]["agreement"].equals(outputs[2]["agreement"])
-    assert "round 2 of 2: 4 together" in result.stderr
+    assert "round 2 of 2: 4-LDP for all 2 together" in result.stderr
     assert "gives the same samples again" in result.stderr
 
 

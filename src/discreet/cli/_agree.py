@@ -20,6 +20,7 @@ from discreet.cli._options import (
     chosen,
     needed_domain,
     refuse_large,
+    refuse_large_together,
 )
 from discreet.cli._printing import plain, say, write_json
 from discreet.cli._promise import Delta, Nu, promise
@@ -102,22 +103,21 @@ def agree(
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
         label = None if other is None else Coding(whole.domain, other).other
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label)
+        refuse_large_together(found.doubt_of_rounds, allowed=allow_large_epsilon)
         found.write(file)
     if json:
-        write_json({"id": found.id, "agreement": found.document})
+        together = {"together": str(found.together)} if found.rounds > 1 else {}
+        write_json({"id": found.id, "agreement": found.document, **together})
         return
-    spent = terms_told.budget(found.promise, found.epsilon) + (
-        f" for each of {found.rounds} samples" if found.rounds > 1 else ""
-    )
     # what is spent comes before the first text that whoever wrote the agreement could choose
     kind = terms_told.mechanism(found.mechanism, everybody=found.family.document.get("everybody", False))
-    lines = [f"{spent}, {kind} on {found.family.described}{_few(found)}"]
+    lines = [f"{terms_told.spent(found)}, {kind} on {found.family.described}{_few(found)}"]
     if found.rounds > 1:
         from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(found)
         lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]
-    doubt = large_epsilon(found.epsilon)
+    doubt = large_epsilon(found.epsilon) or found.doubt_of_rounds
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")
     if found.other is not None and found.domain.labels is not None:

@@ -20,6 +20,7 @@ from discreet._tables._records import Reading
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.cli import _learning as learning
+from discreet.cli import _terms_told as terms_told
 from discreet.cli._learning import Released
 from discreet.cli._options import (
     AllowLarge,
@@ -34,6 +35,7 @@ from discreet.cli._options import (
     client_in,
     needed_domain,
     refuse_large,
+    refuse_large_together,
     value_in,
 )
 from discreet.cli._printing import Terminal, number, plain, say, table, write_json
@@ -44,6 +46,7 @@ from discreet.estimation._contest import Contestant, contest
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS
 from discreet.plots._formats import check_picture
+from discreet.tradeoff import little_by_pure_rounds
 
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
@@ -117,6 +120,7 @@ def design(
     """
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
+    refuse_large_together(little_by_pure_rounds(epsilon, rounds), allowed=allow_large_epsilon)
     if released:
         _refuse_both(
             {
@@ -168,8 +172,14 @@ def design(
         return
     say(
         *_report(found, rows),
-        f"Agreement {agreement.id[:12]}: {plain(output)}" + (f"; picture: {plain(plot)}" if plot else ""),
+        f"Agreement {agreement.id[:12]}{_rounds_told(agreement)}: {plain(output)}"
+        + (f"; picture: {plain(plot)}" if plot else ""),
     )
+
+
+def _rounds_told(agreement: Agreement) -> str:
+    """What all rounds spend together, where there are several."""
+    return f" ({terms_told.spent(agreement)})" if agreement.rounds > 1 else ""
 
 
 def _refuse_both(given: dict[str, Any]) -> None:
@@ -205,7 +215,7 @@ def _learn(
     if json:
         write_json(learning.record(found))
         return
-    say(*learning.report(found), f"Agreement {found.agreement.id[:12]}: {plain(output)}")
+    say(*learning.report(found), f"Agreement {found.agreement.id[:12]}{_rounds_told(found.agreement)}: {plain(output)}")
 
 
 def _designed(family: Simplex, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> Design:

@@ -168,3 +168,11 @@ def refuse_large(epsilon: float | None, *, allowed: bool) -> None:
     doubt = None if epsilon is None or allowed else large_epsilon(epsilon)
     if doubt is not None:
         raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")
+
+
+def refuse_large_together(doubt: str | None, *, allowed: bool) -> None:
+    """Refuse rounds of which it is doubted that they are meant, since they are too much together, unless somebody says that they are."""
+    if doubt is not None and not allowed:
+        raise DiscreetError(
+            f"{doubt}; agree on fewer rounds or a smaller epsilon, or say --allow-large-epsilon if it is meant"
+        )

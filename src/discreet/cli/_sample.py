@@ -34,6 +34,7 @@ from discreet.cli._options import (
     given_domain,
     needed_domain,
     refuse_large,
+    refuse_large_together,
 )
 from discreet.cli._population_ledger import ledger_of
 from discreet.cli._printing import write_json
@@ -191,6 +192,7 @@ def sample(
         show_values=show_values,
     )
     refuse_large(request.epsilon, allowed=allow_large_epsilon)
+    refuse_large_together(request.doubt_of_rounds, allowed=allow_large_epsilon)
     refuse_large(budget, allowed=allow_large_epsilon)
     if dry_run:
         _tell_misfits(source, request, scratch, json=json)
@@ -280,10 +282,9 @@ def _progress(*, quiet: bool) -> Any:
 def _told(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and what was read, left out and written."""
     agreement = summary.agreement
-    total = agreement.rounds * agreement.epsilon
     yield f"{counted(summary.clients, 'sample')} to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.rounds > 1:
-        yield f"round {request.round} of {agreement.rounds}: {total:g} together"
+        yield f"round {request.round} of {agreement.rounds:,}: {agreement.together} for all {agreement.rounds:,} together"
         from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(agreement)

@@ -1,5 +1,6 @@
 """What is promised and by which mechanism, as every command says it of an agreement or of its sampler."""
 
+from discreet.agreement import Agreement
 from discreet.privacy import Privacy, Pure
 
 
@@ -11,3 +12,13 @@ def budget(privacy: Privacy, epsilon: float) -> str:
 def mechanism(name: str, *, everybody: bool) -> str:
     """The mechanism; a band that serves everybody is no claim about clients but a choice of the reference: a design."""
     return f"{name} (designed reference)" if everybody else name
+
+
+def spent(agreement: Agreement) -> str:
+    """What each sample of a client spends, and all of them together."""
+    each = budget(agreement.promise, agreement.epsilon)
+    if agreement.rounds == 1:
+        return each
+    return (
+        f"{each} for each of {agreement.rounds:,} samples ({agreement.together} for all {agreement.rounds:,} together)"
+    )

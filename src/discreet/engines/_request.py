@@ -23,7 +23,7 @@ from discreet.mechanisms._linear import MEMBERS_ALONE
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Pure
 from discreet.release._keyed import Question, RunKey, Secret, as_secret, fresh_secret
-from discreet.tradeoff import large_epsilon
+from discreet.tradeoff import large_epsilon, little_by_pure_rounds
 
 _OUTSIDE = ("error", "agreed")
 _USUAL = {"rounds": 1, "purpose": ""}
@@ -118,6 +118,13 @@ class Request:
             show_values=terms.get("show_values", False),
         )
 
+    @property
+    def doubt_of_rounds(self) -> str | None:
+        """What to say where each round promises enough and all of them together promise little; None elsewhere."""
+        if self.agreement is not None:
+            return self.agreement.doubt_of_rounds
+        return little_by_pure_rounds(self.epsilon, self.rounds)
+
     def under(self, secret: Secret) -> "Request":
         """The same request under that secret."""
         found = object.__new__(Request)
@@ -151,7 +158,7 @@ class Request:
         sampler = self._sampler(reading.coding)
         if self.mechanism == "linear" and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
-        if (doubt := large_epsilon(self.epsilon)) is not None:
+        if (doubt := large_epsilon(self.epsilon) or self.doubt_of_rounds) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
         _warn_of_narrow_cells(sampler)
         version = VERSION if self.agreement is None else self.agreement.version

@@ -28,7 +28,7 @@ from discreet.families import FiniteFamily, Simplex
 from discreet.families._band import Bounds
 from discreet.mechanisms import JointSampler, LinearSampler, Multisets, OptimalSampler
 from discreet.mechanisms._several import AROUND
-from discreet.privacy import Gaussian, Privacy, Pure
+from discreet.privacy import Privacy
 from discreet.tradeoff import constants_under
 
 Floats = NDArray[np.float64]
@@ -188,9 +188,7 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
         return None
     whole = terms.lower is None or terms.upper is None or terms.everybody
     bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
-    together: Privacy = (
-        Gaussian(math.sqrt(rounds) * promise.nu) if isinstance(promise, Gaussian) else Pure(rounds * agreement.epsilon)
-    )
+    together = agreement.together
     one, each = (constants_under(notion, bounds).gamma for notion in (together, promise))
     factor = one / (each * math.sqrt(rounds))
     return RoundsCost(rounds, together, factor) if factor > 1.0 else None

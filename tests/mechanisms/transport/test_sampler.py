@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet.audit import certificate_of
+from discreet.mechanisms._transport._floor import even_floor
+from discreet.mechanisms._transport._spaces import space_of
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
@@ -209,3 +211,37 @@ def test_a_dict_that_names_no_point_is_refused() -> None:
         dc.TransportSampler([0, 1, 5], epsilon=1.0).distance({5: 1.0}, {"5": 1.0})
     with pytest.raises(dc.DiscreetError, match=r"outcomes are the points \(0.0, 1.0\), \(2.0, 2.0\)"):
         dc.TransportSampler([[0, 1], [2, 2]], epsilon=1.0).release({0: 1.0})
+
+
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+@pytest.mark.parametrize("points", [[0.0, 1.0, 2.0, 5.0], [[0.0, 0.0], [0.0, 1.0], [3.0, 1.0]]])
+def test_a_large_epsilon_has_its_own_box(points: Any) -> None:
+    """Not that of 30: the worst distance falls on as e^-epsilon does, and no bound is above what a sampler attains."""
+    worst = {
+        epsilon: dc.TransportSampler(points, epsilon=epsilon)
+        for epsilon in (25.0, 30.0, 31.0, 35.0, 40.0, 60.0, 2000.0)
+    }
+    for one, two in [(30.0, 31.0), (31.0, 35.0), (35.0, 40.0)]:
+        assert worst[two].worst == pytest.approx(worst[one].worst * math.exp(one - two), rel=1e-6)
+    for epsilon, sampler in worst.items():
+        assert sampler.bound <= sampler.worst
+        if 30.0 < epsilon <= 40.0:
+            assert sampler.worst <= sampler.bound * (1 + 1e-6)
+        sure = np.eye(len(points))
+        away = np.asarray(sampler.distance(sure, sampler.output(sure)))
+        assert away.max() <= sampler.worst * (1 + 1e-6) + 1e-15
+        rows = sampler.weights(sure)
+        assert (rows.sum(axis=1) == TOTAL).all()
+        bound = exp_lower(min(epsilon, 700.0))
+        assert all(int(a) <= bound * int(b) for one in rows for other in rows for a, b in zip(one, other, strict=True))
+    assert worst[40.0].floor.max() < 1e-17
+
+
+@pytest.mark.parametrize("epsilon", [14.0, 20.0])
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+def test_the_closed_form_for_a_large_epsilon_agrees_with_the_programme(epsilon: float) -> None:
+    space = space_of([0.0, 1.0, 2.0, 5.0], None, None)
+    even, best = even_floor(space, math.exp(epsilon), 0.0), dc.TransportSampler([0.0, 1.0, 2.0, 5.0], epsilon=epsilon)
+    assert even.bound <= best.worst * (1 + 1e-9)
+    assert best.bound <= even.value * (1 + 1e-9)
+    assert even.value == pytest.approx(best.worst, rel=1e-4)

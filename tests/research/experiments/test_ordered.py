@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,3 +38,18 @@ def test_delays() -> None:
         q = np.asarray(row.shown_outputs[name])
         assert q.sum() == pytest.approx(1.0)
     assert row.distances["transport"].largest <= worst["transport"] * (1 + 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["how-to/transport.md", "explanation/follow-up.md"])
+def test_pages_say_what_is_computed(page: str) -> None:
+    """Several floors have the smallest worst case, so a mean may change with the solver: by less than a thousandth, or the page is old."""
+    text = (Path(__file__).parents[3] / "docs" / page).read_text()
+    experiment = replace(OrderedComparison(), epsilons=(1.0, 2.0))
+    for unit in ("delays/1", "delays/2", "cholesterol/1"):
+        [row] = next(experiment.results([unit]))
+        [line] = [
+            one for one in text.splitlines() if one.startswith(f"| {row.title}, {row.measure} | {row.epsilon:g} |")
+        ]
+        means = [float(cell.split()[0]) for cell in line.split("|")[3:7]]
+        assert means == pytest.approx([each.mean for each in row.distances.values()], rel=1e-3)

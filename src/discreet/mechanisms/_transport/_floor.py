@@ -15,6 +15,11 @@ violates them (`discreet.mechanisms._transport._programmes` solves them).
   sum l_i t_i + s min_y sum_i l_i g_i(y). The multipliers of a solution are such shares, spread evenly over the orbits; `bound` is that sum,
   worked out from the distances. Where rounding leaves the smallest sum a little below 0, which a mass of 1 would make much of, a small share
   of rows with t = 0 makes up for it. Whether the solver was right, or the symmetry was one, has no part in it.
+* **A large epsilon** needs no programme, whose numbers it would leave behind. Let S be the largest sum of distances from a point, h the least
+  distance of two points. The even floor 1/(e^eps + n - 1) serves a point mass by its own point up to the floor of the others, so that its
+  worst cost is S/(e^eps + n - 1). No floor has one below S/(e^eps + S/h): if V is its worst cost, the client at y has at most e^eps m_y at
+  y and the rest at least h away, so h (1 - e^eps m_y) <= V and m_y >= (1 - V/h) e^-eps; hence V >= sum_y m_y d(x, y) >= (1 - V/h) S e^-eps
+  for the x of the largest sum.   QED
 """
 
 from __future__ import annotations
@@ -74,6 +79,14 @@ def best_floor(space: Space, ratio: float) -> Floor:
     raise DiscreetError(
         f"no floor within {GAP:g} of the best was found for {size} points; take fewer or more evenly spaced ones"
     )
+
+
+def even_floor(space: Space, ratio: float, least: float) -> Floor:
+    """The even floor for e^epsilon = ratio, not below `least`, with the bound for a large epsilon; near the best only for such a one."""
+    mass = max(1.0 / (ratio + space.size - 1.0), least)
+    farthest = float(space.distances.sum(axis=1).max())
+    apart = np.where(np.eye(space.size, dtype=bool), np.inf, space.distances)
+    return Floor(np.full(space.size, mass), farthest * mass, farthest / (ratio + farthest / float(apart.min())))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from discreet.errors import DiscreetError
 from discreet.families import Simplex
 from discreet.families._laws import check_laws
 from discreet.mechanisms._sampler import ManyLaws, Rng
-from discreet.mechanisms._transport._floor import Floor, best_floor
+from discreet.mechanisms._transport._floor import Floor, best_floor, even_floor
 from discreet.mechanisms._transport._flows import distance, nearest_between
 from discreet.mechanisms._transport._serving import served_on_a_line
 from discreet.mechanisms._transport._spaces import space_of
@@ -36,6 +36,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _AS_IT_IS = Affine(1.0, 0.0)
 _LEAST = 2.0**-61  # below which a floor is one integer of the lattice
+_LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
+_LARGEST_EXPONENT = 554.0
 
 
 @final
@@ -116,7 +118,14 @@ class TransportSampler:
 
     @cached_property
     def _floor(self) -> Floor:
-        return best_floor(self._space, math.exp(min(self._epsilon, 30.0)))
+        if self._epsilon > _LARGE:
+            return even_floor(self._space, self._ratio, _LEAST)
+        return best_floor(self._space, self._ratio)
+
+    @property
+    def _ratio(self) -> float:
+        """e^epsilon, as far as the floor of its reciprocal can be told from 0."""
+        return math.exp(min(self._epsilon, _LARGEST_EXPONENT))
 
     @property
     def floor(self) -> Floats:
@@ -132,7 +141,8 @@ class TransportSampler:
     def bound(self) -> float:
         """A distance that the worst client of no epsilon-LDP sampler goes below; within 1e-6 of `worst`, or 1e-9 of the largest distance.
 
-        It is worked out from the multipliers of the linear programme and the distances, in floating point, not taken from the solver.
+        Up to an epsilon of 30 it is worked out from the multipliers of the linear programme and the distances, in floating point, not taken
+        from the solver; past 30 by a closed form.
         """
         return self._floor.bound
 
@@ -140,7 +150,7 @@ class TransportSampler:
     def box(self) -> Box:
         """{Q : m <= Q <= e^epsilon m}, in floating point."""
         lower = np.maximum(self.floor, _LEAST)
-        upper = np.minimum(np.maximum(self.floor * math.exp(min(self._epsilon, 30.0)), lower), 1.0)
+        upper = np.minimum(np.maximum(self.floor * self._ratio, lower), 1.0)
         return Box(self._space.size, lower, upper)
 
     @cached_property
