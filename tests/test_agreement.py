@@ -15,7 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex, agreement
+from discreet import (
+    Band,
+    DiscreetError,
+    JointSampler,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    Simplex,
+    agreement,
+)
 from discreet import _family_terms as family_terms
 from discreet.agreement import VERSION, Agreement, FamilyTerms
 from discreet.domain import Digested, Interval, Labels
@@ -473,3 +482,63 @@ def test_an_interval_has_no_such_outcome() -> None:
     sampler = LinearSampler(Simplex(Interval(0.0, 1.0, cells=4)), epsilon=1.0)
     with pytest.raises(DiscreetError, match="nearest end"):
         Agreement.of(sampler, other=0.1)
+
+
+JOINT = [
+    JointSampler(Simplex(["red", "green", "blue"]), samples=3, epsilon=2.0),
+    JointSampler(Simplex(4), samples=2, epsilon=1.0, around="product"),
+    JointSampler(Band([3, 2, 1], lower=0.5, upper=1.5), samples=2, epsilon=0.5),
+]
+
+
+@pytest.mark.parametrize("joint", JOINT)
+def test_several_samples_drawn_at_once_are_agreed_on(joint: JointSampler, tmp_path: Path) -> None:
+    agreed = Agreement.of(joint, purpose="several")
+    assert agreed.document["joint"] == {"samples": joint.samples, "around": joint.around}
+    assert Agreement.from_json(agreed.text) == agreed
+    agreed.write(tmp_path / "a.json")
+    found = Agreement.read(tmp_path / "a.json")
+    assert found.id == agreed.id
+    assert found.joint_sampler() == joint
+    law = np.broadcast_to(joint.family.reference, joint.family.size)
+    assert found.joint_sampler().weights(law).tolist() == joint.weights(law).tolist()
+    with pytest.raises(DiscreetError, match="samples of each client drawn at once"):
+        found.sampler()
+    single = Agreement.of(OptimalSampler(joint.family, epsilon=joint.epsilon), purpose="several")
+    assert single.id != agreed.id
+    assert "joint" not in single.document
+    with pytest.raises(DiscreetError, match="one sample of each client at a time"):
+        single.joint_sampler()
+    with pytest.raises(DiscreetError, match="belongs to agreement"):
+        single.check_sampler(joint)
+
+
+def test_joint_terms_that_are_none_are_refused_by_name() -> None:
+    text = json.loads(Agreement.of(JOINT[1]).text)
+    wrong: list[tuple[Any, str]] = [
+        ({"samples": 1, "around": "product"}, "joint.samples = 1 is less than 2"),
+        ({"samples": 2.5, "around": "product"}, "joint.samples = 2.5 is not a whole number"),
+        ({"samples": 2, "around": "middle"}, "joint.around = 'middle' is not one of envelope, product"),
+        ({"samples": 2, "around": ["product"]}, "joint.around"),
+        ({"samples": 2}, "joint has no field 'around'"),
+        ({"samples": 2, "around": "product", "more": 1}, "joint has a field 'more' that this version does not know"),
+        (3, "joint = 3 is not a JSON object"),
+    ]
+    for joint, says in wrong:
+        with pytest.raises(DiscreetError) as caught:
+            Agreement.from_json(json.dumps({**text, "joint": joint}))
+        assert says in str(caught.value)
+    with pytest.raises(DiscreetError, match="joint has no meaning for the mechanism linear"):
+        Agreement.from_json(json.dumps({**text, "mechanism": "linear"}))
+    band = Band([1] * 10, lower=0.0, upper=2.0)
+    with pytest.raises(DiscreetError, match="without a band= of their own"):
+        Agreement.of(JointSampler(Simplex(4), samples=2, epsilon=1.0, band=band))
+    with pytest.raises(DiscreetError, match="one sample is agreed on as OptimalSampler"):
+        Agreement.of(JointSampler(Simplex(4), samples=1, epsilon=1.0))
+
+
+def test_the_id_of_an_agreement_on_several_samples_is_fixed() -> None:
+    """The box is computed by operations that every machine rounds alike: the envelope's total is a rational number."""
+    assert Agreement.of(JOINT[0]).id == "0ce9e671f1ff074fa1a434b19670ec22268cc060a17e33c2bbe2570432035fbe"
+    assert hashlib.sha256(np.asarray(JOINT[0].lattice.lower).tobytes()).hexdigest()[:16] == "55164dcd88c09064"
+    assert hashlib.sha256(np.asarray(JOINT[2].lattice.lower).tobytes()).hexdigest()[:16] == "c93acf04c4933949"

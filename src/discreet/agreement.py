@@ -36,21 +36,65 @@ from discreet.errors import (
     check_kind,
     warn_caller,
 )
-from discreet.families import ContinuousFamily
-from discreet.mechanisms import MECHANISMS, MollifierSampler, check_mechanism, sampler_named
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.mechanisms import MECHANISMS, JointSampler, MollifierSampler, check_mechanism, sampler_named
 from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.mechanisms._several import AROUND
+from discreet.mechanisms._several._multisets import MOST_TOGETHER
 from discreet.privacy import Gaussian, Privacy, Pure
 from discreet.privacy._pure import check_epsilon
 from discreet.privacy._terms import privacy_document, read_privacy
 from discreet.release._randomness import BITS
 from discreet.tradeoff import little_by_rounds
 
-__all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms"]
+__all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms", "JointTerms"]
 
 F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_FIELDS = {"discreet", "family", "mechanism", "epsilon", "privacy", "reference", "bits", "rounds", "purpose", "other"}
+_FIELDS = {
+    "discreet",
+    "family",
+    "mechanism",
+    "epsilon",
+    "privacy",
+    "reference",
+    "bits",
+    "rounds",
+    "purpose",
+    "other",
+    "joint",
+}
+_JOINT_FIELDS = {"samples", "around"}
+
+
+@dataclass(frozen=True)
+class JointTerms:
+    """How several samples of each client are drawn at once: how many, and from a box around what.
+
+    Args:
+        samples: how many samples of each client, at least 2.
+        around: "envelope" or "product".
+
+    Raises:
+        DiscreetError: for terms out of range.
+    """
+
+    samples: int
+    around: str
+
+    def __post_init__(self) -> None:
+        fix = "one sample of each client is agreed on without joint"
+        object.__setattr__(
+            self, "samples", check_count("joint.samples", self.samples, least=2, most=MOST_TOGETHER, fix=fix)
+        )
+        if self.around not in AROUND:
+            raise DiscreetError(f"joint.around = {self.around!r} is not one of {', '.join(AROUND)}")
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"samples": self.samples, "around": self.around}
 
 
 @shown_shortly
@@ -70,6 +114,7 @@ class Agreement:
         reference: the public law that a mollifier's ball is around, where it is not the family's own.
         other: the number of the outcome that values outside the domain count as. None: they are left out, or on an interval become its
             nearest end, and a client with nothing left is served as the reference. Devices and gateways of a collection follow this rule.
+        joint: how several samples of each client are drawn at once, where each round releases several.
 
     Raises:
         DiscreetError: for terms out of range.
@@ -83,11 +128,14 @@ class Agreement:
     privacy: Privacy | None = None
     reference: ReferenceTerms | None = None
     other: int | None = None
+    joint: JointTerms | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
         if self.other is not None:
             object.__setattr__(self, "other", _check_other(self.other, self.family))
+        if self.joint is not None:
+            self._check_joint()
         if self.reference is not None and self.mechanism != MollifierSampler.name:
             raise DiscreetError(f"reference has no meaning for the mechanism {self.mechanism}; leave it out")
         if self.privacy is not None:
@@ -98,10 +146,17 @@ class Agreement:
         if not isinstance(self.purpose, str):
             raise DiscreetError(f"purpose = {self.purpose!r} is not a text")
 
+    def _check_joint(self) -> None:
+        """Refuse terms that samples cannot be drawn at once under."""
+        if self.mechanism != JointSampler.name:
+            raise DiscreetError(f"joint has no meaning for the mechanism {self.mechanism}; leave it out")
+        if self.privacy is not None or isinstance(self.family, ContinuousTerms):
+            raise DiscreetError("joint is for pure epsilon on a list of outcomes; leave it out")
+
     @classmethod
     def of(
         cls,
-        sampler: Sampler[AnyFamily],
+        sampler: Sampler[AnyFamily] | JointSampler,
         *,
         rounds: int = 1,
         purpose: str = "",
@@ -123,7 +178,11 @@ class Agreement:
         Raises:
             DiscreetError: for terms out of range, and for a sampler that cannot be agreed on.
         """
-        if type(sampler) not in MECHANISMS.values():
+        if isinstance(sampler, JointSampler) and (sampler.around is None or sampler.samples == 1):
+            raise DiscreetError(
+                f"{sampler!r} cannot be agreed on: one sample is agreed on as OptimalSampler(...), several without a band= of their own"
+            )
+        if not isinstance(sampler, JointSampler) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)}")
         made = cls(
             family=_terms_of(sampler, check_version(version)),
@@ -134,6 +193,7 @@ class Agreement:
             privacy=None if isinstance(sampler.privacy, Pure) else sampler.privacy,
             reference=ReferenceTerms.of(sampler) if isinstance(sampler, MollifierSampler) else None,
             other=None if other is None else _outcome_number(other, sampler),
+            joint=JointTerms(sampler.samples, str(sampler.around)) if isinstance(sampler, JointSampler) else None,
         )
         doubt = made.doubt_of_rounds
         if doubt is not None and asked_from_outside("agreement"):
@@ -180,6 +240,8 @@ class Agreement:
             terms["reference"] = self.reference.document
         if self.other is not None:
             terms["other"] = self.other
+        if self.joint is not None:
+            terms["joint"] = self.joint.document
         return terms
 
     @property
@@ -249,8 +311,13 @@ class Agreement:
             The sampler.
 
         Raises:
-            DiscreetError: for what is missing, and for what is not what was agreed on.
+            DiscreetError: for what is missing, for what is not what was agreed on, and for an agreement on several samples drawn at once.
         """
+        if self.joint is not None:
+            raise DiscreetError(
+                f"agreement {self.id} is on {self.joint.samples} samples of each client drawn at once, not on one; use "
+                "agreement.joint_sampler(), with Ledger.release(...) to release and population(agreement, samples=rows) to estimate"
+            )
         whole_family = self.family.family() if family is None else family
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
@@ -273,7 +340,29 @@ class Agreement:
             )
         return found
 
-    def check_sampler(self, sampler: Sampler[AnyFamily]) -> None:
+    def joint_sampler(self, family: FiniteFamily | None = None) -> JointSampler:
+        """The sampler agreed on, of an agreement on several samples drawn at once.
+
+        Args:
+            family: needed where the agreement does not hold all of it; checked against what it holds.
+
+        Returns:
+            The sampler.
+
+        Raises:
+            DiscreetError: for an agreement on one sample at a time, for what is missing, and for what is not what was agreed on.
+        """
+        if self.joint is None:
+            raise DiscreetError(
+                f"agreement {self.id} is on one sample of each client at a time; use agreement.sampler()"
+            )
+        whole: Any = self.family.family() if family is None else family
+        around: Any = self.joint.around
+        found = JointSampler(whole, samples=self.joint.samples, epsilon=self.epsilon, around=around)
+        self.check_sampler(found)
+        return found
+
+    def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler) -> None:
         """Refuse a sampler that is not the one agreed on, and name both agreements."""
         own = replace(
             Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=self.version), other=self.other
@@ -361,6 +450,9 @@ class Agreement:
             privacy=read_privacy(terms["privacy"]) if "privacy" in terms else None,
             reference=_read_reference(terms["reference"]) if "reference" in terms else None,
             other=_check_other(terms["other"], None) if "other" in terms else None,
+            joint=JointTerms(**_object("joint", terms["joint"], _JOINT_FIELDS, _JOINT_FIELDS))
+            if "joint" in terms
+            else None,
         )
 
 
@@ -378,14 +470,16 @@ def _check_other(number: Any, family: FamilyTerms | ContinuousTerms | None) -> i
     return found
 
 
-def _outcome_number(label: Any, sampler: Sampler[AnyFamily]) -> int:
+def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler) -> int:
     family = sampler.family
     if isinstance(family, ContinuousFamily) or family.domain.edges is not None:
         return _check_other(0, _terms_of(sampler, VERSION))  # which explains why there is none
     return int(family.domain.numbers([label])[0])
 
 
-def _terms_of(sampler: Sampler[AnyFamily], version: int) -> FamilyTerms | ContinuousTerms:
+def _terms_of(sampler: Sampler[AnyFamily] | JointSampler, version: int) -> FamilyTerms | ContinuousTerms:
+    if isinstance(sampler, JointSampler):
+        return FamilyTerms.of(sampler.family, version)
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return ContinuousTerms.of(sampler, family, version)

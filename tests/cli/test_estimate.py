@@ -129,6 +129,40 @@ def test_a_continuous_column_gives_a_histogram_and_moments(run: Run, files: Path
     assert_picture(files / "d.png")
 
 
+def test_what_is_listed_by_its_estimate_has_intervals_that_hold_after_ranking(run: Run, tmp_path: Path) -> None:
+    """2,000 outcomes that all have the same share: of the 20 that luck puts first hardly one is in its own interval."""
+    import re
+
+    sampler = dc.LinearSampler(dc.Simplex(2000), epsilon=2.0)
+    dc.Agreement.of(sampler).write(tmp_path / "a.json")
+    pl.DataFrame({"sample": np.random.default_rng(0).integers(0, 2000, 3000)}).write_parquet(tmp_path / "s.parquet")
+    asked = ("estimate", str(tmp_path / "s.parquet"), "--agreement", str(tmp_path / "a.json"))
+    said = " ".join(run(*asked, "--top", "20").stdout.split())
+    assert "Listed are the largest estimates" in said
+    listed = [(float(low), float(high)) for low, high in re.findall(r"(-?[\d.e-]+) to (-?[\d.e-]+)", said)]
+    assert len(listed) == 20
+    assert all(low <= 0.05 <= high for low, high in listed)  # 1/2000, in per cent
+    record = json.loads(run(*asked, "--json").stdout)["shares"]
+    first = sorted(record, key=lambda row: -row["law"]["estimate"])[:20]
+    assert sum(row["law"]["low"] <= 1 / 2000 <= row["law"]["high"] for row in first) <= 10
+    whole = " ".join(run(*asked, "--top", "2000").stdout.split())
+    assert "Listed are the largest estimates" not in whole
+
+
+@pytest.mark.parametrize(("kind", "debiased"), [(dc.LinearSampler, True), (dc.OptimalSampler, False)])
+def test_only_linear_samples_are_debiased_and_others_say_so(
+    run: Run, tmp_path: Path, kind: type[Any], debiased: bool
+) -> None:
+    dc.Agreement.of(kind(dc.Simplex(3), epsilon=1.0)).write(tmp_path / "a.json")
+    pl.DataFrame({"sample": [0] * 500 + [1] * 300 + [2] * 250}).write_parquet(tmp_path / "s.parquet")
+    asked = ("estimate", str(tmp_path / "s.parquet"), "--agreement", str(tmp_path / "a.json"))
+    said = " ".join(run(*asked, "--synthetic", str(tmp_path / "w.csv")).stdout.split())
+    weights = pl.read_csv(tmp_path / "w.csv")["weight"].unique().to_list()
+    assert (weights == [1.0]) is not debiased
+    assert ("the synthetic table is not debiased" in said) is not debiased
+    assert "not debiased" not in " ".join(run(*asked).stdout.split())
+
+
 @pytest.mark.slow
 def test_standard_input_and_synthetic_tables(run: Run, files: Path) -> None:
     weighted, rows = files / "weighted.parquet", files / "rows.csv"

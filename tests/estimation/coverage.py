@@ -36,6 +36,26 @@ def truths(law: np.ndarray) -> dict[str, float]:
     }
 
 
+def coin_sum(chances: np.ndarray) -> np.ndarray:
+    """The law of how many of independent coins with these chances show heads."""
+    law = np.array([1.0])
+    for chance in chances:
+        law = np.convolve(law, [1.0 - chance, chance])
+    return law
+
+
+def chances_of(share: float, clients: int, outcomes: int) -> Iterator[np.ndarray]:
+    """Laws of clients of whom an outcome has that share, or nearly: all alike, each sure of something, and half of both."""
+    alike = np.full(outcomes, (1.0 - share) / (outcomes - 1))
+    alike[0] = share
+    yield np.tile(alike, (clients, 1))
+    sure = np.zeros((clients, outcomes))
+    sure[: round(share * clients), 0] = 1.0
+    sure[round(share * clients) :, 1] = 1.0
+    yield sure
+    yield np.concatenate([np.tile(alike, (clients // 2, 1)), sure[::-1][: clients - clients // 2]])
+
+
 Intervals = dict[str, tuple[np.ndarray, np.ndarray]]
 
 

@@ -111,6 +111,8 @@ def agree(
         return
     # what is spent comes before the first text that whoever wrote the agreement could choose
     kind = terms_told.mechanism(found.mechanism, everybody=found.family.document.get("everybody", False))
+    if found.joint is not None:
+        kind += f" ({found.joint.samples} samples of each client drawn at once, around the {found.joint.around})"
     lines = [f"{terms_told.spent(found)}, {kind} on {found.family.described}{_few(found)}"]
     if found.rounds > 1:
         from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone

@@ -66,7 +66,10 @@ def estimate(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
     synthetic: Annotated[
         str | None,
-        typer.Option(metavar="OUT", help="Write the samples with weights that debias them (or --rows of them)."),
+        typer.Option(
+            metavar="OUT",
+            help="Write the samples with weights (or --rows of them): linear ones debiased, others as they are.",
+        ),
     ] = None,
     rows: Annotated[
         int | None, typer.Option(metavar="N", help="Write instead so many rows drawn from the estimate.")
@@ -121,6 +124,11 @@ def estimate(
     statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
     doubts = notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
+    if synthetic is not None and not found.exact:
+        doubts.append(
+            "the synthetic table is not debiased: these samples do not tell the average client exactly, so it has the shares of the samples; "
+            "only samples of the linear mechanism can be debiased"
+        )
     lies = None if liars is None else _lies(found, liars)
     said = record(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
     blocks: list[Any] = (

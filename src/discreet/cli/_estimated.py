@@ -34,10 +34,16 @@ def told(
     """What people read."""
     notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
     shown = _shown(found, known, top)
-    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown)]
+    ranked = known is None and len(found.counts) > len(shown)  # picked by their estimates, which luck has a part in
+    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown, ranked=ranked)]
     if len(found.counts) > len(shown):
         what = "outcomes" if found.finest is None else "bins"
         blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
+    if ranked:
+        blocks.append(
+            f"Listed are the largest estimates, so their intervals are those that hold for all {len(found.counts):,} at once. The interval "
+            "of one outcome alone (--json) holds for an outcome that was named before, not for one that luck has put first."
+        )
     if statistics:
         blocks.append(_statistics(statistics, found))
     blocks += [_reading(found), _lying(found)]
@@ -70,13 +76,11 @@ def _shown(found: Population, known: Any, top: int | None) -> list[int]:
     return largest if found.finest is None else sorted(largest)
 
 
-def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int]) -> Table:
-    law = found.law
-    columns = [
-        "share, %" if found.exact else "samples, %",
-        f"{_percent(found)} interval",
-        f"all {len(found.counts):,} at once",
-    ]
+def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int], *, ranked: bool) -> Table:
+    """The listed outcomes; of those that are `ranked` by their estimates, only intervals that hold after ranking."""
+    law, together = found.law, f"all {len(found.counts):,} at once"
+    columns = ["share, %" if found.exact else "samples, %"]
+    columns += [f"{_percent(found)} interval, {together}"] if ranked else [f"{_percent(found)} interval", together]
     if lies is not None:
         columns.append(f"despite {counted(lies.number, 'liar')}")
     if found.exact:
@@ -87,10 +91,12 @@ def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int])
         columns.append("truth")
     made = table("outcome" if found.finest is None else "bin", *columns)
     for place in shown:
-        cells = [_share(law.estimate[place]), _between(law.low[place], law.high[place])]
+        cells = [_share(law.estimate[place])]
+        cells += [] if ranked else [_between(law.low[place], law.high[place])]
         cells.append(_between(law.all_low[place], law.all_high[place]))
         if lies is not None:
-            cells.append(_between(lies.law.low[place], lies.law.high[place]))
+            ends = (lies.law.all_low, lies.law.all_high) if ranked else (lies.law.low, lies.law.high)
+            cells.append(_between(ends[0][place], ends[1][place]))
         if found.exact:
             cells.append(_share(found.nearest[place]))
         if found.reweighted is not None:

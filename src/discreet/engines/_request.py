@@ -231,6 +231,11 @@ def _agreed_on(terms: RequestTerms) -> Agreement | None:
         raise DiscreetError("family, sampler and agreement each say who the clients may be; give one of them")
     if agreement is not None and not isinstance(agreement, Agreement):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
+    if agreement is not None and agreement.joint is not None:
+        raise DiscreetError(
+            f"agreement {agreement.id} is on {agreement.joint.samples} samples of each client drawn at once, and a table gets one of each; "
+            "release with Ledger.release(agreement.joint_sampler(), ...), or agree on one sample"
+        )
     if family is not None:
         epsilon = terms.get("epsilon")
         if epsilon is None:

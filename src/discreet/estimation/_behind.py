@@ -72,7 +72,7 @@ def population(
         check_distinct(clients, samples)
     released_by = sampler
     if isinstance(sampler, Agreement):
-        sampler = sampler.sampler()
+        sampler = sampler.sampler() if sampler.joint is None else sampler.joint_sampler()
     if isinstance(sampler, JointSampler):
         return _of_joint_draws(sampler, samples, examples, rounds, float(confidence))
     if isinstance(sampler, ComposedSampler):

@@ -12,9 +12,11 @@ the average share. If clients are themselves drawn from a population, the count 
   two values it is Clopper and Pearson's bound. That it always holds as often as it says is a conjecture to which no exception
   is known; for many samples it is the normal interval.
 
-For the average of the very clients at hand a count is less spread than a binomial one (Hoeffding 1956: in every tail that starts
-at least one away from the mean), so they are then on the safe side, and the more so the more the clients differ. (The one tail that
-starts nearer, one sample or more of an outcome with n q < 0.026, has probability at most n q, which exceeds 0.025 by 0.0004 at most.)
+`discreet.estimation._share_tests` has shorter intervals of shares that hold as well, by exact tests of both sides at once; on these here
+rest promises before the samples and bounds on liars. For the average of the very clients at hand a count is less spread than a binomial
+one (Hoeffding 1956: in every tail that starts at least one away from the mean), so they are then on the safe side, and the more so the
+more the clients differ. (The one tail that starts nearer, one sample or more of an outcome with n q < 0.026, has probability at most n q,
+which exceeds 0.025 by 0.0004 at most.)
 """
 
 import math

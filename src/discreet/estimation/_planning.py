@@ -31,7 +31,8 @@ from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
 Released = Sampler[AnyFamily] | JointSampler  # what shares among samples are of
-_PLACES = 129
+_PLACES, _MOST_COUNTS = 129, 4096
+_PEAKS, _CLOSER, _PARTS = 4, 4, 17  # how the places with the longest reach are looked at more closely
 _MANY = 1e8  # clients from which on a normal interval that is a little too long takes the place of the exact one
 MOST_CLIENTS = 10**15
 LEAST_EPSILON, _MOST_EPSILON = 1e-6, 200.0
@@ -77,6 +78,14 @@ class Noise:
         few = 0.0 if at_most(0.0) >= 0.0 else float(scipy.optimize.brentq(at_most, 0.0, 1.0, xtol=1e-15))
         many = 1.0 if at_least(1.0) >= 0.0 else float(scipy.optimize.brentq(at_least, 0.0, 1.0, xtol=1e-15))
         return min(few, least), max(many, most)
+
+    def places(self, least: float, most: float) -> Floats:
+        """Shares between, in order, at which intervals are looked at: evenly, at 1/2, and of few clients all that they can show."""
+        found = [np.linspace(least, most, _PLACES), np.array([min(max(least, 0.5), most)])]  # noise is largest at 1/2
+        if (most - least) * self.clients <= _MOST_COUNTS:
+            counts = np.arange(math.ceil(least * self.clients), math.floor(most * self.clients) + 1)
+            found.append(np.clip(counts / self.clients, least, most))
+        return np.unique(np.concatenate(found))
 
     def _around(self, q: Floats) -> Floats:
         """z sqrt(q (1 - q)/n), and more than the exact interval is longer."""
@@ -142,9 +151,17 @@ def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise
     """How far the interval of a share can reach, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _hardest(np.asarray(masses, dtype=np.float64)):
-        least, most = noise.seen(*_released_range(sampler, mass))
-        released = np.append(np.linspace(least, most, _PLACES), min(max(least, 0.5), most))  # noise is largest at 1/2
-        longest = max(longest, float(_reaches(inversion, sampler, mass, released, noise).max()))
+        released = noise.places(*noise.seen(*_released_range(sampler, mass)))
+        reach = _reaches(inversion, sampler, mass, released, noise)
+        longest = max(longest, float(reach.max()))
+        peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # between the places it may be a little longer
+        low, high = released[np.maximum(peaks - 1, 0)], released[np.minimum(peaks + 1, len(released) - 1)]
+        for _ in range(_CLOSER):
+            nearer = np.linspace(low, high, _PARTS)
+            reach = _reaches(inversion, sampler, mass, nearer.ravel(), noise).reshape(nearer.shape)
+            longest = max(longest, float(reach.max()))
+            best, each = np.argmax(reach, axis=0), np.arange(len(peaks))
+            low, high = nearer[np.maximum(best - 1, 0), each], nearer[np.minimum(best + 1, _PARTS - 1), each]
     return longest
 
 

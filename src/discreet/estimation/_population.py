@@ -27,6 +27,7 @@ from discreet.estimation._inversion import Inversion, held, limits
 from discreet.estimation._nearest import nearest_law
 from discreet.estimation._reweighting import Reweighted
 from discreet.estimation._rows import SampleRows
+from discreet.estimation._share_tests import band_ends, exact_ends
 from discreet.estimation._statistics import Phi
 from discreet.families import Simplex
 from discreet.families._band import Bounds
@@ -128,7 +129,12 @@ class Population:
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         estimate = self.inversion.low(self.reference, self._frequencies) if self.exact else self._frequencies
-        return Shares(estimate, *self._held(self._each), *self._held(self._all))
+        if self.rows is not None:
+            return Shares(estimate, *self._held(self._each), *self._held(self._all))
+        seen, everything = (self.counts, self.clients, self.confidence), len(self.counts)
+        each = band_ends(*seen, self.inversion, self.reference)
+        together = band_ends(*seen, self.inversion, self.reference, among=everything)
+        return Shares(estimate, *self._held(each), *self._held(together))
 
     @cached_property
     def nearest(self) -> Floats:
@@ -198,7 +204,9 @@ class Population:
                 f"samples are some of {carrier.size:,} points, and a share is that of clients on these points: it differs from their own by "
                 f"about {off:.1g}, which no interval holds"
             )
-        cut = cut_cells(self.sampler, self.domain) if isinstance(self.domain, Bins) else 0
+        cut = 0
+        if isinstance(self.domain, Bins) and isinstance(self.sampler, Sampler):
+            cut = cut_cells(self.sampler, self.domain)
         if cut:
             said.append(
                 f"edges lie inside {cut:,} of the cells that are released: inside a cell samples follow the reference, so shares beside "
@@ -221,13 +229,13 @@ class Population:
     def _each(self) -> Ends:
         if self.rows is not None:
             return self.rows.ends(self.confidence)
-        return clopper_pearson(self.counts, self.clients, self.confidence)
+        return exact_ends(self.counts, self.clients, self.confidence)
 
     @cached_property
     def _all(self) -> Ends:
         if self.rows is not None:
             return self.rows.ends(self.confidence, among=len(self.counts))
-        return clopper_pearson(self.counts, self.clients, self.confidence, among=len(self.counts))
+        return exact_ends(self.counts, self.clients, self.confidence, among=len(self.counts))
 
     def _impossible(self, limits: Floats, *, above: bool) -> int | None:
         """The first outcome whose share all but surely is past its limit."""

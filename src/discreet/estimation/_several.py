@@ -184,7 +184,7 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
         A `RoundsCost`, or None.
     """
     terms, rounds, promise = agreement.family, agreement.rounds, agreement.promise
-    if rounds == 1 or not isinstance(terms, FamilyTerms) or terms.size == 1:
+    if rounds == 1 or not isinstance(terms, FamilyTerms) or terms.size == 1 or agreement.joint is not None:
         return None
     whole = terms.lower is None or terms.upper is None or terms.everybody
     bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))

@@ -1,5 +1,7 @@
 """Synthetic data: samples are some already; weights, or rows drawn anew from the debiased law, make them look like the population.
 
+Only where the average client is identifiable is there a debiased law. Elsewhere the nearest law is that of the samples, and so are these.
+
 Everything here is computed from samples that were released, so it costs no privacy.
 """
 

@@ -39,6 +39,7 @@ from discreet.families import ContinuousFamily
 from discreet.ledger._book import WAIT_SECONDS, Book, Pen
 from discreet.ledger._budget import Budget, Spent, told_apart
 from discreet.ledger._destinations import Destination
+from discreet.mechanisms import JointSampler
 from discreet.mechanisms._sampler import AnyFamily, Client, Sampler, check_sampler
 from discreet.privacy import Privacy
 
@@ -49,11 +50,11 @@ _BOUND = "identity"  # the line that says which identity a ledger belongs to
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: `sample` is the number of the outcome, cell or point that was released for it.
+    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it.
 
-    Under an agreement on a continuous family `place` is the seed of the point's place within its cell: drawn without a look at the data,
-    and kept so that asking again gives the same point. `to` is the collector it was drawn for, None where it was drawn for nobody in
-    particular.
+    Under an agreement on a continuous family `place` is the seed of the point's place within its cell, and of several samples drawn at once
+    that of their order: drawn without a look at the data, and kept so that asking again gives the same.
+    `to` is the collector it was drawn for, None where it was drawn for nobody in particular.
     """
 
     number: int
@@ -66,7 +67,7 @@ class Entry:
     place: int | None = None
     to: Destination | None = None
 
-    def spelled(self, sampler: Sampler[AnyFamily]) -> Any:
+    def spelled(self, sampler: Sampler[AnyFamily] | JointSampler) -> Any:
         """The sample as it was released: an outcome, or a point."""
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
 
@@ -104,7 +105,7 @@ class Ledger:
 
     def release(
         self,
-        sampler: Sampler[AnyFamily],
+        sampler: Sampler[AnyFamily] | JointSampler,
         p: LawLike | Client,
         *,
         agreement: Agreement,
@@ -112,16 +113,20 @@ class Ledger:
     ) -> Any:
         """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then.
 
-        On outcomes the draw takes the same instructions whatever the client holds.
+        On outcomes the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the samples that are drawn
+        at once, for one charge.
         """
-        check_sampler(sampler)
-        shape = sampler.carrier.read(p).shape
+        if not isinstance(sampler, JointSampler):
+            check_sampler(sampler)
+        held: Any = p
+        shape = sampler.carrier.read(held).shape
         if shape:
             raise DiscreetError(f"p holds {math.prod(shape)} laws; a ledger is one client's, who has one law")
-        constant = not isinstance(sampler.family, ContinuousFamily)
 
         def draw() -> int:
-            return int(sampler.release_number(p, constant_time=constant))
+            if isinstance(sampler, JointSampler):
+                return int(sampler.release_number(held))
+            return int(sampler.release_number(held, constant_time=not isinstance(sampler.family, ContinuousFamily)))
 
         return self._release(sampler, draw, agreement=agreement, round=round).spelled(sampler)
 
@@ -152,7 +157,7 @@ class Ledger:
 
     def _release(
         self,
-        sampler: Sampler[AnyFamily],
+        sampler: Sampler[AnyFamily] | JointSampler,
         draw: Callable[[], int],
         *,
         agreement: Agreement,
@@ -161,18 +166,18 @@ class Ledger:
     ) -> Entry:
         agreement.check_sampler(sampler)
         agreement.check_round(round)
-        place = secrets.randbits(62) if isinstance(sampler.family, ContinuousFamily) else None
+        placed = isinstance(sampler, JointSampler) or isinstance(sampler.family, ContinuousFamily)
         return self._charged(
             agreement.id,
             round=round,
             profile=profile_of(sampler),
             draw=draw,
-            place=place,
+            place=secrets.randbits(62) if placed else None,
             privacy=sampler.privacy,
             to=to,
         )
 
-    def known(self, sampler: Sampler[AnyFamily], *, agreement: Agreement, round: int = 1) -> Any:
+    def known(self, sampler: Sampler[AnyFamily] | JointSampler, *, agreement: Agreement, round: int = 1) -> Any:
         """The sample that was released under this agreement in this round; None if none was. Nothing is drawn or charged.
 
         Args:

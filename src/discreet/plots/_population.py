@@ -75,6 +75,7 @@ def _shares(truth: Any, found: Population) -> Floats:
 class _Shares:
     """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
 
+    `together`: the ends of intervals that hold for all outcomes at once, and so after ranking.
     `examples`: the shares by weighted public examples, where there are any.
     `span`: from where to where cells are drawn; the outermost bins of a continuous family may reach to where nobody is.
     `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share behind it.
@@ -84,6 +85,7 @@ class _Shares:
     estimate: Floats
     low: Floats
     high: Floats
+    together: tuple[Floats, Floats]
     examples: Floats | None
     truth: Floats | None
     edges: Floats | None
@@ -99,7 +101,17 @@ class _Shares:
         span = _span(found)
         examples = None if found.reweighted is None else found.reweighted.law
         return cls(
-            names, law.estimate, law.low, law.high, examples, truth, domain.edges, span, found.exact, found.confidence
+            names,
+            law.estimate,
+            law.low,
+            law.high,
+            (law.all_low, law.all_high),
+            examples,
+            truth,
+            domain.edges,
+            span,
+            found.exact,
+            found.confidence,
         )
 
     @property
@@ -124,12 +136,14 @@ def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
     by = shares.estimate if shares.truth is None else shares.truth
     shown = np.argsort(-by, kind="stable")[:most]
     rows = np.arange(len(shown))
-    axes.hlines(rows, shares.low[shown], shares.high[shown], color=shares.colour, linewidth=5.0, alpha=0.28)
+    ranked = shares.truth is None and len(shown) < len(by)  # picked by their estimates, which luck has a part in
+    low, high = shares.together if ranked else (shares.low, shares.high)
+    axes.hlines(rows, low[shown], high[shown], color=shares.colour, linewidth=5.0, alpha=0.28)
     for row, place in enumerate(
         shown
     ):  # an unbiased estimate may lie past what a share can be, where its interval is cut
         estimate = shares.estimate[place]
-        end = min(max(estimate, shares.low[place]), shares.high[place])
+        end = min(max(estimate, low[place]), high[place])
         if end != estimate:
             axes.plot([estimate, end], [row, row], color=shares.colour, linewidth=1.0)
     marker = "o" if shares.exact else "|"
@@ -148,7 +162,10 @@ def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     more = f"; {len(shares.names) - len(shown):,} more outcomes not shown" if len(shares.names) > len(shown) else ""
-    axes.set_xlabel(f"share of the average client's records{more}\nbars: {_interval(shares)}, cut at 0", loc="left")
+    together = f", all {len(by):,} at once" if ranked else ""
+    axes.set_xlabel(
+        f"share of the average client's records{more}\nbars: {_interval(shares)}{together}, cut at 0", loc="left"
+    )
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
 
 

@@ -336,15 +336,44 @@ def test_mistakes_are_named_before_anything_is_drawn() -> None:
 
 def test_what_is_for_one_sample_refuses_several_by_name(tmp_path: Path) -> None:
     joint: Any = dc.JointSampler(dc.Simplex(3), samples=2, epsilon=1.0)
-    agreed = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(3), epsilon=1.0))
-    with pytest.raises(dc.DiscreetError, match="cannot be agreed on yet"):
-        dc.Agreement.of(joint)
-    with pytest.raises(dc.DiscreetError, match="is not a Sampler"):
-        dc.ledger.Ledger.create(tmp_path / "l", dc.ledger.Budget(epsilon=1.0)).release(
-            joint, [1, 0, 0], agreement=agreed
-        )
+    agreed = dc.Agreement.of(joint)
+    with pytest.raises(dc.DiscreetError, match="2 samples of each client drawn at once, and a table"):
+        dc.engines.Request(client="who", value="what", agreement=agreed)
+    with pytest.raises(dc.DiscreetError, match="2 samples of each client drawn at once"):
+        dc.client.Client(tmp_path / "l", agreed.sampler())
     assert not dc.accounting.profile_of(joint).attained
     profile = dc.accounting.profile_of(joint)
     first, second = joint.weights(np.eye(3)[:2]) / TOTAL
     for beta in (0.0, 0.3, 0.8):
         assert np.maximum(first - math.exp(beta) * second, 0.0).sum() <= profile.delta(beta) * (1 + 1e-12)
+
+
+def test_a_ledger_charges_samples_that_are_drawn_at_once_once(tmp_path: Path) -> None:
+    joint = dc.JointSampler(dc.Simplex(["red", "green", "blue"]), samples=3, epsilon=2.0)
+    agreed = dc.Agreement.of(joint)
+    ledger = dc.ledger.Ledger.create(tmp_path / "l", dc.ledger.Budget(epsilon=2.0))
+    first = ledger.release(joint, [1.0, 0.0, 0.0], agreement=agreed)
+    assert first.shape == (3,)
+    again = dc.ledger.Ledger(tmp_path / "l").release(agreed.joint_sampler(), [0.0, 0.0, 1.0], agreement=agreed)
+    assert again.tolist() == first.tolist() == ledger.known(joint, agreement=agreed).tolist()
+    assert ledger.spent().epsilon == pytest.approx(2.0)
+    (entry,) = ledger.entries()
+    assert sorted(joint.family.numbers(first).tolist()) == joint.multisets.members[entry.sample].tolist()
+    more = dc.Agreement.of(joint, purpose="another")
+    with pytest.raises(dc.BudgetError):
+        ledger.release(joint, [1.0, 0.0, 0.0], agreement=more)
+    with pytest.raises(dc.DiscreetError, match="belongs to agreement"):
+        ledger.release(dc.OptimalSampler(joint.family, epsilon=2.0), [1, 0, 0], agreement=agreed)
+    found = dc.estimation.population(agreed, samples=[first.tolist(), first.tolist()])
+    assert (found.clients, found.samples) == (2, 6)
+
+
+def test_numbers_of_multisets_stand_for_samples() -> None:
+    joint = dc.JointSampler(dc.Simplex(3), samples=2, epsilon=2.0)
+    numbers = joint.release_number(np.eye(3))
+    assert np.asarray(numbers).shape == (3,)
+    assert np.sort(joint.points(numbers), axis=1).tolist() == joint.multisets.members[numbers].tolist()
+    assert joint.points(int(joint.release_number([1.0, 0.0, 0.0]))).shape == (2,)
+    for wrong in (-1, 6, 1.5, [0, 9]):
+        with pytest.raises(dc.DiscreetError, match="are not whole numbers between 0 and 5"):
+            joint.points(wrong)

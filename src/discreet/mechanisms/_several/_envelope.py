@@ -87,12 +87,11 @@ def _of_band(family: FiniteFamily, multisets: Multisets) -> Envelope:
         floor, ceiling = (np.where(held, bound[distinct], 0.0) for bound in (lower, upper))
         elsewhere = family.bounds.lower * (1.0 - np.where(held, reference[distinct], 0.0).sum(axis=1))
         most = _most_likely(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
-        power = np.where(held, most**often, 1.0)
-        values[rows] = multisets.orders[rows] * power.prod(axis=1)
+        values[rows] = multisets.orders[rows] * _power_product(most, often)
         if family.bounds.lower:
-            ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0)) ** often
-            least = min(least, float(ratios.prod(axis=1).min()))
-    total = float(values.sum())
+            ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0))
+            least = min(least, float(_power_product(ratios, often).min()))
+    total = math.fsum(values)
     bottom = least * total * (1.0 - _ROUNDING) if family.bounds.lower else 0.0
     return Envelope(values / total, Bounds(bottom, total * (1.0 + _ROUNDING)))
 
@@ -112,3 +111,12 @@ def _most_likely(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) 
     part = np.divide(mass - low, high - low, out=np.ones_like(low), where=high > low)
     slope = meets[rows, before] + np.clip(part, 0.0, 1.0) * (meets[rows, after] - meets[rows, before])
     return np.asarray(np.clip(slope[:, None] * often, floor, ceiling))
+
+
+def _power_product(base: Floats, often: Integers) -> Floats:
+    """The product of base^often along each row, by multiplications alone, which are the same on every machine."""
+    found = np.ones(len(base))
+    for place in range(base.shape[1]):
+        for times in range(int(often[:, place].max(initial=0))):
+            found *= np.where(often[:, place] > times, base[:, place], 1.0)
+    return found

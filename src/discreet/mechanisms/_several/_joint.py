@@ -37,7 +37,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences, release
 from discreet._labelled import LawLike
@@ -89,6 +89,8 @@ class JointSampler:
         >>> joint = JointSampler(Simplex(["red", "green", "blue"]), samples=3, epsilon=2.0)
         >>> three = joint.release([0.7, 0.2, 0.1])
     """
+
+    name = "optimal"
 
     def __init__(
         self,
@@ -285,14 +287,57 @@ class JointSampler:
         Raises:
             DiscreetError: for what is no law, before anything is drawn.
         """
-        randomness, order = SystemEntropy() if rng is None else release.seeded(rng), release.generator(rng)
         given = self._carrier.read(p)
+        numbers = self._numbers(given.clients, rng)
+        drawn = self.multisets.sequences(numbers, release.generator(rng))
+        return np.asarray(self._carrier.spelled(drawn, (*given.shape, self.samples)))
+
+    def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
+        """As `release`, but only the number of the multiset: all that a client has to send. `points` says what it stands for.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            A whole number, or an array of them.
+
+        Raises:
+            DiscreetError: for what is no law, before anything is drawn.
+        """
+        given = self._carrier.read(p)
+        numbers = self._numbers(given.clients, rng).reshape(given.shape)
+        return numbers if given.shape else int(numbers)
+
+    def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
+        """The samples that released multisets stand for, in a random order. It spends nothing.
+
+        Args:
+            numbers: what `release_number` gave, one or many.
+            rng: a generator for the order.
+
+        Returns:
+            An array (..., samples).
+
+        Raises:
+            DiscreetError: for numbers that stand for nothing.
+        """
+        wanted = np.asarray(numbers)
+        if wanted.dtype.kind not in "iu" or bool(((wanted < 0) | (wanted >= len(self.multisets))).any()):
+            raise DiscreetError(
+                f"numbers = {numbers!r} are not whole numbers between 0 and {len(self.multisets) - 1}, as release_number gives them"
+            )
+        found = self.multisets.sequences(wanted.ravel().astype(np.int64), release.generator(rng))
+        return np.asarray(self._carrier.spelled(found, (*wanted.shape, self.samples)))
+
+    def _numbers(self, clients: Floats, rng: Rng) -> Integers:
+        """One multiset for each client, by the integers that are its weights."""
+        randomness = SystemEntropy() if rng is None else release.seeded(rng)
         found = [
             release.outcomes(self.lattice, self._told(rows), None, randomness.integers(len(rows)))
-            for rows in self._blocks(given.clients)
+            for rows in self._blocks(clients)
         ]
-        drawn = self.multisets.sequences(np.concatenate(found), order)
-        return np.asarray(self._carrier.spelled(drawn, (*given.shape, self.samples)))
+        return np.concatenate(found)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The largest divergence from the law of so many independent draws of a client to that of what is released for it.

@@ -124,4 +124,5 @@ class Multisets:
 
     def sequences(self, numbers: Integers, rng: np.random.Generator) -> Integers:
         """The members of multisets (n,) in a random order, (n, samples): what does not depend on a client."""
-        return rng.permuted(self.members[numbers], axis=1)
+        order = np.argsort(rng.random((len(numbers), self.samples)), axis=1, kind="stable")
+        return np.take_along_axis(self.members[numbers], order, axis=1)
