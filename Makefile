@@ -39,6 +39,7 @@ bench: $(READY) $(COMPILED)
 soak: $(READY) $(COMPILED)
 	$(BIN)/python -m tests.theorems.bands --bands 2000
 	$(BIN)/python -m tests.torch.test_batches
+	$(BIN)/python -m tests.design.sweep --designs 2000
 	$(BIN)/python -m tests.ledger.kills --kills 1000
 	$(BIN)/python -m tests.ledger.population_kills --kills 1000
 	$(BIN)/python -m tests.collect.kills --kills 500 --database-kills 100

@@ -31,6 +31,7 @@ __all__ = [
     "OutsideFamilyWarning",
     "StoreError",
     "UnresolvedWarning",
+    "WideBracketWarning",
 ]
 
 
@@ -100,6 +101,10 @@ class UnresolvedWarning(UserWarning):
 
 class LargeEpsilonWarning(UserWarning):
     """epsilon is so large that a release hides next to nothing: perhaps a percentage was typed. Or delta is, and the promise says little."""
+
+
+class WideBracketWarning(UserWarning):
+    """A design was found, but the proof of how good it is leaves more room than usual between its value and the lower bound."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

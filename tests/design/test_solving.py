@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import DiscreetError, Simplex, data, divergence
+from discreet import DiscreetError, OptimalSampler, Simplex, data, divergence
 from discreet._kernels import Code, only
+from discreet.design import _cuts as cuts
 from discreet.design import _solving as solving
 from discreet.design import design
 from discreet.design._examples import as_examples
 from discreet.design._interior import InteriorPoint
+from discreet.errors import WideBracketWarning
 from tests.design.mechanisms import clients
 
 
@@ -95,14 +97,53 @@ def test_an_edge_and_very_many_clients_are_led_cautiously_at_once(
     assert asked == ways
 
 
-def test_what_never_settles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["kl", "tv", "chi2"])
+def test_programmes_settle_what_interior_steps_do_not(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two steps, and after none at all; rationals confirm the certificate that comes of the programmes' multipliers."""
+    laws = clients(20, 6, 5)
+    usual = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
     monkeypatch.setattr(solving, "STEPS", 2)
     monkeypatch.setattr(solving, "_STEPS_APART", 2)
-    with pytest.raises(DiscreetError, match="did not settle: its mean is"):
-        design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5))
+    early = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
     monkeypatch.setattr(solving, "_settled", lambda *_, cautious: None)
-    with pytest.raises(DiscreetError, match="did not settle: report this"):
-        design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5))
+    never = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
+    for found in (early, never):
+        assert found.value - found.bound <= 1e-4 * found.value
+        assert abs(found.value - usual.value) <= 1e-4 * usual.value
+        assert found.certificate.exact() >= found.bound
+
+
+def test_a_wide_bracket_is_returned_with_a_warning_and_refused_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws = clients(20, 6, 5)
+    usual = design(Simplex(6), epsilon=1.0, clients=laws, tolerance=1e-4)
+    monkeypatch.setattr(solving, "STEPS", 2)
+    monkeypatch.setattr(solving, "_STEPS_APART", 2)
+    monkeypatch.setattr(cuts, "LARGEST", 0)
+    with pytest.warns(WideBracketWarning, match="bracket is wide: the kl of the best sampler is at most"):
+        wide = design(Simplex(6), epsilon=1.0, clients=laws)
+    assert wide.bound <= usual.value <= wide.value
+    assert wide.certificate.exact() >= wide.bound
+    with pytest.raises(DiscreetError, match=r"wider than tolerance = 0\.0001 of its value"):
+        design(Simplex(6), epsilon=1.0, clients=laws, tolerance=1e-4)
+    assert design(Simplex(6), epsilon=1.0, clients=laws, tolerance=1.0).value == wide.value
+    with pytest.raises(DiscreetError, match="tolerance = -1 is not in"):
+        design(Simplex(6), epsilon=1.0, clients=laws, tolerance=-1.0)
+
+
+@pytest.mark.parametrize("name", ["kl", "tv", "hellinger", "chi2", "jensen_shannon"])
+def test_where_every_method_fails_the_optimal_sampler_is_left(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its certificate, by the tangents at 1, is a lower bound all the same."""
+    laws = clients(20, 6, 5)
+    usual = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
+    monkeypatch.setattr(solving, "_settled", lambda *_, cautious: None)
+    monkeypatch.setattr(cuts, "LARGEST", 0)
+    with pytest.warns(WideBracketWarning):
+        found = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
+    same = OptimalSampler(Simplex(6), epsilon=1.0)
+    assert found.sampler.output(laws) == pytest.approx(same.output(laws), rel=1e-12)
+    assert 0.0 <= found.bound <= usual.value <= found.value
+    if name != "jensen_shannon":
+        assert found.bound <= max(float(found.certificate.exact()), 0.0)
 
 
 def test_steps_past_what_floats_hold_end_the_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,5 +104,31 @@ def test_what_is_refused() -> None:
         design(dc.Simplex(1000), epsilon=1.0, clients=np.eye(1000), over="worst")
     with pytest.raises(ImpossibleError, match="reverse_kl is infinite"):
         design(dc.Simplex(3), epsilon=1.0, clients=np.eye(3), over="worst", divergence="reverse_kl")
-    with pytest.raises(DiscreetError, match="total variation and for smooth f"):
-        design(dc.Simplex(3), epsilon=1.0, clients=np.eye(3), over="worst", divergence="hockey_stick:2")
+    with pytest.raises(DiscreetError, match=r"clients has 9,900 entries, more than 4,096.*hockey_stick:2"):
+        design(
+            dc.Simplex(100), epsilon=1.0, clients=(1.0 - np.eye(100)) / 99, over="worst", divergence="hockey_stick:2"
+        )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [6.0, 8.0, 10.0])
+@pytest.mark.parametrize("name", ["kl", "tv"])
+def test_a_sure_client_beside_others_at_a_large_epsilon(name: str, epsilon: float) -> None:
+    laws = np.array([[1.0, 0, 0, 0, 0], [0.13978576, 0.00708691, 0.60845248, 0.03857567, 0.20609919]])
+    laws /= laws.sum(axis=1, keepdims=True)
+    found = design(dc.Simplex(5), epsilon=epsilon, clients=laws, divergence=name, over="worst")
+    assert found.value - found.bound <= max(1e-4 * found.value, 1e-7)
+    assert found.certificate.exact() >= found.bound
+    if name == "tv":
+        assert found.value == pytest.approx(best_worst_tv(laws, epsilon), abs=2e-7)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 2.0])
+def test_hockey_sticks_of_point_masses(gamma: float) -> None:
+    """The point masses are the worst members of the simplex, whose minimax value has a formula."""
+    name = f"hockey_stick:{gamma:g}"
+    found = design(dc.Simplex(4), epsilon=1.0, clients=np.eye(4), divergence=name, over="worst")
+    formula = dc.minimax_risk(dc.Simplex(4), epsilon=1.0, divergence=name)
+    assert formula.tight
+    assert found.value == pytest.approx(float(formula), rel=1e-4)
+    assert found.bound <= float(formula) + 1e-9

@@ -21,6 +21,7 @@ from discreet.errors import (
     LargeEpsilonWarning,
     MissingExtraError,
     OutsideFamilyWarning,
+    WideBracketWarning,
     visible,
 )
 
@@ -98,10 +99,10 @@ class OneLineErrors(TyperGroup):
 
 
 def _shown(usual: Callable[..., None]) -> Callable[..., None]:
-    """How warnings are shown: those about clients as a line for people, others as usual."""
+    """How warnings are shown: those about clients and designs as a line for people, others as usual."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-        if issubclass(category, (OutsideFamilyWarning, ClientNameWarning)):
+        if issubclass(category, (OutsideFamilyWarning, ClientNameWarning, WideBracketWarning)):
             typer.echo(f"discreet: {visible(' '.join(str(message).split()))}", err=True)
         else:
             usual(message, category, *where)

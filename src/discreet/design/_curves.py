@@ -24,8 +24,19 @@ Floats = NDArray[np.float64]
 
 _DOWN = 2.0**-49
 _BELOW = 2.0**-40  # how far below f(0) a line starts: one that starts there would be steeper than any float
-_STEP = 1e-5  # of log t, in the differences of an f that is known by its values alone
-_OWN_ERROR = 1e-13  # what a value of one's own f is taken to be good for, relatively
+_STEP = 1e-7  # of log t, in the differences of an f that is known by its values alone
+_STEPS = (
+    1e-4,
+    1e-5,
+    1e-7,
+    1e-9,
+    1e-11,
+)  # the same for its lines: a kink wants a small one, a smooth f one that rounding does not drown
+_SMALL = 1e-9  # the same where a kink is looked for
+_FAR, _HALVINGS = 12.0, 48  # of log t: how far away a line is looked for, and how finely
+_NEAR_ONE = 1e-6  # a line that touches so near to 1 is tried at 1, where most kinks are
+_MISSED = 1e4  # what an intercept below the one asked for counts, against the height of the line
+_OWN_ERROR = 2.0**-50  # what a value of one's own f is taken to be good for, relatively to it, to t and to t f'(t)
 
 
 class Curve(Protocol):
@@ -196,12 +207,38 @@ class Power:
 
 
 @dataclass(frozen=True)
-class Differences:
-    """One's own smooth f, by differences of its values at t e^-h, t, t e^h.
+class Edge:
+    """f(t) = max(t - gamma, 0), a hockey stick. A line lies below it when 0 <= slope <= 1 and intercept <= -gamma slope."""
 
-    The line through (t, f(t)) with a slope between those of the two chords lies below f outside their interval, because f is
-    convex, and above it by at most (difference of the chords' slopes) (width) inside: that is taken off, with what rounding can
-    have done to the values.
+    gamma: float
+    at_zero: float = 0.0
+
+    @property
+    def slope_at_one(self) -> float:
+        """Of f at 1; where the edge is there, the middle of the two slopes."""
+        return 0.5 if self.gamma == 1.0 else float(self.gamma < 1.0)
+
+    def value(self, t: Floats) -> Floats:
+        return np.maximum(t - self.gamma, 0.0)
+
+    def first(self, t: Floats) -> Floats:
+        return np.where(t > self.gamma, -self.gamma, 0.0)
+
+    def second(self, t: Floats) -> Floats:
+        return np.zeros_like(t)
+
+    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        slope = np.clip(-intercept / self.gamma, 0.0, 1.0)
+        return slope, -slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """One's own f, by differences of its values at t e^-h, t, t e^h. It may have kinks.
+
+    Let f be convex, a and b its slopes from t to the left and to the right point. The line through (t, f(t)) with slope s <= b lies below
+    f to the right of the right point. To the left of the left point it exceeds f by at most (a - s)_+ t, and in between by at most
+    (b - a) times the width. Both are taken off, with a and b moved outwards by what rounding can have done to the values of f.
     """
 
     f: FDivergence
@@ -212,11 +249,11 @@ class Differences:
 
     @property
     def slope_at_one(self) -> float:
-        return float(self._chords(np.ones(1))[1][0])
+        return float(self._chords(np.ones(1), _STEP)[1][0])
 
-    def _chords(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _chords(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
         """f(t), the middle slope, and the slopes of the chords to the left and to the right."""
-        left, right = t * math.exp(-_STEP), t * math.exp(_STEP)
+        left, right = t * math.exp(-step), t * math.exp(step)
         low, here, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
         before, after = (here - low) / (t - left), (high - here) / (right - t)
         return here, (high - low) / (right - left), np.minimum(before, after), np.maximum(before, after)
@@ -225,7 +262,7 @@ class Differences:
         return np.asarray(self.f.f(t))
 
     def first(self, t: Floats) -> Floats:
-        here, slope, _, _ = self._chords(t)
+        here, slope, _, _ = self._chords(t, _STEP)
         return here - t * slope
 
     def second(self, t: Floats) -> Floats:
@@ -235,9 +272,61 @@ class Differences:
         return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        here, slope, before, after = self._chords(t)
-        error = _OWN_ERROR * (np.abs(here) + np.abs(slope) * t + t) / _STEP
-        return slope, here - slope * t - (after - before) * t * 2.0 * _STEP - error
+        with np.errstate(all="ignore"):  # a candidate past the largest float is never the best
+            touching = self._touching(intercept, t)
+            places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
+            found = [self._line_at(intercept, place, step) for place in places for step in _STEPS]
+            slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
+            # a certificate multiplies by up to e^eps what an intercept is below the one asked for
+            worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
+        return _largest(worth, slopes, intercepts)
+
+    def tangent(self, t: Floats) -> tuple[Floats, Floats]:
+        """(slope, intercept) of the line through (t, f(t)) whose slope the chords tell best; it may exceed f by rounding."""
+        with np.errstate(all="ignore"):
+            found = []
+            for step in _STEPS:
+                here, middle, _, _ = self._chords(t, step)
+                slope, intercept = self._line_at(here - middle * t, t, step)
+                found.append((slope * t + intercept - here, middle, here - middle * t))
+            lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
+            return _largest(lost, slopes, intercepts)
+
+    def _touching(self, intercept: Floats, t: Floats) -> Floats:
+        """About where a line with that intercept touches f: at a kink, within the smallest step that leaves slopes their digits."""
+        low, high = np.log(t) - _FAR, np.log(t) + _FAR
+        for _ in range(_HALVINGS):
+            middle = np.exp((low + high) / 2.0)
+            here, slope, _, _ = self._chords(middle, _SMALL)
+            above = here - middle * slope > intercept  # which falls as t grows
+            low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
+        return np.exp((low + high) / 2.0)
+
+    def _line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
+        """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
+        here, middle, before, after = self._chords(t, step)
+        rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
+        unsure = 4.0 * rounding / (step * t)
+        before, after = before - unsure, after + unsure
+        wanted = np.clip((here - intercept) / t, before, after)
+        slope = np.minimum(wanted, after - 2.0 * unsure)
+        beyond = np.maximum(before + 2.0 * unsure - slope, 0.0) * t
+        between = (after - before) * t * math.expm1(step)
+        return slope, here - slope * t - beyond - between - 4.0 * rounding
+
+
+def _largest(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
+    """Of candidates along the first axis, those worth most."""
+    best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
+    return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]
+
+
+def tangent(curve: Curve, t: Floats) -> tuple[Floats, Floats]:
+    """(slope, intercept) of the tangent of f at t, as near as floats tell."""
+    if isinstance(curve, Differences):
+        return curve.tangent(t)
+    intercept = curve.first(t)
+    return (curve.value(t) - intercept) / t, intercept
 
 
 def _lowered(one: float, other: Floats) -> Floats:

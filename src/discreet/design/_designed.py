@@ -21,10 +21,17 @@ from discreet.design._certificate import Certificate
 from discreet.design._examples import Floats, as_examples
 from discreet.design._floors import band_of
 from discreet.design._line import LineDesign, line_design
-from discreet.design._solving import Found, Progress, best_floor, mean_divergence
+from discreet.design._solving import NEGLIGIBLE, Found, Progress, best_floor, mean_divergence
 from discreet.design._worst import costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
-from discreet.errors import PROBABILITY, DiscreetError, ImpossibleError
+from discreet.errors import (
+    POSITIVE,
+    PROBABILITY,
+    DiscreetError,
+    ImpossibleError,
+    WideBracketWarning,
+    warn_caller,
+)
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
 from discreet.families._decomposable import LARGEST_ENUMERATED
 from discreet.families._worst_members import vertices
@@ -94,6 +101,7 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    tolerance: float | None = None,
     cells: None = None,
     progress: Progress | None = None,
 ) -> Design: ...
@@ -107,6 +115,7 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    tolerance: float | None = None,
     cells: int | None = None,
     progress: Progress | None = None,
 ) -> LineDesign: ...
@@ -119,6 +128,7 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    tolerance: float | None = None,
     cells: int | None = None,
     progress: Progress | None = None,
 ) -> Design | LineDesign:
@@ -134,12 +144,14 @@ def design(
         clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum. On an
             interval also a list, each entry a density (a function, a scipy.stats distribution, ...) or an array of the client's points.
         weights: how much each example counts in the mean, (n,); equally by default.
-        divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence` with a smooth f.
+        divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence`, with kinks or without.
         keep: in [0, 1], the share of the best worst case over everybody that must remain: an outcome that a client is sure of is
             released with at least `keep` times the chance that Q* of the simplex gives it, whoever the client is. 1 is Q* itself; 0.01 by
             default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
         over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
             the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
+        tolerance: how far apart value and bound may be, relative to the value (below 1e-10 they count as equal). A wider bracket raises an
+            error. By default it is returned with a `WideBracketWarning` where it is wider than 1e-4 of the value and 1e-7.
         cells: how many cells an interval is cut into at least, of about equal mass under the family's reference; 128 by default.
         progress: called with the share of the work that is done, from 0 to 1, as a design over the mean goes on.
 
@@ -147,7 +159,8 @@ def design(
         A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
 
     Raises:
-        DiscreetError: for examples that are no laws on the outcomes, arguments out of range, or examples with more than 8,192 outcomes.
+        DiscreetError: for examples that are no laws on the outcomes, arguments out of range, examples with more than 8,192 outcomes, or
+            a bracket wider than `tolerance`.
         ImpossibleError: where f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler has an infinite mean.
     """
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
@@ -157,6 +170,8 @@ def design(
         )
     if over not in ("mean", "worst"):
         raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
+    if tolerance is not None:
+        POSITIVE.check("tolerance", tolerance)
     if isinstance(family, ContinuousFamily):
         return line_design(
             family,
@@ -171,6 +186,7 @@ def design(
                 divergence=f,
                 keep=keep,
                 over=over,
+                tolerance=tolerance,
                 progress=progress,
             ),
         )
@@ -185,7 +201,7 @@ def design(
     if clients is not None and not hasattr(clients, "tocsr"):
         clients = family.as_rows(clients, "clients")
     if over == "worst":
-        return _over_worst(family, epsilon, clients, weights, f, keep)
+        return _over_worst(family, epsilon, clients, weights, f, keep, tolerance)
     kept = PROBABILITY.check(
         "keep", _KEEP if keep is None else keep, "it is the share of the best worst case that must remain"
     )
@@ -205,13 +221,20 @@ def design(
         )
     _need_finite(f, bool(examples.partial.any()))
     found = best_floor(examples, f, _worked(epsilon), kept, progress)
+    _check_bracket(found, f, tolerance)
     if epsilon != _worked(epsilon):
         found = _moved(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
     return _designed(found, family, epsilon, f, "mean", kept, len(examples))
 
 
 def _over_worst(
-    family: Simplex | Band, epsilon: float, clients: Any, weights: ArrayLike | None, f: FDivergence, keep: float | None
+    family: Simplex | Band,
+    epsilon: float,
+    clients: Any,
+    weights: ArrayLike | None,
+    f: FDivergence,
+    keep: float | None,
+    tolerance: float | None,
 ) -> Design:
     if keep:
         raise DiscreetError(
@@ -230,10 +253,23 @@ def _over_worst(
     laws = as_examples(clients, None, family.size).dense()
     _need_finite(f, bool((laws == 0.0).any()))
     found = minimax_floor(laws, f, _worked(epsilon))
+    _check_bracket(found, f, tolerance)
     if epsilon != _worked(epsilon):
         everyone = as_examples(laws, None, family.size)
         found = _moved(found, epsilon, lambda floor, ratio: float(costs(everyone, f, floor, ratio).max()))
     return _designed(found, family, epsilon, f, "worst", 0.0, len(laws))
+
+
+def _check_bracket(found: Found, f: FDivergence, tolerance: float | None) -> None:
+    """Refuse a bracket wider than the tolerance; without one, warn of a bracket that is wider than usual."""
+    sides = f"the {f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
+    if tolerance is None:
+        if not found.settled:
+            warn_caller(f"the design's bracket is wide: {sides}; tolerance= makes that an error", WideBracketWarning)
+    elif found.value - found.bound > max(tolerance * found.value, NEGLIGIBLE):
+        raise DiscreetError(
+            f"the design's bracket is wider than tolerance = {tolerance:g} of its value: {sides}; leave tolerance out to get it as it is"
+        )
 
 
 def _worked(epsilon: float) -> float:

@@ -1,20 +1,21 @@
-"""The best floor and its certificate: interior point steps until the two agree."""
+"""The best floor and its certificate: interior point steps until the two agree, and linear programmes where they do not."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from discreet.design import _cuts as cuts
 from discreet.design import _fit as fit
 from discreet.design._certificate import Certificate
 from discreet.design._costs import Cost, HingeCost, SmoothCost
-from discreet.design._curves import Curve, curve_of, hinge
+from discreet.design._curves import Curve, Edge, curve_of, hinge
 from discreet.design._examples import Examples, Floats
 from discreet.design._floors import Floors
 from discreet.design._interior import InteriorPoint, Promise
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError
 
 Progress = Callable[[float], None]  # is told the share of the work that is done
 
@@ -27,63 +28,166 @@ _STEPS_APART, _MOST_APART = 40, 1 << 17  # steps, after which a cautious way is 
 _SPENT = 1e-14  # products so small that further steps are noise
 _LEAST_KEEP = 2.0**-30  # so that every outcome keeps a positive probability, at a cost that no table shows
 _MOST_KEEP = 1.0 - 2.0**-24  # past it only the floor of Q* is left
+_PATIENCE = 5  # programmes in a row that narrow a bracket by less than a tenth
+_COUNTED = 1e-7  # a client's weight, against the largest, below which it is left out of a certificate
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A floor on the domain, what it gives the clients on average, and what nobody can better."""
+    """A floor on the domain, what it costs the clients, and a lower bound on what any sampler costs them."""
 
     floor: Floats
     value: float
     bound: float
     certificate: Certificate
 
+    @property
+    def settled(self) -> bool:
+        """Whether value and bound agree as closely as a design promises."""
+        return self.value - self.bound <= max(ALLOWED * self.value, UNRESOLVED)
+
+    def joined(self, other: "Found") -> "Found":
+        """The better floor of the two with the better bound; both are about the same clients."""
+        found, proof = min((self, other), key=lambda one: one.value), max((self, other), key=lambda one: one.bound)
+        return Found(found.floor, found.value, proof.bound, proof.certificate)
+
 
 @dataclass(frozen=True)
 class Objective:
-    """f as the solver takes it: a smooth curve, or an edge at gamma, where `constant` was left out of every client's cost."""
+    """f as the solvers take it: a curve, its edge at gamma if it has one, and `constant`, which was left out of every client's cost."""
 
     f: FDivergence
-    curve: Curve | None
-    gamma: float
+    curve: Curve
+    gamma: float | None
     constant: float
 
     @classmethod
     def of(cls, f: FDivergence) -> "Objective":
         gamma = hinge(f)
         if gamma is None:
-            return cls(f, curve_of(f), 0.0, 0.0)
-        return cls(f, None, gamma, -max(1.0 - gamma, 0.0))
+            return cls(f, curve_of(f), None, 0.0)
+        return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))
 
     @property
     def slope_at_one(self) -> float:
-        return self.gamma / 2.0 if self.curve is None else self.curve.slope_at_one
+        """Where the multipliers of the interior point method start."""
+        return self.curve.slope_at_one if self.gamma is None else self.gamma / 2.0
+
+    @property
+    def at_zero(self) -> float:
+        """f(0); where that is infinite every client holds every outcome, and nothing is ever multiplied by it."""
+        return self.curve.at_zero if math.isfinite(self.curve.at_zero) else 0.0
 
     def cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> Cost:
-        return HingeCost(p, q, self.gamma, mu, part) if self.curve is None else SmoothCost(p, self.curve)
+        return SmoothCost(p, self.curve) if self.gamma is None else HingeCost(p, q, self.gamma, mu, part)
 
 
 def best_floor(
     examples: Examples, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> Found:
-    """The floor with the least mean divergence over the examples, among those that keep so much of the best worst case."""
-    tried: list[Found] = []
+    """The floor with the least mean divergence over the examples, among those that keep so much of the best worst case.
+
+    Where neither the interior point method nor linear programmes make value and bound agree, the narrowest bracket is returned.
+    """
+    found = led_floor(examples, f, epsilon, keep, progress)
+    return found if found.settled else cut_floor(found, examples, f, epsilon, keep)
+
+
+def led_floor(
+    examples: Examples, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
+) -> Found:
+    """The narrowest bracket of the mean that the interior point method finds."""
+    found: Found | None = None
     # an edge knows one way of going, and among very many clients a few are left behind by steps apart, whom common ones must wait for
     only_cautious = hinge(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
-        led = _settled(examples, f, epsilon, keep, progress, cautious=cautious)
-        if led is None:
-            continue
-        tried.append(led)
-        found = min(tried, key=lambda one: one.value)
-        proof = max(tried, key=lambda one: one.bound)  # which is about the examples, and not about a floor
-        found = Found(found.floor, found.value, proof.bound, proof.certificate)
-        if found.value - found.bound <= max(ALLOWED * found.value, UNRESOLVED):
-            return found
-    reached = f"its mean is {found.value:.8g}, the certified bound {found.bound:.8g}; " if tried else ""
-    raise DiscreetError(
-        f"the design did not settle: {reached}report this with the examples, or try another epsilon than {epsilon:g}"
+        with np.errstate(all="ignore"):  # steps past what floats hold end the way
+            led = _settled(examples, f, epsilon, keep, progress, cautious=cautious)
+        if led is not None:
+            found = led if found is None else found.joined(led)
+            if found.settled:
+                return found
+    easy = easy_floor(examples, f, epsilon, keep)
+    return easy if found is None else found.joined(easy)
+
+
+def cut_floor(
+    found: Found, examples: Examples, f: FDivergence, epsilon: float, keep: float, *, worst: bool = False
+) -> Found:
+    """The bracket narrowed by linear programmes, until it is as narrow as a design promises or no longer gets narrower."""
+    if examples.mass.size > cuts.LARGEST or keep > _MOST_KEEP:
+        return found
+    objective, ratio, size = Objective.of(f), math.exp(epsilon), examples.size
+    least, most = _promise(size, ratio, keep)
+    problem = cuts.CutProblem(examples, objective.curve, epsilon, least, most, worst)
+    start, _ = fit.outputs(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
+    narrowest, waited = found.value - found.bound, 0
+    for solution in problem.solutions(start):
+        floor = examples.spread_out(solution.floor, solution.elsewhere)
+        value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
+        proofs = _cut_certificates(solution, examples, objective, Floors(size, epsilon, keep))
+        for proof in proofs:
+            found = found.joined(Found(floor, value, max(proof.lower_bound(), 0.0), proof))
+        waited = 0 if found.value - found.bound < 0.9 * narrowest else waited + 1
+        narrowest = min(narrowest, found.value - found.bound)
+        if narrowest <= max(TOLERANCE * found.value, NEGLIGIBLE) or waited > _PATIENCE:
+            break
+    return found
+
+
+def _cut_certificates(
+    solution: cuts.CutSolution, examples: Examples, objective: Objective, floors: Floors
+) -> list[Certificate]:
+    """Those whose lines are the programme's, and those whose lines suit its multipliers and floor."""
+    counted = solution.weights > _COUNTED * solution.weights.max()
+    clients = _only(examples, counted, solution.weights)
+    entries = counted[examples.client]
+    p, q, floor = examples.mass[entries], solution.q[entries], solution.floor[examples.outcome[entries]]
+    multiplier, curve = solution.multiplier[counted], objective.curve
+    level, ratio = -multiplier[clients.client], math.exp(floors.epsilon)
+    with np.errstate(all="ignore"):
+        wanted = solution.intercept[entries], np.clip(level, curve.first(p / floor), curve.first(p / (ratio * floor)))
+        found = [(one, *curve.line(one, p / q)) for one in wanted]
+    proofs = []
+    for asked, slope, intercept in found:
+        if np.isfinite(slope).all() and np.isfinite(intercept).all():
+            # what an intercept is too low by counts e^eps times; in the multiplier it counts once
+            missed = np.maximum.reduceat(np.maximum(asked - intercept, 0.0), clients.starts)
+            for shift in (0.0, missed):
+                terms = (multiplier + shift, slope, intercept, objective.at_zero, objective.f.name, objective.constant)
+                proofs.append(Certificate(clients, floors, *terms))
+    return proofs
+
+
+def _only(examples: Examples, counted: NDArray[np.bool_], weights: Floats) -> Examples:
+    """Those clients alone, with these of the weights (n,)."""
+    if counted.all():
+        return replace(examples, weight=weights / weights.sum())
+    entries = counted[examples.client]
+    places, outcome = np.unique(examples.outcome[entries], return_inverse=True)
+    starts = np.concatenate([[0], np.cumsum(examples.held[counted])[:-1]])
+    weight = weights[counted] / weights[counted].sum()
+    return Examples(
+        examples.size, starts, outcome.astype(np.int32), examples.mass[entries], weight, examples.seen[places]
     )
+
+
+def easy_floor(examples: Examples, f: FDivergence, epsilon: float, keep: float) -> Found:
+    """The floor of Q*, and the bound by the tangents of f at 1: what there is where everything else fails."""
+    objective, ratio = Objective.of(f), math.exp(epsilon)
+    floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
+    at_one = np.full(examples.mass.size, -objective.curve.slope_at_one)
+    lines = objective.curve.line(at_one, np.ones(examples.mass.size))
+    multiplier = np.full(len(examples), objective.curve.slope_at_one)
+    floors = Floors(examples.size, epsilon, keep)
+    proof = Certificate(examples, floors, multiplier, *lines, objective.at_zero, f.name, objective.constant)
+    return Found(floor, mean_divergence(examples, f, floor, ratio), max(proof.lower_bound(), 0.0), proof)
+
+
+def _promise(size: int, ratio: float, keep: float) -> tuple[float, float]:
+    """The least m_x and the largest |m| - m_x that `keep` allows (T2)."""
+    held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
+    return held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio)
 
 
 def _settled(
@@ -91,8 +195,7 @@ def _settled(
 ) -> Found | None:
     """A floor and the best of its certificates, once the two agree or no step is left; None where steps led past what floats can hold."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of(f)
-    held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
-    promise = Promise(held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio))
+    promise = Promise(*_promise(size, ratio, keep))
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost, cautious=cautious)
     floors = Floors(size, epsilon, keep)
     proofs: list[tuple[float, Certificate]] = []
@@ -131,6 +234,11 @@ def mean_divergence(examples: Examples, f: FDivergence, floor: Floats, ratio: fl
     """The mean over the examples of what a floor gives them."""
     found = fit.divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
     return max(0.0, float(np.sum(examples.weight * found)))
+
+
+def worst_divergence(examples: Examples, f: FDivergence, floor: Floats, ratio: float) -> float:
+    """The largest of what a floor gives the examples."""
+    return max(0.0, float(fit.divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio).max()))
 
 
 def certificate_of(point: InteriorPoint, objective: Objective, floors: Floors) -> Certificate:

@@ -19,8 +19,9 @@ import numpy as np
 from discreet.design import _fit as fit
 from discreet.design._costs import Pair
 from discreet.design._curves import Curve, curve_of, hinge
+from discreet.design._cuts import LARGEST as LARGEST_CUT
 from discreet.design._examples import Examples, Floats, as_examples
-from discreet.design._solving import ALLOWED, UNRESOLVED, Found, best_floor
+from discreet.design._solving import Found, cut_floor, easy_floor, led_floor, worst_divergence
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 
@@ -31,6 +32,10 @@ _LEAST = 2.0**-30
 _FEW = 64  # clients to begin with; those who are served worst join them
 
 
+class _UnsettledError(DiscreetError):
+    """A linear programme without a solution, though there is one."""
+
+
 def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> Found:
     """The floor with the least worst case over the convex hull of laws (n, k): its value, and what no sampler can better."""
     size = laws.shape[1]
@@ -38,10 +43,29 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> Found:
         raise DiscreetError(
             f"clients has {laws.size:,} entries, more than {LARGEST:,}: give fewer laws, or a smaller domain, for over='worst'"
         )
-    ratio, everyone = math.exp(epsilon), as_examples(laws, None, size)
-    chosen = _spread_choice(laws)
+    everyone, gamma = as_examples(laws, None, size), hinge(f)
+    if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
+        raise DiscreetError(
+            f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
+            f"over='worst' with {f.name}"
+        )
+    found = _grown(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
+    if found is not None and found.settled:
+        return found
+    easy = easy_floor(everyone, f, epsilon, 0.0)
+    largest = worst_divergence(everyone, f, easy.floor, math.exp(epsilon))
+    easy = Found(easy.floor, largest, easy.bound, easy.certificate)  # no mean is above the largest
+    return cut_floor(easy if found is None else easy.joined(found), everyone, f, epsilon, 0.0, worst=True)
+
+
+def _grown(everyone: Examples, laws: Floats, f: FDivergence, epsilon: float) -> Found | None:
+    """The bracket by saddle points for some clients, whom those that are served worst join; None where no saddle point is found."""
+    ratio, chosen = math.exp(epsilon), _spread_choice(laws)
     while True:
-        floor, weights = _saddle(laws[chosen], f, epsilon)
+        saddle = _saddle(laws[chosen], f, epsilon)
+        if saddle is None:
+            return None
+        floor, weights = saddle
         served = np.maximum(costs(everyone, f, floor, ratio), 0.0)
         value = float(served.max())
         worse = np.flatnonzero(served > served[chosen].max() + _TOLERANCE * value)
@@ -49,11 +73,7 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> Found:
             break
         chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
     counted = weights > _TOLERANCE * weights.max()
-    mean = best_floor(as_examples(laws[chosen][counted], weights[counted], size), f, epsilon, 0.0)
-    if value - mean.bound > max(ALLOWED * value, UNRESOLVED):
-        raise DiscreetError(
-            f"the worst case did not settle: it is at most {value:.8g} and at least {mean.bound:.8g}; report this with the clients"
-        )
+    mean = led_floor(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
     return Found(floor, value, min(mean.bound, value), mean.certificate)
 
 
@@ -68,14 +88,16 @@ def costs(examples: Examples, f: FDivergence, floor: Floats, ratio: float) -> Fl
     return fit.divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
 
 
-def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats]:
-    """A floor (k,) and weights of the clients (n,), nearly a saddle point."""
-    gamma = hinge(f)
-    if gamma is None:
-        return SmoothMinimax(laws, f, curve_of(f), epsilon).solved()
-    if gamma != 1.0:
-        raise DiscreetError(f"divergence = {f.name}: over='worst' is for total variation and for smooth f")
-    return floor_for_tv(laws, epsilon)
+def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
+    """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
+    if hinge(f) is None:
+        with np.errstate(all="ignore"):  # steps past what floats hold end the way
+            floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solved()
+        return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
+    try:
+        return floor_for_tv(laws, epsilon)
+    except _UnsettledError:
+        return None
 
 
 def floor_for_tv(laws: Floats, epsilon: float, basis: Floats | None = None) -> tuple[Floats, Floats]:
@@ -110,7 +132,7 @@ def floor_for_tv(laws: Floats, epsilon: float, basis: Floats | None = None) -> t
         A_ub=rows, b_ub=right, bounds=[(smallest, None)] * number + [(None, None)] + [(0, None)] * (2 * size), method="highs",
     )  # fmt: skip
     if found.status != 0:
-        raise DiscreetError(f"the linear programme did not settle ({found.message}); report this with the clients")
+        raise _UnsettledError(f"the linear programme did not settle ({found.message}); report this with the clients")
     duals = -np.asarray(found.ineqlin.marginals)[2 * size : 2 * size + 2 * n]
     weights = np.maximum(duals[:n] + duals[n:], 0.0)
     return np.maximum(found.x[:number], smallest), weights / weights.sum()
