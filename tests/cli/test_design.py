@@ -246,3 +246,27 @@ def test_the_bar_is_shown_on_a_terminal(counts: Any, quiet: bool) -> None:
         return
     for stage in ("reading the examples", "designing for 60 examples on 12 outcomes", "comparing", BAR):
         assert stage.encode() in shown
+
+
+@pytest.mark.slow
+def test_smoothing_is_chosen_and_said(counts: Any, run: Run, refusal: Callable[..., str]) -> None:
+    """The design of the library, in JSON and in words; without it, a large epsilon gets the advice."""
+    law = dc.Simplex(12).law(counts=counts)
+    order = sorted(range(len(law)), key=lambda client: f"c{client}")  # as a table is read; folds go by it
+    found = dc.design(dc.Simplex(12), epsilon=5.0, clients=law[order], smoothing="auto")
+    base = [*BASE[:9], "5", "-q", "--count", "n"]
+    result = run(*base, "--smoothing", "auto", "-o", "smooth.json", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert found.smoothing is not None
+    assert told["smoothing"]["rule"] == found.smoothing.rule
+    assert told["smoothing"]["held_out"] == pytest.approx(found.smoothing.held_out)
+    assert told["keep"] == found.keep == 0.001
+    assert told["mean"] == pytest.approx(found.value)
+    said = run(*base, "--smoothing", "auto", "-o", "again.json")
+    assert "Smoothing, chosen by the examples" in " ".join(said.stdout.split())
+    bare = run(*base, "-o", "bare.json")
+    assert "`--smoothing auto` holds examples back" in " ".join(bare.stdout.split())
+    assert Agreement.read(Path("smooth.json")).id == Agreement.read(Path("again.json")).id
+    assert Agreement.read(Path("smooth.json")).id != Agreement.read(Path("bare.json")).id
+    assert "--smoothing some is not one of none, auto" in refusal(*base, "--smoothing", "some", "-o", "no.json")

@@ -2,9 +2,10 @@
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +49,9 @@ from discreet.mechanisms import MECHANISMS
 from discreet.plots._formats import check_picture
 from discreet.tradeoff import little_by_pure_rounds
 
+KEPT_BY_LEARNING = 0.01
+NO_SMOOTHING, AUTO = "none", "auto"
+LARGE_EPSILON = 4.0  # from which on what a few examples leave out decides much of the mean
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
@@ -71,8 +75,19 @@ def design(
     count: Count = None,
     weight: Weight = None,
     keep: Annotated[
-        float, typer.Option(metavar="T", help="Share of the best worst case that must remain, 0 to 1; 1 is Q* itself.")
-    ] = 0.01,
+        float | None,
+        typer.Option(
+            metavar="T",
+            help="Share of the best worst case that must remain, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with --smoothing auto.",
+        ),
+    ] = None,
+    smoothing: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="none: for the examples as they are. auto: cross-validation on them chooses, in about twenty designs.",
+        ),
+    ] = NO_SMOOTHING,
     divergence: Annotated[
         str, typer.Option(metavar="NAME", help="What to make small on average: kl, tv, hellinger or chi2.")
     ] = "kl",
@@ -121,15 +136,31 @@ def design(
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
     refuse_large_together(little_by_pure_rounds(epsilon, rounds), allowed=allow_large_epsilon)
+    if smoothing not in (NO_SMOOTHING, AUTO):
+        raise DiscreetError(f"--smoothing {smoothing} is not one of none, auto")
+    if keep is not None:
+        PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     if released:
         _refuse_both(
             {
+                "--smoothing": smoothing if smoothing != NO_SMOOTHING else None,
                 "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
                 "--bounds": bounds, "--cells": cells, "--other": other, "--count": count, "--weight": weight, "--plot": plot,
             }
         )  # fmt: skip
         files = Released(tuple(released), tuple(agreements or ()), spread, spread_agreement)
-        _learn(files, output, epsilon, divergence, keep, confidence, rounds, purpose, json=json, quiet=quiet)
+        _learn(
+            files,
+            output,
+            epsilon,
+            divergence,
+            KEPT_BY_LEARNING if keep is None else keep,
+            confidence,
+            rounds,
+            purpose,
+            json=json,
+            quiet=quiet,
+        )
         return
     if agreements or spread or spread_agreement:
         raise DiscreetError(
@@ -139,7 +170,6 @@ def design(
         raise DiscreetError(
             "give public records as EXAMPLES with --client COLUMN and --value COLUMN, or private samples with --from FILE"
         )
-    PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     check_target(output, what="agreement")
     if plot is not None:
         check_picture(plot)
@@ -159,11 +189,12 @@ def design(
         )
         counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
         told(f"designing for {counted(counts.shape[0], 'example')} on {counted(counts.shape[1], 'outcome')}")
-        found = _designed(family, counts, epsilon, divergence, keep, told)
+        design_at = partial(_designed, family, counts, epsilon, divergence, smoothing == AUTO, told)
+        found = design_at(keep)
         told("comparing")
         rows = contest(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
-        frontier = [] if plot is None else _frontier(family, counts, epsilon, divergence, found, told)
+        frontier = [] if plot is None else _frontier(design_at, found, told)
     agreement.write(output)
     if plot is not None:
         _draw(frontier, rows, plot)
@@ -204,7 +235,6 @@ def _learn(
     json: bool,
     quiet: bool,
 ) -> None:
-    PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     check_target(output, what="agreement")
     files.check(output)
     with _progress(quiet=quiet) as told:
@@ -218,18 +248,27 @@ def _learn(
     say(*learning.report(found), f"Agreement {found.agreement.id[:12]}{_rounds_told(found.agreement)}: {plain(output)}")
 
 
-def _designed(family: Simplex, counts: Any, epsilon: float, divergence: str, keep: float, told: "_Told") -> Design:
+def _designed(
+    family: Simplex, counts: Any, epsilon: float, divergence: str, smoothed: bool, told: "_Told", keep: float | None
+) -> Design:
+    return best(
+        family,
+        epsilon=epsilon,
+        clients=counts,
+        divergence=divergence,
+        keep=keep,
+        smoothing="auto" if smoothed else None,
+        progress=told.share,
+    )
 
-    return best(family, epsilon=epsilon, clients=counts, divergence=divergence, keep=keep, progress=told.share)
 
-
-def _frontier(family: Any, counts: Any, epsilon: float, divergence: str, found: Design, told: "_Told") -> list[Design]:
+def _frontier(design_at: Callable[[float], Design], found: Design, told: "_Told") -> list[Design]:
     """The same at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
         if keep != found.keep:
             told(f"designing with --keep {keep:g}")
-            designs.append(_designed(family, counts, epsilon, divergence, keep, told))
+            designs.append(design_at(keep))
     return sorted(designs, key=lambda one: -one.keep)
 
 
@@ -280,9 +319,22 @@ def _report(found: Design, rows: list[Contestant]) -> list[Any]:
         f"keeping {found.keep:g} of the best worst case.",
         "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. A design that was "
         "fitted on the clients whom it then serves breaks their guarantee, however small epsilon is.",
+        *_about_smoothing(found),
         made,
         "Mean, median and largest are over the examples; the last column is over everybody there could be. The last line is proved: no "
         f"epsilon-LDP sampler that keeps as much has a smaller mean {name} over these examples.",
+    ]
+
+
+def _about_smoothing(found: Design) -> list[str]:
+    """How the examples were smoothed, or advice to do so where they are few for their epsilon."""
+    if found.smoothing is not None:
+        return [f"Smoothing, chosen by the examples: {found.smoothing.described}."]
+    if found.epsilon < LARGE_EPSILON and found.examples >= math.exp(found.epsilon):
+        return []
+    return [
+        "[bold]Note[/bold]: at this epsilon rare clients decide much of the mean, and examples leave them out. `--smoothing auto` holds "
+        "examples back to choose how much to allow for them."
     ]
 
 
@@ -306,6 +358,7 @@ def _record(found: Design, rows: list[Contestant], frontier: list[Design], agree
         "mean": found.value,
         "floor": found.bound,
         "worst": json_number(float(found.worst(found.divergence))),
+        "smoothing": None if found.smoothing is None else asdict(found.smoothing),
         "samplers": [numbers(row) for row in rows],
         "frontier": [
             {

@@ -5,5 +5,6 @@ from discreet.design._learned import Learned, learn
 from discreet.design._line import LineDesign
 from discreet.design._minimax import minimax_risk
 from discreet.design._model import concentration_law
+from discreet.design._smoothing import Smoothing
 
-__all__ = ["Design", "Learned", "LineDesign", "concentration_law", "design", "learn", "minimax_risk"]
+__all__ = ["Design", "Learned", "LineDesign", "Smoothing", "concentration_law", "design", "learn", "minimax_risk"]

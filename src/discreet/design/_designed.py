@@ -8,8 +8,9 @@ out, every law drawn from lies between m and e^eps m.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -18,9 +19,12 @@ from numpy.typing import ArrayLike
 from discreet import divergences
 from discreet._showing import counted
 from discreet.design._certificate import Certificate
-from discreet.design._examples import Floats, as_examples
+from discreet.design._examples import Examples, Floats, as_examples
 from discreet.design._floors import band_of
 from discreet.design._line import LineDesign, line_design
+from discreet.design._smoothing import KEEP as KEEP_SMOOTHED
+from discreet.design._smoothing import LARGEST as LARGEST_SMOOTHED
+from discreet.design._smoothing import Smoother, Smoothing
 from discreet.design._solving import NEGLIGIBLE, Found, Progress, best_floor, mean_divergence
 from discreet.design._worst import costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
@@ -29,6 +33,7 @@ from discreet.errors import (
     PROBABILITY,
     DiscreetError,
     ImpossibleError,
+    LargeEpsilonWarning,
     WideBracketWarning,
     warn_caller,
 )
@@ -63,6 +68,7 @@ class Design:
         value: what they lose with it.
         bound: what they lose at least with any sampler.
         certificate: the proof of the bound.
+        smoothing: how the examples were smoothed; None where they count as they are.
     """
 
     family: Band
@@ -75,6 +81,7 @@ class Design:
     value: float
     bound: float
     certificate: Certificate = field(repr=False)
+    smoothing: Smoothing | None = None
 
     def worst(self, divergence: str | FDivergence) -> Risk:
         """The exact worst case over every law there is, members of the band or not."""
@@ -87,7 +94,8 @@ class Design:
             over = f"worst {self.divergence.name} {self.value:.5g} over the hull of {who}"
         return (
             f"Design(<{self.family.size} outcomes>, epsilon={self.epsilon:g}, keep={self.keep:g}: {over}, no sampler below "
-            f"{self.bound:.5g}; worst case over everybody {float(self.worst(self.divergence)):.5g})"
+            f"{self.bound:.5g}; worst case over everybody {float(self.worst(self.divergence)):.5g}"
+            + (f"; smoothed: {self.smoothing.described})" if self.smoothing else ")")
         )
 
 
@@ -101,6 +109,7 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    smoothing: str | None = None,
     tolerance: float | None = None,
     cells: None = None,
     progress: Progress | None = None,
@@ -115,6 +124,7 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    smoothing: str | None = None,
     tolerance: float | None = None,
     cells: int | None = None,
     progress: Progress | None = None,
@@ -128,6 +138,7 @@ def design(
     divergence: str | FDivergence = "kl",
     keep: float | None = None,
     over: str = "mean",
+    smoothing: str | None = None,
     tolerance: float | None = None,
     cells: int | None = None,
     progress: Progress | None = None,
@@ -150,6 +161,9 @@ def design(
             default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
         over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
             the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
+        smoothing: None for a design for the examples as they are, "auto" for one that cross-validation on the examples chooses. Few examples
+            leave rare clients out, and most so at an epsilon of 4 and more. "auto" makes about twenty designs. Its `value` and `bound` are
+            about the examples as they are, so they differ by what smoothing costs; `keep` is 0.001 by default then.
         tolerance: how far apart value and bound may be, relative to the value (below 1e-10 they count as equal). A wider bracket raises an
             error. By default it is returned with a `WideBracketWarning` where it is wider than 1e-4 of the value and 1e-7.
         cells: how many cells an interval is cut into at least, of about equal mass under the family's reference; 128 by default.
@@ -170,6 +184,10 @@ def design(
         )
     if over not in ("mean", "worst"):
         raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
+    if smoothing not in (None, "auto"):
+        raise DiscreetError(f"smoothing = {smoothing!r} is not one of None, 'auto'")
+    if smoothing and over == "worst":
+        raise DiscreetError("smoothing is for over='mean'; the worst case of given clients needs none")
     if tolerance is not None:
         POSITIVE.check("tolerance", tolerance)
     if isinstance(family, ContinuousFamily):
@@ -186,6 +204,7 @@ def design(
                 divergence=f,
                 keep=keep,
                 over=over,
+                smoothing=smoothing,
                 tolerance=tolerance,
                 progress=progress,
             ),
@@ -202,8 +221,9 @@ def design(
         clients = family.as_rows(clients, "clients")
     if over == "worst":
         return _over_worst(family, epsilon, clients, weights, f, keep, tolerance)
+    usual = KEEP_SMOOTHED if smoothing else _KEEP
     kept = PROBABILITY.check(
-        "keep", _KEEP if keep is None else keep, "it is the share of the best worst case that must remain"
+        "keep", usual if keep is None else keep, "it is the share of the best worst case that must remain"
     )
     if isinstance(family, Band):
         raise DiscreetError(
@@ -224,7 +244,31 @@ def design(
     _check_bracket(found, f, tolerance)
     if epsilon != _worked(epsilon):
         found = _moved(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
-    return _designed(found, family, epsilon, f, "mean", kept, len(examples))
+    made = _designed(found, family, epsilon, f, "mean", kept, len(examples))
+    return _smoothed(made, examples) if smoothing else made
+
+
+def _smoothed(made: Design, examples: Examples) -> Design:
+    """The sampler that the examples choose, with the bound of the design for the examples as they are."""
+    if math.isinf(made.divergence.at_zero):
+        raise DiscreetError(
+            f"smoothing = 'auto' counts point masses, for which {made.divergence.name} is infinite; use a divergence with finite f(0)"
+        )
+    if len(examples) * examples.size > LARGEST_SMOOTHED:
+        raise DiscreetError(
+            f"smoothing = 'auto' is for at most {LARGEST_SMOOTHED:,} entries, not {len(examples):,} examples on {examples.size:,} "
+            "outcomes; merge rare outcomes, or take fewer examples: so many need hardly any smoothing"
+        )
+    laws = examples.dense()
+    epsilon = _worked(made.epsilon)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)  # `made` has warned of it
+        choice = Smoother(epsilon, made.keep, made.divergence).chosen(laws, examples.weight)
+        band = choice.sampler.family
+        sampler = OptimalSampler(band, epsilon=made.epsilon)
+    served = np.asarray(made.divergence(laws, sampler.output(laws)))
+    value = max(0.0, float(examples.weight @ served))
+    return replace(made, family=band, sampler=sampler, value=value, smoothing=choice.smoothing)
 
 
 def _over_worst(

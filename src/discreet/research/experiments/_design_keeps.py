@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from discreet.design import design
+from discreet.design._smoothing import Smoother
 from discreet.families import Simplex
 from discreet.mechanisms import OptimalSampler
 from discreet.research.experiments._designs import means, split_of
 from discreet.research.experiments._population import BUDGETS
-from discreet.research.experiments._smoothing import designed
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
 
 KEEPS = (0.9, 0.5, 0.1, 0.01)
@@ -90,7 +90,7 @@ class KeepComparison:
         optimal = OptimalSampler(family, epsilon=epsilon)
         kept = []
         for keep in KEEPS:
-            made = designed(examples, epsilon, keep, SMOOTHING)
+            made = Smoother(epsilon, keep).designed(examples, SMOOTHING)
             floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
             kept.append(Kept(keep, means(served, made.sampler)["kl"], float(made.worst("kl")), floor))
         mean, worst = means(served, optimal)["kl"], float(optimal.risk("kl"))

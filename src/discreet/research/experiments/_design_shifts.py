@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from discreet import data
 from discreet.design import design
+from discreet.design._smoothing import Smoother
 from discreet.families import Simplex
 from discreet.families._on_outcomes import FiniteFamily
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
 from discreet.research.experiments._design_keeps import SMOOTHING
 from discreet.research.experiments._designs import means, split_of
-from discreet.research.experiments._smoothing import KEEP, best_uniform, designed
 from discreet.research.experiments.client_sets import DELAY, GENRES, HDL, cells_of, counted, rdataset
 
 Floats = NDArray[np.float64]
@@ -194,11 +194,12 @@ class ShiftComparison:
         """Everything recorded of one shift at one budget."""
         at_home, served = split_of(others, 0.2, self.seed or 0, 0)
         family = Simplex(served.shape[1])
+        smoother = Smoother(epsilon)
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)},
-            "uniform": best_uniform(examples, epsilon),
-            "elsewhere": designed(examples, epsilon, KEEP, SMOOTHING).sampler,
-            "home": designed(at_home, epsilon, KEEP, SMOOTHING).sampler,
+            "uniform": smoother.best_uniform(examples),
+            "elsewhere": smoother.designed(examples, SMOOTHING).sampler,
+            "home": smoother.designed(at_home, SMOOTHING).sampler,
         }
         return ShiftedDesign(
             unit=f"{shift.name}/{epsilon:g}",

@@ -4,7 +4,7 @@ For each set, epsilon and split: the mean divergences of Q*, the linear mechanis
 spread tuned on the examples) and the design over the clients that were not used; and the certified floor, below which no sampler
 whatever could go, had it been made for those very clients.
 
-The design is made for the examples by the rules of `discreet.research.experiments._smoothing`, which see nobody else.
+The design is made for the examples by the rules of `discreet.design._smoothing`, which see nobody else.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design import Design, design
-from discreet.families import Simplex
-from discreet.families._on_outcomes import FiniteFamily
-from discreet.mechanisms import MECHANISMS, OptimalSampler
-from discreet.mechanisms._sampler import Sampler
-from discreet.numerics import log_bracket
-from discreet.research.experiments._population import BUDGETS
-from discreet.research.experiments._smoothing import (
+from discreet.design._smoothing import (
     ANYBODY,
     FOLDS,
     HALF,
@@ -34,10 +28,16 @@ from discreet.research.experiments._smoothing import (
     SEEN,
     STRAY,
     SURELY,
-    best_uniform,
-    chosen,
+    Smoother,
+    Smoothing,
     costs,
 )
+from discreet.families import Simplex
+from discreet.families._on_outcomes import FiniteFamily
+from discreet.mechanisms import MECHANISMS, OptimalSampler
+from discreet.mechanisms._sampler import Sampler
+from discreet.numerics import log_bracket
+from discreet.research.experiments._population import BUDGETS
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 
 Floats = NDArray[np.float64]
@@ -130,11 +130,13 @@ class DesignComparison:
         """Everything recorded of one split."""
         examples, served = split_of(laws, self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
-        parts, sampler = chosen(examples, epsilon, self.keep)
+        smoother = Smoother(epsilon, self.keep)
+        choice = smoother.chosen(examples)
+        sampler = choice.sampler
         floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
-            "uniform": best_uniform(examples, epsilon),
+            "uniform": smoother.best_uniform(examples),
             "designed": sampler,
         }
         return DesignedSplit(
@@ -145,13 +147,19 @@ class DesignComparison:
             split=split,
             examples=len(examples),
             served=len(served),
-            parts=parts,
+            parts=parts_of(choice.smoothing),
             means={kind: means(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
             exact_gap=exact_gap(floor, served) if split == 0 and not self.quick else None,
             kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers[OptimalSampler.name].risk("tv"))),
         )
+
+
+def parts_of(smoothing: Smoothing) -> tuple[float, ...] | None:
+    """How the weight was divided: (redrawn examples, point masses), for the model also the share of the safe floor; None for no design."""
+    parts = smoothing.redrawn, smoothing.points
+    return {"parts": parts, "model": (*parts, HALF)}.get(smoothing.rule)
 
 
 def split_of(laws: Floats, share: float, seed: int, split: int) -> tuple[Floats, Floats]:

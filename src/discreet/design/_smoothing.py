@@ -1,0 +1,287 @@
+"""`design(smoothing="auto")`: what a design is made for when the examples are few, by rules that see the examples alone.
+
+Examples leave things out. So a part of the weight goes to **redrawn** examples: each keeps how its mass is divided, and gives the
+shares to outcomes drawn anew, as popular as they are among the examples; and a part to the k point masses. How large these parts are is
+decided by cross-validation on the examples alone; and where those that were held back do not say, by more than one standard error, that
+the design serves them better than the better of Q* and the best uniform floor, that one stays.
+
+**Fewer examples than e^eps** cannot judge each other. An outcome deserves the largest floor there is, e^-eps, as soon as one client in
+e^eps / P(a client does not hold it) is sure of it, and what one client in e^eps does is not seen among fewer. (A client who is sure of x
+pays -log(e^eps m_x); a smaller m_x saves those who do not hold x as much as it is smaller, so the best e^eps m_x is the least of 1 and
+e^eps P(sure of x)/P(x is not held).) There a model speaks instead of the examples: nearly all of the weight goes to redrawn ones,
+of whom those that are sure of one outcome are not drawn but counted, each outcome by its popularity, a twelfth of which is spread
+evenly; every point mass weighs a sixteenth of what would give its outcome the largest floor. And since no example could tell
+whether the model is right, an outcome's floor is halfway between the model's and four times what the largest share seen would need, up
+to the largest there is, where that is more: the mean is convex in the floor, so half the way has at least half of the gain, or at most
+half of the loss. A design by parts takes its place where examples that were held back say so after all: by two standard errors of
+mean KL, TV and squared Hellinger alike, ten of them or more paying 0.1 in KL for it, since a mean to which nobody rare has contributed
+has too small a standard error.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import divergences
+from discreet.design._floors import band_of
+from discreet.divergences import FDivergence, divergence
+from discreet.families import Band, FiniteFamily, Simplex
+from discreet.mechanisms import OptimalSampler
+from discreet.mechanisms._sampler import Sampler
+
+if TYPE_CHECKING:
+    from discreet.design._designed import Design
+
+Floats = NDArray[np.float64]
+BandSampler = OptimalSampler[Band[Any]]
+Rule = Callable[[Floats, Floats], BandSampler]  # from examples (n, k) and their weights (n,)
+
+JUDGES = ("kl", "tv", "hellinger")
+PARTS = (
+    (0.01, 0.0),
+    (0.1, 0.0),
+    (0.3, 0.0),
+    (0.1, 0.001),
+    (0.1, 0.003),
+)  # of the weight: redrawn examples, point masses
+FOLDS = 3
+ENOUGH = 1000  # redrawn examples, or as many as there are examples
+SPREADS = 25
+KEEP = 0.001
+MODEL = 0.95  # of the weight: redrawn examples, where examples are too few to judge
+STRAY = 0.08  # of their popularity is spread evenly
+ANYBODY = 1.0 / 16.0  # a point mass's weight, as a share of the largest weight that matters
+MARGIN = 4.0  # times the largest share of an outcome that an example has
+HALF = 0.5
+SURELY = 2.0  # standard errors
+SURE = 1.0 - 1e-9
+SEEN, PAYING = 10, 0.1  # examples that pay so much more, past which a standard error is to be believed
+LARGEST = 1 << 22  # examples times outcomes
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """What examples chose of themselves: how a design was smoothed, and how it did on examples that were held back.
+
+    Attributes:
+        rule: "parts": redrawn examples and point masses count beside the examples. "model": a model speaks for too few examples. "uniform"
+            and "optimal": no design did better on the examples held back than the best uniform reference, or than Q*.
+        redrawn: the share of the weight that redrawn examples have.
+        points: the share of the weight that the k point masses have.
+        held_out: the mean divergence of examples that were held back, each under what the other folds make; None for a single example.
+        unsmoothed: the same of designs for the other folds alone; None for a single example.
+    """
+
+    rule: str
+    redrawn: float
+    points: float
+    held_out: float | None
+    unsmoothed: float | None
+
+    @property
+    def described(self) -> str:
+        """In words, for people."""
+        beside = f"redrawn examples have {self.redrawn:.3g} of the weight, point masses {self.points:.3g}"
+        what = {
+            "parts": beside,
+            "model": f"the examples are few, so a model speaks for them ({beside}, halfway to a safe floor)",
+            "uniform": "the examples do not speak for a design, so the best uniform reference stays",
+            "optimal": "the examples do not speak for a design, so the optimal sampler stays",
+        }[self.rule]
+        if self.held_out is None:
+            return what
+        return f"{what}; mean over examples held back {self.held_out:.4g}, without smoothing {self.unsmoothed:.4g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The sampler that examples speak for, and how it was smoothed."""
+
+    sampler: BandSampler
+    smoothing: Smoothing
+
+
+def redrawn(examples: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
+    """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (and half a client more)."""
+    popularity = examples.sum(axis=0) if weights is None else len(examples) * (weights @ examples)
+    return _move_masses(examples, popularity + 0.5, rng)
+
+
+def _move_masses(examples: Floats, popularity: Floats, rng: np.random.Generator) -> Floats:
+    n, k = examples.shape
+    masses = -np.sort(-examples, axis=1)
+    found = np.zeros((-(-ENOUGH // n), n, k))
+    for copy in found:
+        order = np.argsort(rng.exponential(size=(n, k)) / popularity, axis=1)
+        np.put_along_axis(copy, order, masses, axis=1)
+    return found.reshape(-1, k)
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """The rules for one budget, one divergence and one share of the best worst case that must remain."""
+
+    epsilon: float
+    keep: float = KEEP
+    f: FDivergence = divergences.kl
+
+    def chosen(self, examples: Floats, weights: Floats | None = None) -> Choice:
+        """What the examples speak for."""
+        weights = _equal(examples) if weights is None else weights
+        if len(examples) < 2:
+            return Choice(self.halfway(examples, weights), Smoothing("model", *self._model_parts(examples), None, None))
+        bare = self._held_back(examples, weights, self._by_parts((0.0, 0.0)))[self.f.name]
+        unsmoothed = float(weights @ bare)
+        judged = self._judge_model if _number(weights) < math.exp(self.epsilon) else self._judge_parts
+        rule, parts, held_out, sampler = judged(examples, weights)
+        return Choice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
+
+    def designed(self, examples: Floats, parts: tuple[float, float], weights: Floats | None = None) -> "Design":
+        """The design for examples among which redrawn ones and the k point masses have those parts of the weight."""
+        k, weights = examples.shape[1], _equal(examples) if weights is None else weights
+        again = redrawn(examples, np.random.default_rng(0), weights)
+        copies = len(again) // len(examples)
+        shares = (1.0 - sum(parts), *parts)
+        each = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
+        return self._design(
+            np.vstack([examples, again, np.eye(k)]),
+            np.concatenate([share * part for share, part in zip(shares, each, strict=True)]),
+        )
+
+    def modelled(self, examples: Floats, weights: Floats | None = None) -> "Design":
+        """The design for the model that speaks instead of examples which are too few."""
+        k, weights = examples.shape[1], _equal(examples) if weights is None else weights
+        popularity = (1.0 - STRAY) * (weights @ examples) + STRAY / k
+        sure = examples.max(axis=1) >= SURE
+        others = examples[~sure]
+        drawn = _move_masses(others, popularity, np.random.default_rng(0)) if len(others) else others
+        copies = max(len(drawn) // max(len(others), 1), 1)
+        point = ANYBODY * math.exp(-self.epsilon)
+        counted = (
+            (1.0 - MODEL) * weights,
+            MODEL * np.tile(weights[~sure], copies) / copies,
+            MODEL * weights[sure].sum() * popularity + point,
+        )
+        return self._design(np.vstack([examples, drawn, np.eye(k)]), np.concatenate(counted))
+
+    def best_uniform(self, examples: Floats, weights: Floats | None = None) -> Sampler[FiniteFamily]:
+        """The uniform floor with the smallest mean over the examples."""
+        family, weights = Simplex(examples.shape[1]), _equal(examples) if weights is None else weights
+        spreads = np.exp(np.linspace(0.0, math.log(0.999 * family.size), SPREADS))
+        samplers = [OptimalSampler(family.spread(float(s)), epsilon=self.epsilon) for s in spreads]
+        return min(samplers, key=lambda one: float(weights @ costs(examples, one, (self.f,))[self.f.name]))
+
+    def halfway(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
+        """The sampler of the floor halfway between the model's and `MARGIN` times the largest shares seen, where that is more."""
+        outcomes, model = Simplex(examples.shape[1]), self._floor(self.modelled(examples, weights).sampler)
+        seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor(
+            OptimalSampler(outcomes, epsilon=self.epsilon)
+        )
+        return self._keeping((1.0 - HALF) * model + HALF * np.maximum(model, seen))
+
+    def _design(self, clients: Floats, weights: Floats) -> "Design":
+        from discreet.design._designed import design  # which smooths by these rules
+
+        return design(
+            Simplex(clients.shape[1]),
+            epsilon=self.epsilon,
+            clients=clients,
+            weights=weights,
+            divergence=self.f,
+            keep=self.keep,
+        )
+
+    def _by_parts(self, parts: tuple[float, float]) -> Rule:
+        return partial(self._sampler_of_parts, parts)
+
+    def _sampler_of_parts(self, parts: tuple[float, float], examples: Floats, weights: Floats) -> BandSampler:
+        return OptimalSampler(self.designed(examples, parts, weights).family, epsilon=self.epsilon)
+
+    def _judge_parts(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
+        optimal = self._keeping(self._floor(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon)))
+        safe: dict[str, Rule] = {"optimal": lambda clients, counted: optimal, "uniform": self._kept_uniform}
+        cautious = {rule: self._held_back(examples, weights, made)[self.f.name] for rule, made in safe.items()}
+        bold = {parts: self._held_back(examples, weights, self._by_parts(parts))[self.f.name] for parts in PARTS}
+        best = min(bold, key=lambda one: float(weights @ bold[one]))
+        stay = min(cautious, key=lambda one: float(weights @ cautious[one]))
+        if not _is_gain(cautious[stay] - bold[best], weights, 1.0):
+            return stay, (0.0, 0.0), float(weights @ cautious[stay]), safe[stay](examples, weights)
+        return "parts", best, float(weights @ bold[best]), self._sampler_of_parts(best, examples, weights)
+
+    def _judge_model(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
+        stands, trusted = self._held_back(examples, weights, self.halfway), {}
+        for parts in PARTS:
+            found = self._held_back(examples, weights, self._by_parts(parts))
+            gains = {name: stands[name] - found[name] for name in stands}
+            better = all(_is_gain(gain, weights, SURELY) for gain in gains.values())
+            if better and np.count_nonzero(gains["kl"] < -PAYING) >= SEEN:
+                trusted[parts] = float(weights @ found[self.f.name])
+        if trusted:
+            best = min(trusted, key=lambda parts: trusted[parts])
+            return "parts", best, trusted[best], self._sampler_of_parts(best, examples, weights)
+        held_out = float(weights @ stands[self.f.name])
+        return "model", self._model_parts(examples), held_out, self.halfway(examples, weights)
+
+    def _model_parts(self, examples: Floats) -> tuple[float, float]:
+        return MODEL, examples.shape[1] * ANYBODY * math.exp(-self.epsilon)
+
+    def _kept_uniform(self, examples: Floats, weights: Floats) -> BandSampler:
+        return self._keeping(self._floor(self.best_uniform(examples, weights)))
+
+    def _held_back(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
+        """What every example would have cost under the sampler that the other folds make."""
+        judges = tuple({f.name: f for f in (self.f, *map(divergence, JUDGES))}.values())
+        found = {f.name: np.zeros(len(examples)) for f in judges}
+        for held in _folds(len(examples)):
+            others = np.delete(weights, held)
+            sampler = made(np.delete(examples, held, axis=0), others / others.sum())
+            for name, score in costs(examples[held], sampler, judges).items():
+                found[name][held] = score
+        return found
+
+    def _floor(self, sampler: Sampler[FiniteFamily]) -> Floats:
+        """m of a sampler whose family is a Simplex or a band with lower = 0 (`discreet.design._floors`)."""
+        family = sampler.family
+        total = 1.0 / (1.0 + math.expm1(self.epsilon) / family.bounds.upper)
+        return np.asarray(total * np.broadcast_to(family.reference, family.size))
+
+    def _keeping(self, floor: Floats) -> BandSampler:
+        """The sampler of a floor, moved towards that of Q* as far as `keep` asks for (T2: what it keeps is concave in the floor)."""
+        ratio, k = math.exp(self.epsilon), len(floor)
+        best, needed = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)
+        kept = min(float((ratio * floor).min()), float((1.0 - floor.sum() + floor).min()))
+        share = 0.0 if kept >= needed else min(1.0, (needed - kept) / (best - kept) * (1.0 + 1e-9))
+        moved = (1.0 - share) * floor + share / (ratio + k - 1)
+        return OptimalSampler(band_of(moved, self.epsilon, Simplex(k)), epsilon=self.epsilon)
+
+
+def costs(
+    clients: Floats, sampler: Sampler[FiniteFamily], judges: Sequence[str | FDivergence] = JUDGES
+) -> dict[str, Floats]:
+    """The divergences of every client, by name."""
+    q = sampler.output(clients)
+    return {f.name: np.asarray(f(clients, q)) for f in map(divergence, judges)}
+
+
+def _equal(examples: Floats) -> Floats:
+    return np.full(len(examples), 1.0 / len(examples))
+
+
+def _number(weights: Floats) -> float:
+    """How many examples of equal weight these are worth."""
+    return float(1.0 / np.square(weights).sum())
+
+
+def _is_gain(gain: Floats, weights: Floats, errors: float) -> bool:
+    """Whether the mean gain is more than so many standard errors."""
+    mean = float(weights @ gain)
+    return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _number(weights))
+
+
+def _folds(number: int) -> list[NDArray[np.int64]]:
+    return [held for held in np.array_split(np.random.default_rng(0).permutation(number), FOLDS) if held.size]
