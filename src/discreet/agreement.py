@@ -13,7 +13,9 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -95,6 +97,14 @@ class JointTerms:
     def document(self) -> dict[str, Any]:
         """As JSON values."""
         return {"samples": self.samples, "around": self.around}
+
+
+_LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
+
+
+def learned_purpose(purpose: str, ids: Sequence[str]) -> str:
+    """The purpose of an agreement on a sampler that was learned from samples under agreements with these ids."""
+    return f"{purpose} (learned from samples under {', '.join(dict.fromkeys(ids))})".strip()
 
 
 @shown_shortly
@@ -214,6 +224,15 @@ class Agreement:
                 "estimates population(agreement, samples=...)"
             )
         return self.family
+
+    @property
+    def learned_from(self) -> tuple[str, ...]:
+        """The ids of the agreements whose samples the sampler was learned from, as the purpose names them; none for any other sampler.
+
+        Clients who spoke under one of those spend a second budget if they speak under this one too.
+        """
+        named = _LEARNED.search(self.purpose)
+        return () if named is None else tuple(named[1].split(", "))
 
     @property
     def version(self) -> int:

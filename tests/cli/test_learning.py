@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, learned_purpose
+from discreet.collect._serving import _keep
 from discreet.design import concentration_law, learn
 
 Run = Callable[..., Any]
@@ -20,9 +21,9 @@ SIMPLEX = dc.Simplex(LABELS)
 DESIGN = ("design", "--epsilon", "2", "-q")
 
 
-def written(name: str, sampler: Any, laws: np.ndarray, who: str) -> Agreement:
+def written(name: str, sampler: Any, laws: np.ndarray, who: str, purpose: str = "") -> Agreement:
     """A file of samples as `discreet sample` writes them, and its agreement."""
-    agreement = Agreement.of(sampler)
+    agreement = Agreement.of(sampler, purpose=purpose)
     if not Path(f"{name}.json").exists():
         agreement.write(f"{name}.json")
     pl.DataFrame(
@@ -91,11 +92,14 @@ def test_the_agreement_is_on_what_the_library_learns(files: None, run: Run) -> N
     assert record["better_under"] == expected.better
     assert [one["samples"] for one in record["learned_from"]] == [2_000, 1_000]
     agreement = Agreement.read("designed.json")
-    assert agreement.id == record["agreement"] == Agreement.of(expected.sampler).id
+    ids = [Agreement.read(f"{name}.json").id for name in ("first", "second", "spread")]
+    same = Agreement.of(expected.sampler, purpose=learned_purpose("", ids))
+    assert agreement.id == record["agreement"] == same.id
+    assert agreement.learned_from == tuple(ids)
     assert agreement.on_outcomes.everybody
     told = " ".join(run(*DESIGN, *PAIRS, "-o", "other.json").stdout.split())
     assert "Learned from 3,000 private samples under 2 agreements: a designed sampler" in told
-    assert "nobody's guarantee is touched" in told
+    assert f"Who spoke under {ids[0][:12]}, {ids[1][:12]} would spend a second budget" in told
 
 
 def test_few_samples_leave_the_safe_sampler_and_say_so(files: None, run: Run) -> None:
@@ -114,7 +118,7 @@ def test_few_samples_leave_the_safe_sampler_and_say_so(files: None, run: Run) ->
 def test_samples_under_a_learned_design_are_learned_from_next(files: None, run: Run) -> None:
     assert run(*DESIGN, *PAIRS, "-o", "one.json").exit_code == 0
     first = Agreement.read("one.json")
-    written("third", first.sampler(), np.full((500, 10), 0.1), "e")
+    written("third", first.sampler(), np.full((500, 10), 0.1), "e", first.purpose)
     Path("third.json").unlink()
     again = run(*DESIGN, *PAIRS, "--from", "third.parquet", "--agreement", "one.json", "-o", "two.json", "--json")
     assert again.exit_code == 0, again.output
@@ -160,3 +164,27 @@ def test_an_output_never_replaces_what_is_read(files: None, refusal: Callable[..
     before = Path("first.json").read_bytes()
     refusal(*DESIGN, *PAIRS, "-o", "first.json")
     assert Path("first.json").read_bytes() == before
+
+
+def test_serving_those_again_whom_it_was_learned_from_is_noticed(files: None, run: Run) -> None:
+    """The agreement names their agreements; a sample under it says so, and a collector that keeps theirs wants to know that it follows."""
+    first = Agreement.read("first.json")
+    assert run(*DESIGN, *PAIRS, "--purpose", "routes", "-o", "learned.json").exit_code == 0
+    learned = Agreement.read("learned.json")
+    assert learned.learned_from == (first.id, Agreement.read("second.json").id)
+    assert learned.purpose.startswith("routes (learned from samples under ")
+    assert Agreement.of(learned.sampler(), purpose="routes").learned_from == ()
+    pl.DataFrame({"who": ["a0", "a1"], "where": LABELS[:2]}).write_parquet("clients.parquet")
+    sampled = run(
+        "sample", "clients.parquet", "--client", "who", "--value", "where", "--agreement", "learned.json", "-o",
+        "again.parquet",
+    )  # fmt: skip
+    assert sampled.exit_code == 0, sampled.output
+    assert f"learned from samples under {first.id[:12]}" in " ".join(sampled.output.split())
+    _keep("samples.db", [first], None)
+    with pytest.raises(
+        dc.DiscreetError, match=f"learned from samples under {first.id[:12]}.*--follows {first.id[:12]}"
+    ):
+        _keep("samples.db", [learned], None)
+    _keep("samples.db", [learned], first.id[:12])
+    _keep("samples.db", [learned], first.id[:12])  # a restart names it again

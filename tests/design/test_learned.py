@@ -1,5 +1,6 @@
 """Designs learned from private samples: nothing but samples is used, a design is published when it pays, and else the safe sampler stays."""
 
+import itertools
 import math
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
-from discreet.design._model import drawn_clients, expected_agreement
+from discreet.design._model import Clusters, drawn_clients, expected_agreement
 from discreet.design._posterior import Round, posterior, softmax
 from discreet.mechanisms._sampler import Sampler
 
@@ -226,3 +227,55 @@ def test_samples_of_any_kind_give_a_sampler(strange: np.ndarray, epsilon: float)
     weights = found.sampler.weights(np.eye(K))
     assert (weights.sum(axis=1) == 2**62).all()
     assert 0.0 <= found.better <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [False, True])
+@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.MollifierSampler])
+def test_clients_of_one_value_each_are_not_served_worse(kind: Any, bits: bool) -> None:
+    """Six populations of point masses: what is published costs them no more than the better safe sampler."""
+    rng = np.random.default_rng(11)
+    for epsilon, number in itertools.product((1.0, 2.0, 4.0), (1_000, 4_000)):
+        laws = np.eye(K)[rng.choice(K, number + number // 4, p=rng.dirichlet(np.geomspace(3.0, 0.3, K)))]
+        sampler, two = kind(FAMILY, epsilon=epsilon), dc.OptimalSampler(dc.Simplex(2), epsilon=epsilon)
+        told = counts(two, concentration_law(laws[number:]), 1)
+        found = learn(
+            FAMILY,
+            epsilon=epsilon,
+            rounds=[(sampler, counts(sampler, laws[:number], 2))],
+            spread=(two, told) if bits else None,
+        )
+        if found.published:
+            assert cost(found.sampler, laws) <= safe(laws, epsilon)
+        if bits and number == 4_000:
+            assert found.kinds["of one value each"] > 0.9
+
+
+def test_linear_samples_cannot_tell_kinds_apart_and_bits_can() -> None:
+    """The law of linear samples depends on the mean alone, so what was believed of the kinds before stays."""
+    linear, two = dc.LinearSampler(FAMILY, epsilon=2.0), dc.OptimalSampler(dc.Simplex(2), epsilon=2.0)
+    rounds = [(linear, counts(linear, people(3_000, 1), 1))]
+    alone = learn(FAMILY, epsilon=2.0, rounds=rounds)
+    assert alone.kinds["of one value each"] == pytest.approx(0.2, abs=0.02)
+    told = learn(FAMILY, epsilon=2.0, rounds=rounds, spread=(two, counts(two, concentration_law(people(1_000, 2)), 2)))
+    assert told.kinds["of one value each"] < 1e-6
+    assert told.kinds["spread around a mean"] > 0.9
+
+
+def test_a_design_that_would_harm_a_possible_kind_is_not_published_and_it_says_so() -> None:
+    linear = dc.LinearSampler(FAMILY, epsilon=4.0)
+    found = learn(FAMILY, epsilon=4.0, rounds=[(linear, counts(linear, people(2_000, 1), 1))], confidence=0.5)
+    assert found.better >= found.confidence
+    assert found.gain_by_kind["of one value each"] < 0.0
+    assert not found.published
+    assert "more if clients are of one value each, which the samples leave possible" in found.reason
+
+
+@pytest.mark.parametrize("groups", [1, 3, K])
+def test_clusters_have_the_mean_that_is_asked_for(groups: int) -> None:
+    laws = Clusters(groups, K).draw(np.tile(MEAN, (40_000, 1)), np.random.default_rng(0))
+    assert np.abs(laws.mean(axis=0) - MEAN).max() < 0.01
+    assert laws.sum(axis=1) == pytest.approx(np.ones(len(laws)))
+    if groups == K:
+        assert (laws.max(axis=1) == 1.0).all()
+        assert Clusters(K, K).agreement(MEAN) == pytest.approx(1.0)

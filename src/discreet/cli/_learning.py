@@ -10,7 +10,7 @@ from discreet._files import check_apart as check_files_apart
 from discreet._showing import counted, json_number
 from discreet._tables._coding import Coding
 from discreet._tables._sources import file_source
-from discreet.agreement import Agreement, ContinuousTerms
+from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
 from discreet.cli._agreed import agreed_by
 from discreet.cli._printing import number, plain, table
 from discreet.collect._opening import is_store, open_store
@@ -101,7 +101,8 @@ def lesson(
         keep=keep,
         confidence=confidence,
     )
-    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
+    ids = [agreed.id for one in given for agreed, *_ in one.rounds]
+    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=learned_purpose(purpose, ids))
     doubts = [] if distinct else ["not all files name their clients; that nobody spoke twice is taken on trust"]
     if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
         doubts.append("of a collection in several rounds the first is learned from: a client speaks in each of them")
@@ -167,13 +168,18 @@ def report(found: Lesson) -> list[Any]:
     return [
         f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
         *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in found.doubts),
-        f"Why: {plain(learned.reason)} (expected gain {learned.gain:.0%}). That is judged within a model, Dirichlet clients around a "
-        "mean; private samples cannot tell whether clients are such. Nothing but released samples was used, so nobody's guarantee is "
-        "touched, if those who are served next have not spoken before.",
+        f"Why: {plain(learned.reason)} (expected gain {learned.gain:.0%}). That is judged within a model of the clients: spread around a "
+        "mean, in clusters, or of one value each; private samples cannot tell whether they are such.",
+        f"[bold red]Note[/bold red]: serve other clients. Who spoke under {_short_ids(found)} would spend a second budget. The agreement "
+        "names these in its purpose; `discreet collect --follows` sees to it that nobody speaks in both.",
         shares,
         f"The likeliest mean of the clients; concentration {number(learned.concentration)} (small: each client holds few outcomes; large: "
         "all are like the mean).",
     ]
+
+
+def _short_ids(found: Lesson) -> str:
+    return ", ".join(one[:12] for one in found.agreement.learned_from)
 
 
 def record(found: Lesson) -> dict[str, Any]:
@@ -193,6 +199,8 @@ def record(found: Lesson) -> dict[str, Any]:
         "samples": learned.samples,
         "learned_from": [{"agreement": agreed.id, "samples": samples} for agreed, samples in found.rounds],
         "concentration": learned.concentration,
+        "kinds": learned.kinds,
+        "expected_gain_by_kind": learned.gain_by_kind,
         "mean": [
             {"outcome": name, "share": float(share)} for name, share in zip(found.names, learned.mean, strict=True)
         ],

@@ -283,6 +283,9 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
     """The guarantee, and what was read, left out and written."""
     agreement = summary.agreement
     yield f"{counted(summary.clients, 'sample')} to {'standard output' if output == '-' else output}, {agreement.promise} each"
+    if agreement.learned_from:
+        spoken = ", ".join(one[:12] for one in agreement.learned_from)
+        yield f"learned from samples under {spoken}: a client who spoke there has now spent a second budget"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds:,}: {agreement.together} for all {agreement.rounds:,} together"
         from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone

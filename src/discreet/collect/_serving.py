@@ -339,7 +339,8 @@ def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
     """Add agreements to a store, which keeps at least one then."""
-    before = [kept.agreement.id for kept in store.kept()]
+    collections = {kept.agreement.id: kept.collection for kept in store.kept()}
+    before = list(collections)
     if not (before or agreements):
         raise DiscreetError(
             f"{shown(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
@@ -353,6 +354,13 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
                 f"there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
             )
     for agreement in agreements:
+        others = [one for one in agreement.learned_from if one in before]
+        taught = [one for one in others if first is None or collections[one] != collections[first]]
+        if taught and agreement.id not in before:
+            raise DiscreetError(
+                f"agreement {agreement.id[:LEAST_PREFIX]} was learned from samples under {taught[0][:LEAST_PREFIX]}, which "
+                f"{shown(where)} keeps: a client who speaks in both spends twice; give --follows {taught[0][:LEAST_PREFIX]}"
+            )
         store.add(agreement, follows=first)
 
 

@@ -7,13 +7,20 @@ of at most e^eps between two laws of i. All that follows (other samplers, design
 constants, and of draws that do not depend on i: post-processing. Here the function is deterministic: model clients are drawn with a
 fixed seed. Nothing in this module sees a client.
 
-**The rule.** Samples give a posterior over hypotheses: a mean law and a concentration of the clients (`discreet.design._posterior`). The
-design is the best floor for model clients of all hypotheses together, each hypothesis weighted by one over what the better of Q* and
-the mollifier costs under it, so that relative costs are what is made small. One client in a hundred is allowed to be sure of a single
-outcome, whichever: at large epsilon what is left of the mean is made of such clients. The design is published if it costs less (by a
-thousandth at least) than the better of the two under at least `confidence` of fresh hypotheses. Else one of the two stays: the mollifier
-while the clients that it is best for hold more than one outcome, Q* beyond, unless the other costs less under at least `confidence` of
-the hypotheses. That is a statement within the model: clients need not be Dirichlet, and no private sample could tell.
+**The rule.** Samples give a posterior over hypotheses: a mean law and a shape of the clients, who may be spread around it, in clusters
+or of one value each (`discreet.design._posterior`). The design is the best floor for model clients of all hypotheses together, each
+hypothesis weighted by one over what the better of Q* and the mollifier costs under it, so that relative costs are what is made small.
+Every kind of clients that is possible has a fifth of the hypotheses at least. One client in a hundred is allowed to be sure of a
+single outcome, whichever: at large epsilon what is left of the mean is made of such clients.
+
+The design is published if it costs less (by a thousandth at least) than the better of the two under at least `confidence` of fresh
+hypotheses, and no more on average under each kind of clients that keeps a probability of one in ten thousand. Samples of a sampler that
+is linear in P have a law that depends on the mean law alone. They cannot tell the kinds apart, and neither could samples that are
+held back: with such samples a design has to be good for all kinds, until `spread` tells.
+
+Else one of the two stays: the mollifier while the clients that it is best for hold more than one outcome, Q* beyond, unless the other
+costs less under at least `confidence` of the hypotheses. That is a statement within the model: clients need not be of these kinds, and
+no private sample could tell.
 """
 
 import math
@@ -26,7 +33,6 @@ from numpy.typing import NDArray
 
 from discreet import divergences
 from discreet.design._designed import Design, design
-from discreet.design._model import drawn_clients
 from discreet.design._posterior import Posterior, Round, posterior
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError
@@ -42,6 +48,10 @@ LARGEST_LEARNED = 512  # outcomes: the posterior keeps a few square matrices of 
 _HYPOTHESES, _CLIENTS, _CHECKED = 100, 20, 60
 _KEEP = 0.01
 _WORTH = 1e-3  # a gain below it is none
+_HEARD = 0.2  # of the hypotheses that a design is made for, at least, for each kind of clients that is possible
+_POSSIBLE = (
+    1e-4  # the probability of a kind of clients, from which on a design may not harm them: evidence is approximate
+)
 _SEED = 20241
 
 
@@ -59,6 +69,8 @@ class Learned:
         samples: how many samples it was learned from, those about spread included.
         mean: the mean law at the likeliest hypotheses (k,).
         concentration: how much clients are like the mean law.
+        kinds: how likely each kind of clients is after the samples: spread around a mean, in clusters, of one value each.
+        gain_by_kind: the average gain under each kind that is likely enough to be judged by.
     """
 
     sampler: Sampler[Any]
@@ -70,6 +82,8 @@ class Learned:
     samples: int
     mean: Floats = field(repr=False)
     concentration: float
+    kinds: dict[str, float] = field(default_factory=dict)
+    gain_by_kind: dict[str, float] = field(default_factory=dict)
 
     @property
     def reason(self) -> str:
@@ -78,6 +92,13 @@ class Learned:
         if self.published:
             return f"the design costs less than the better of the optimal sampler and the mollifier {told}"
         name = "mollifier" if isinstance(self.sampler, MollifierSampler) else "optimal sampler"
+        harmed = {kind: gain for kind, gain in self.gain_by_kind.items() if gain < 0.0}
+        if self.better >= self.confidence and harmed:
+            kind = min(harmed, key=lambda one: harmed[one])
+            return (
+                f"a design would cost less {told}, but {-harmed[kind]:.0%} more if clients are {kind}, which the samples leave possible "
+                f"({self.kinds[kind]:.0%}): the {name} stays"
+            )
         return f"a design would cost less {told}, and {self.confidence:.0%} was asked for: the {name} stays"
 
 
@@ -135,10 +156,10 @@ def _decided(
 ) -> Learned:
     safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
     cost = _Costs(f, family.size)
-    means, concentrations = found.hypotheses(_HYPOTHESES, rng)
-    clients = drawn_clients(np.repeat(means, _CLIENTS, axis=0), np.repeat(concentrations, _CLIENTS), rng)
-    costs = np.array([_alike(cost(one, clients), concentrations) for one in safe])
-    stays = _standing(safe, cost, concentrations, clients, confidence)
+    means, places = _heard(found, rng)
+    clients = found.clients(means, places, _CLIENTS, rng)
+    costs = np.array([_alike(cost(one, clients), places) for one in safe])
+    stays = _standing(safe, cost, found, rng, confidence)
     weight = 1.0 / costs.min(axis=0)
     made = design(
         family,
@@ -151,12 +172,14 @@ def _decided(
         divergence=f,
         keep=keep,
     )
-    means, concentrations = found.hypotheses(_HYPOTHESES, rng)
-    clients = drawn_clients(np.repeat(means, _CHECKED, axis=0), np.repeat(concentrations, _CHECKED), rng)
-    least = np.min([cost(one, clients) for one in safe], axis=0)
-    gains = 1.0 - cost(made.sampler, clients) / least
+    gains = _gains(made.sampler, safe, cost, found, rng)
     better = float((gains > _WORTH).mean())
-    published = better >= confidence
+    by_kind = {
+        kind: float(_gains(made.sampler, safe, cost, found, rng, kind).mean())
+        for kind, likely in found.kinds.items()
+        if likely >= _POSSIBLE
+    }
+    published = better >= confidence and min(by_kind.values()) >= 0.0
     return Learned(
         sampler=made.sampler if published else stays,
         design=made,
@@ -167,14 +190,40 @@ def _decided(
         samples=int(sum(one.counts.sum() for one in told)),
         mean=found.mean,
         concentration=found.concentration,
+        kinds=found.kinds,
+        gain_by_kind=by_kind,
     )
+
+
+def _heard(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
+    """Hypotheses to design for: every kind of clients that is possible has a share of them, however small its probability."""
+    shares = {kind: max(likely, _HEARD) for kind, likely in found.kinds.items() if likely >= _POSSIBLE}
+    numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
+    largest = max(numbers, key=lambda kind: numbers[kind])
+    numbers[largest] += _HYPOTHESES - sum(numbers.values())
+    drawn = [found.hypotheses(number, rng, kind) for kind, number in numbers.items()]
+    return np.vstack([means for means, _ in drawn]), np.concatenate([places for _, places in drawn])
+
+
+def _gains(
+    sampler: Sampler[Any],
+    safe: tuple[Sampler[Any], Sampler[Any]],
+    cost: "_Costs",
+    found: Posterior,
+    rng: np.random.Generator,
+    kind: str | None = None,
+) -> Floats:
+    """The relative gain over the better of the safe samplers, under fresh hypotheses, of one kind of clients or of all."""
+    means, places = found.hypotheses(_HYPOTHESES, rng, kind)
+    clients = found.clients(means, places, _CHECKED, rng)
+    return np.asarray(1.0 - cost(sampler, clients) / np.min([cost(one, clients) for one in safe], axis=0))
 
 
 def _standing(
     safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
     cost: "_Costs",
-    concentrations: Floats,
-    clients: Floats,
+    believed: Posterior,
+    rng: np.random.Generator,
     confidence: float,
 ) -> Sampler[Any]:
     """Which of the two stays: the one that stands before anybody has spoken, unless the other is better under enough hypotheses.
@@ -184,7 +233,9 @@ def _standing(
     """
     optimal, mollifier = safe
     start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
-    found = [_alike(cost.of_model(one, clients), concentrations) for one in (optimal, mollifier)]
+    means, places = believed.hypotheses(_HYPOTHESES, rng)
+    clients = believed.clients(means, places, _CLIENTS, rng)
+    found = [_alike(cost.of_model(one, clients), places) for one in (optimal, mollifier)]
     other = float((found[1 - start] < found[start]).mean()) >= confidence
     return safe[1 - start if other else start]
 
@@ -207,11 +258,11 @@ class _Costs:
         return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
 
 
-def _alike(costs: Floats, concentrations: Floats) -> Floats:
-    """Costs averaged over the hypotheses of the same concentration, which differ by chance more than by their mean laws."""
+def _alike(costs: Floats, places: NDArray[np.int64]) -> Floats:
+    """Costs averaged over the hypotheses of the same shape, which differ by chance more than by their mean laws."""
     smooth = np.empty_like(costs)
-    for one in np.unique(concentrations):
-        smooth[concentrations == one] = costs[concentrations == one].mean()
+    for one in np.unique(places):
+        smooth[places == one] = costs[places == one].mean()
     return np.maximum(smooth, 1e-300)
 
 

@@ -1,4 +1,4 @@
-"""What private samples say about the clients' mean law and concentration: a posterior over hypotheses, from every round there is.
+"""What private samples say about the clients' mean law and shape: a posterior over hypotheses, from every round there is.
 
 A round is a sampler and how often it released each outcome, for clients who spoke in no other. The average law that a round's samples
 are drawn from is E Q(.|P) over the clients. For the linear mechanism that is affine in the mean law mu; for a projection it is replaced by
@@ -7,9 +7,9 @@ its regression on P over model clients (`discreet.design._model`), affine in mu 
     E Q(.|P) ~ c + A mu,        A = Cov(Q, P) Cov(P, P)^-1,        c = E Q - A E P.
 
 So all rounds have one likelihood, sum over rounds and outcomes of counts times log(c + A mu). mu = softmax(theta) with theta ~ N(0, tau^2)
-around the uniform law; tau has the largest evidence among a few, the concentration s keeps a posterior over a grid, and theta is normal
-around its mode (Laplace's approximation). Few samples leave theta as wide as it was: that is the shrinkage, and no number has
-to be chosen for it.
+around the uniform law; tau has the largest evidence among a few. The shape of the clients (a concentration from a grid, clusters, or
+point masses) keeps a posterior, and theta is normal around its mode (Laplace's approximation). Few samples leave theta as wide as it
+was: that is the shrinkage, and no number has to be chosen for it.
 
 Everything here is computed from released samples and constants alone, so it costs no privacy (`discreet.design._learned`).
 """
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._model import drawn_clients, expected_agreement
+from discreet.design._model import Clusters, Dirichlet, Shape
 from discreet.mechanisms import LinearSampler
 from discreet.mechanisms._sampler import Sampler
 
@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 
 CONCENTRATIONS = tuple(0.5 * 2.0**step for step in range(8))
 WIDTHS = (0.25, 0.5, 1.0, 1.5)  # of the logarithms of the mean law
+_POINTS, _CLUSTERS = 0.2, 0.1  # the probability of point masses and of clusters, before any sample
+_IN_CLUSTER = 4  # outcomes of a cluster, about
 _USUAL, _SPREAD = math.log(5.0), 1.5  # of the logarithm of the concentration, before any sample
 _MODEL, _FOR_EACH = 400, 8  # model clients in a regression: at least so many, and so many for each outcome
 _TRUSTED = 50_000.0  # samples past which it is the regression that errs, not chance
@@ -38,7 +40,9 @@ _FIRST_REACH, _REACH = (
     (1.5, 0.7),
     (0.7, 0.3),
 )  # how far theta may go, in any outcome, before the regression is made anew
+_FAR_REACH = (4.0, 2.0, 1.0, 0.5)  # the same for clusters, from the mode of other shapes
 _LEAST_SHARE = 1e-12
+_LEAST_CONCENTRATION = 0.01  # that of point masses, in averages of logarithms
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,22 +66,24 @@ class Round:
     def response(self, model: Floats) -> tuple[Floats, Floats]:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
-        if self.exact:
+        if self.exact or bool(
+            (model.max(axis=1) == 1.0).all()
+        ):  # point masses: what a sampler does to them is linear in their mean
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
         released = np.asarray(self.sampler.output(model))
         p, q = model.mean(axis=0), released.mean(axis=0)
         centred = model - p
         covariance = centred.T @ centred
-        covariance[np.diag_indices(k)] += 1e-6 * np.trace(covariance) / k
+        covariance[np.diag_indices(k)] += 1e-6 * np.trace(covariance) / k + 1e-12
         matrix = np.linalg.solve(covariance, centred.T @ (released - q)).T
         return matrix, q - matrix @ p
 
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """The likeliest theta for one concentration, the curvature there, and the logarithm of the evidence."""
+    """The likeliest theta for one shape, the curvature there, and the logarithm of the evidence."""
 
-    concentration: float
+    shape: Shape
     theta: Floats
     curvature: Floats
     evidence: float
@@ -85,7 +91,7 @@ class Mode:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Modes of each concentration, and how likely each is."""
+    """Modes of each shape, and how likely each is."""
 
     modes: tuple[Mode, ...]
     weights: Floats
@@ -97,19 +103,39 @@ class Posterior:
 
     @property
     def concentration(self) -> float:
-        """The concentration, averaged in logarithms."""
-        return float(np.exp(self.weights @ np.log([mode.concentration for mode in self.modes])))
+        """The concentration of Dirichlet clients that are as spread out as those of the modes, averaged in logarithms."""
+        return float(np.exp(self.weights @ np.log([_as_concentration(mode) for mode in self.modes])))
 
-    def hypotheses(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """So many mean laws (number, k) and concentrations (number,)."""
-        picked = rng.choice(len(self.modes), number, p=self.weights)
+    @property
+    def kinds(self) -> dict[str, float]:
+        """How likely each kind of clients is."""
+        found: dict[str, float] = {}
+        for mode, weight in zip(self.modes, self.weights.tolist(), strict=True):
+            found[mode.shape.kind] = found.get(mode.shape.kind, 0.0) + weight
+        return found
+
+    def hypotheses(
+        self, number: int, rng: np.random.Generator, kind: str | None = None
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        """So many mean laws (number, k) and the places of their modes (number,), of one kind of clients or of all."""
+        weights = self.weights if kind is None else self.weights * [mode.shape.kind == kind for mode in self.modes]
+        picked = rng.choice(len(self.modes), number, p=weights / weights.sum())
         k = len(self.modes[0].theta)
         means = np.empty((number, k))
         for place in np.unique(picked):
             mode, rows = self.modes[place], np.flatnonzero(picked == place)
             noise = np.linalg.solve(np.linalg.cholesky(mode.curvature).T, rng.standard_normal((k, rows.size))).T
             means[rows] = [softmax(theta) for theta in mode.theta + noise]
-        return means, np.array([self.modes[place].concentration for place in picked])
+        return means, picked
+
+    def clients(self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator) -> Floats:
+        """So many model clients of each hypothesis, one hypothesis after the other."""
+        laws = np.empty((len(means), each, means.shape[1]))
+        for place in np.unique(places):
+            rows = np.flatnonzero(places == place)
+            repeated = np.repeat(means[rows], each, axis=0)
+            laws[rows] = self.modes[place].shape.draw(repeated, rng).reshape(rows.size, each, -1)
+        return laws.reshape(-1, means.shape[1])
 
 
 def softmax(theta: Floats) -> Floats:
@@ -120,42 +146,75 @@ def softmax(theta: Floats) -> Floats:
 
 def posterior(size: int, rounds: Sequence[Round], spread: Round | None, rng: np.random.Generator) -> Posterior:
     """What rounds say, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
-    start, middle = np.zeros(size), CONCENTRATIONS[len(CONCENTRATIONS) // 2]
+    start, middle = np.zeros(size), Dirichlet(CONCENTRATIONS[len(CONCENTRATIONS) // 2])
     widths = WIDTHS if rounds else WIDTHS[2:3]
     tried = [(_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
     best, width = max(tried, key=lambda one: one[0].evidence)
-    modes = tuple(_mode(rounds, s, width, best.theta, _REACH, rng) for s in CONCENTRATIONS)
-    told = [mode.evidence + _before(mode.concentration) + _of_spread(mode, spread) for mode in modes]
+    shapes = _shapes(size)
+    modes = tuple(
+        _mode(rounds, shape, width, best.theta, _REACH, rng)
+        if isinstance(shape, Dirichlet)
+        else _best_mode(rounds, shape, widths, best.theta, rng)
+        for shape in shapes
+    )
+    told = [mode.evidence + math.log(shapes[mode.shape]) + _of_spread(mode, spread) for mode in modes]
     weights = np.exp(np.array(told) - max(told))
     return Posterior(modes, weights / weights.sum())
 
 
-def _before(concentration: float) -> float:
-    return -0.5 * ((math.log(concentration) - _USUAL) / _SPREAD) ** 2
+def _best_mode(
+    rounds: Sequence[Round], shape: Shape, widths: Sequence[float], start: Floats, rng: np.random.Generator
+) -> Mode:
+    """The mode of a shape that is far from the others: its mean law may be another one, and as wide as suits it."""
+    tried = [_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
+    return max(tried, key=lambda one: one.evidence)
+
+
+def _shapes(size: int) -> dict[Shape, float]:
+    """The shapes that clients on so many outcomes may have, with their probabilities before any sample."""
+    likely = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
+    others: dict[Shape, float] = {Clusters(size, size): _POINTS}
+    if size >= 2 * _IN_CLUSTER:
+        others[Clusters(-(-size // _IN_CLUSTER), size)] = _CLUSTERS
+    left = 1.0 - sum(others.values())
+    return {
+        **{Dirichlet(s): left * float(p) for s, p in zip(CONCENTRATIONS, likely / likely.sum(), strict=True)},
+        **others,
+    }
+
+
+def _as_concentration(mode: Mode) -> float:
+    """s with (1 + s a)/(1 + s) = E sum_x P_x^2, a = sum_x mu_x^2."""
+    if isinstance(mode.shape, Dirichlet):
+        return mode.shape.concentration
+    law = softmax(mode.theta)
+    k, alone = len(law), float(law @ law)
+    agree = mode.shape.agreement(law) * (1.0 - 1.0 / k) + 1.0 / k
+    return max((1.0 - agree) / max(agree - alone, 1e-12), _LEAST_CONCENTRATION)
 
 
 def _of_spread(mode: Mode, spread: Round | None) -> float:
     if spread is None:
         return 0.0
-    agree = expected_agreement(softmax(mode.theta), mode.concentration)
+    agree = mode.shape.agreement(softmax(mode.theta))
     ends = np.asarray(spread.sampler.output(np.eye(2)))
     return float(spread.counts @ np.log(np.maximum((1.0 - agree) * ends[0] + agree * ends[1], _LEAST_SHARE)))
 
 
 def _mode(
-    rounds: Sequence[Round], s: float, width: float, start: Floats, reach: Sequence[float], rng: np.random.Generator
+    rounds: Sequence[Round], shape: Shape, width: float, start: Floats, reach: Sequence[float], rng: np.random.Generator
 ) -> Mode:
     """The mode by a few regressions, each trusted so far only: where an outcome is at its ceiling for everybody its slope is none."""
     theta, k = start, len(start)
     number = max(_MODEL, _FOR_EACH * k)
     counts = [one.trusted for one in rounds]
     for trusted in reach:
-        model = drawn_clients(np.broadcast_to(softmax(theta), (number, k)), np.full(number, s), rng)
+        model = shape.draw(np.tile(softmax(theta), (number, 1)), rng)
         fit = _Fit([one.response(model) for one in rounds], counts, width)
         theta = theta + np.clip(fit.climbed(theta) - theta, -trusted, trusted)
     _, curvature = fit.slopes(theta)
     evidence = fit.density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
-    return Mode(s, theta, curvature, evidence)
+    return Mode(shape, theta, curvature, evidence)
 
 
 @dataclass(frozen=True, eq=False)
