@@ -11,7 +11,8 @@ import pytest
 
 import discreet as dc
 from discreet.agreement import Agreement, learned_purpose
-from discreet.collect._serving import _keep
+from discreet.collect import open_store
+from discreet.collect._serving import _add_agreements
 from discreet.design import concentration_law, learn
 
 Run = Callable[..., Any]
@@ -181,10 +182,12 @@ def test_serving_those_again_whom_it_was_learned_from_is_noticed(files: None, ru
     )  # fmt: skip
     assert sampled.exit_code == 0, sampled.output
     assert f"learned from samples under {first.id[:12]}" in " ".join(sampled.output.split())
-    _keep("samples.db", [first], None)
+    store = open_store("samples.db")
+    _add_agreements(store, "samples.db", [first], None)
     with pytest.raises(
         dc.DiscreetError, match=f"learned from samples under {first.id[:12]}.*--follows {first.id[:12]}"
     ):
-        _keep("samples.db", [learned], None)
-    _keep("samples.db", [learned], first.id[:12])
-    _keep("samples.db", [learned], first.id[:12])  # a restart names it again
+        _add_agreements(store, "samples.db", [learned], None)
+    _add_agreements(store, "samples.db", [learned], first.id[:12])
+    _add_agreements(store, "samples.db", [learned], first.id[:12])  # a restart names it again
+    store.close()
