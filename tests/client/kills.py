@@ -14,7 +14,6 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,8 +21,10 @@ from types import FrameType
 from typing import Any
 
 from discreet.client import Client
+from discreet.client._identity import _digest
 from discreet.errors import LedgerError
-from discreet.ledger import Ledger
+from discreet.ledger import Budget, Ledger
+from discreet.release._keyed import parse_secret
 from tests.collect.running import PATIENCE, Collector, agreed, running
 
 __all__ = ["PATIENCE"]
@@ -46,10 +47,16 @@ def take_part(address: str, path: Path, data: int, fatal: int | None, careless: 
 
     sys.setprofile(note)
     try:
-        if careless and path.exists():  # as a device would do that starts anew under its old name
+        if (
+            careless and path.exists() and os.path.exists(f"{path}.identity")
+        ):  # a device that starts anew under its old name
+            secret = Path(f"{path}.identity").read_bytes()
             path.unlink()
-            with suppress(FileNotFoundError):
-                os.rename(f"{path}.identity", f"{path}.identity.new")
+            os.unlink(f"{path}.identity")
+            with Ledger.create(path, Budget(epsilon=1.0)).binding() as binding:
+                binding.bind(_digest(parse_secret(secret, path)))
+            Path(f"{path}.identity").write_bytes(secret)
+            Path(f"{path}.identity").chmod(0o600)
         client = Client(address, ledger=path, budget=1.0, identity=f"{path}.identity", timeout=PATIENCE)
         receipt = client.send(records=[data])
     finally:

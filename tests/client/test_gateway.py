@@ -218,6 +218,68 @@ def test_requests_do_not_depend_on_what_clients_hold(tmp_path: Path, other: str 
     assert all(trace == traces[0] for trace in traces)
 
 
+def test_no_column_is_refused_for_the_domain_that_is_offered(tmp_path: Path) -> None:
+    """Whole floats, texts and truth values under labels, numbers and intervals: a column's type and what it lacks show nowhere."""
+    columns = [[1, 2, 3], [1.0, 2.0, None], [0.5, 2.0, 7.0], ["1", "x", None], [True, False, None], [None, None, None]]
+    families: list[Any] = [
+        dc.Simplex(4),
+        dc.Simplex([1, 2, 5]),
+        dc.Simplex(["1", "x"]),
+        dc.Simplex(dc.Interval(0, 4, cells=4)),
+    ]
+    for number, family in enumerate(families):
+        agreed, traces = Agreement.of(dc.OptimalSampler(family, epsilon=1.0)), []
+        for place, values in enumerate(columns):
+            write_secret(tmp_path / f"{number} {place}")
+            with serving(replies(agreed, samples=said(200, {"counted": 3, "again": 0, "refused": []}))) as server:
+                rows = pl.DataFrame({"who": ["a", "b", "c"], "what": values}, strict=False)
+                assert sent(server.address, tmp_path / f"{number} {place}", rows, nulls="drop").samples == 3
+                traces.append([(each.method, each.path, len(each.body)) for each in server.asked])
+        assert all(trace == traces[0] for trace in traces)
+
+
+def test_amounts_that_could_overflow_are_refused_before_anybody_is_asked(tmp_path: Path, secret: Path) -> None:
+    """A client whose counts overflow under one domain and not under another told, by halving, what it holds."""
+    with serving(replies(AGREED)) as server:
+        for word, amounts in (("count", [2**62, 2**62]), ("weight", [1e308, 1.1e308])):
+            rows = pl.DataFrame({"who": [1, 1], "what": ["red", "violet"], "n": amounts})
+            with pytest.raises(dc.DiscreetError, match="adds up to"):
+                sent(server.address, secret, rows, **{word: "n"})
+        assert server.asked == []
+
+
+def test_a_file_that_changes_under_way_changes_nothing(tmp_path: Path, secret: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("who,what\n1,red\n2,blue\n")
+
+    def meanwhile(server: Any, line: Any) -> None:
+        path.write_text("who,what\n1,red\n,blue\n")
+        said(200, offering(AGREED))(server, line)
+
+    answers = replies(AGREED, collection=meanwhile, samples=said(200, {"counted": 2, "again": 0, "refused": []}))
+    with serving(answers) as server:
+        assert sent(server.address, secret, path).samples == 2
+
+
+def test_first_runs_at_once_share_a_ledger(tmp_path: Path, secret: Path) -> None:
+    answers: list[Any] = [said(200, {"counted": 10, "again": 0, "refused": []})]
+    ends: list[object] = []
+
+    def run(address: str) -> None:
+        try:
+            ends.append(sent(address, secret, table(10)).samples)
+        except dc.DiscreetError as error:
+            ends.append(str(error))
+
+    with serving(replies(AGREED, samples=answers)) as server:
+        threads = [threading.Thread(target=run, args=(server.address,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120.0)
+    assert ends == [10] * 4
+
+
 def test_clients_with_nothing_inside_release_from_the_reference(tmp_path: Path) -> None:
     weights = {"red": 97.0, "blue": 1.0, "green": 1.0, "black": 1.0}
     agreed = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=20.0, everybody=True), epsilon=1.0))

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ def test_no_offer_of_a_domain_tells_whether_a_value_is_in_it(tmp_path: Path) -> 
         ({"p": {"pink": 1.0}}, 1.0),
         ({"p": [0.5, 0.5]}, 1.0),
         ({"p": lambda x: x}, 1.0),
+        ({"p": types.MappingProxyType({"red": 0.25, "pink": 0.75})}, 0.75),
     ],
 )
 @pytest.mark.parametrize("other", [None, "blue"])
@@ -302,9 +304,31 @@ def test_making_the_two_may_be_cut_short_anywhere(tmp_path: Path) -> None:
     assert open_identity(path, ledger) == secret
     assert path.exists()
     assert not Path(f"{path}.new").exists()
-    second = Ledger.create(tmp_path / "second", Budget(epsilon=1.0))
-    os.rename(path, tmp_path / "second.identity.new")  # written, but not noted
-    assert open_identity(tmp_path / "second.identity", second) == secret
+    for left in (b"", b"discreet-secret-1 00", path.read_bytes()):  # a passing file that was not noted is of no use
+        second = Ledger.create(tmp_path / f"second {len(left)}", Budget(epsilon=1.0))
+        passing = Path(f"{second.path}.identity.new")
+        passing.write_bytes(left)
+        os.link(passing, tmp_path / f"a second name {len(left)}")  # as a kill may leave one
+        assert len(open_identity(f"{second.path}.identity", second)) == 32
+        assert Path(f"{second.path}.identity").stat().st_nlink == 1
+
+
+def test_a_device_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Ledgers of format 2 noted no identity: one that has not spoken yet is taken on with the identity beside it."""
+    from discreet.ledger._book import Book
+    from discreet.release._keyed import write_secret
+
+    for name, entries in (("silent", []), ("spoken", [[AGREED.id, 1, 1.0, 0.5, 2, "2026-01-01T00:00:00+00:00"]])):
+        book = Book(tmp_path / name, kind="discreet ledger 2")
+        book.create({"epsilon": (5.0).hex(), "delta": (0.0).hex()})
+        with book.writing() as pen:
+            for entry in entries:
+                pen.add(entry)
+        write_secret(tmp_path / f"{name}.identity")
+        with serving(replies(AGREED)) as server:
+            client = device(server.address, tmp_path, ledger=tmp_path / name, budget=None)
+            assert client.send(records=["red"]).counted
+            assert len(client.ledger.entries()) == len(entries) + 1
 
 
 def test_an_identity_is_a_file_of_one_s_own(tmp_path: Path) -> None:
@@ -355,6 +379,42 @@ def test_a_signature_of_another_address_vouches_for_nobody(tmp_path: Path) -> No
         with pytest.raises(CollectorError, match="somebody offers another collector's agreement as their own"):
             device(second.address, tmp_path).send(records=["red"])
         assert second.samples() == []
+
+
+def test_every_address_that_was_signed_for_is_remembered(tmp_path: Path) -> None:
+    """Spoken at one address of a key; at its other one, signing ends or another key signs: no fresh sample."""
+    with serving(replies(AGREED)) as first, serving(replies(AGREED)) as second:
+        both = [first.address, second.address]
+        first.replies["/collection"] = [said(200, signed(AGREED, both))]
+        device(first.address, tmp_path).send(records=["red"])
+        for told in (offering(AGREED), signed(AGREED, both, SECOND_KEY)):
+            second.replies["/collection"] = [said(200, told)]
+            with pytest.raises(CollectorError, match="signed with key"):
+                device(second.address, tmp_path).send(records=["red"])
+        assert second.samples() == []
+
+
+def test_what_the_owner_accepts_is_remembered_and_what_it_replaced_is_not(tmp_path: Path) -> None:
+    with serving(replies(AGREED)) as server:
+
+        def tell(key: CollectorKey | None) -> None:
+            told = offering(AGREED) if key is None else signed(AGREED, [server.address], key)
+            server.replies["/collection"] = [said(200, told)]
+
+        tell(KEY)
+        first = device(server.address, tmp_path).send(records=["red"])
+        tell(SECOND_KEY)
+        assert device(server.address, tmp_path, key=SECOND_KEY.public).send(records=["red"]).sample == first.sample
+        assert device(server.address, tmp_path).send(records=["red"]).sample == first.sample
+        tell(KEY)
+        with pytest.raises(CollectorError, match="signed with key"):
+            device(server.address, tmp_path).send(records=["red"])
+        tell(None)
+        with pytest.raises(CollectorError, match="signs nothing now"):
+            device(server.address, tmp_path).send(records=["red"])
+        assert device(server.address, tmp_path, key="none").send(records=["red"]).sample == first.sample
+        assert device(server.address, tmp_path).send(records=["red"]).sample == first.sample
+        assert len(Ledger(tmp_path / "ledger").entries()) == 1
 
 
 @pytest.mark.parametrize("change", [{"signature": "0" * 128}, {"key": SECOND_KEY.public}, {"key": 7}, {"more": 1}])

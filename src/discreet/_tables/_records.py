@@ -8,7 +8,7 @@ operation for operation, so that both find the same one.
 
 import difflib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms._carriers._line import LineCells
 
 _UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header can hold them
+_MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: past them sums overflow
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 
 Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
@@ -56,6 +57,7 @@ class Reading:
     listed: bool
     float_counts: bool = False  # whole floats are the counts that they stand for
     read_as: pl.DataType | None = None  # what texts or truth values stand for, if it is something else
+    from_floats: bool = False
     arrays: tuple[str, ...] = ()
     show_values: bool = False
 
@@ -86,6 +88,8 @@ class Reading:
         value_kind: Any = kinds["value"].inner if listed else kinds["value"]  # type: ignore[attr-defined]
         truths = value_kind == pl.Boolean and not coding.has_cells
         read_as = coding.text_kind if untyped or truths else value_kind
+        if coding.lenient and not untyped:
+            read_as = _read_leniently(coding, columns.value, value_kind)
         if columns.counts is not None and not untyped:
             _check_count_column(columns, schema[columns.counts], listed=listed)
         check_client_kind(f"column {columns.client!r}", kinds["client"])
@@ -98,6 +102,7 @@ class Reading:
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
             read_as=None if read_as == value_kind else read_as,
+            from_floats=not untyped and value_kind.is_float(),
         )
 
     @property
@@ -206,6 +211,8 @@ class Reading:
             return frame
         value = pl.col(self.columns.value)
         read = value.cast(self.read_as, strict=False)
+        if self.from_floats and self.read_as.is_integer():  # a cast would cut what comes after the point
+            read = pl.when(value == value.floor()).then(read)
         return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
 
     def _each_of_the_lists(self, frame: Any) -> Any:
@@ -259,6 +266,31 @@ class Reader:
             yield Rows(names, outcomes[first:last], None if counts is None else counts[first:last])
 
 
+def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
+    """The type that values of another one are read as: what cannot be read so has no outcome, and no column is refused for its domain."""
+    if not (kind.is_numeric() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)):
+        raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")
+    wanted = coding.text_kind
+    if isinstance(wanted, pl.Float64) and kind.is_numeric():
+        return kind
+    if isinstance(wanted, pl.Int64) and kind.is_integer():
+        return kind
+    return (
+        kind
+        if isinstance(wanted, pl.String) and (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum))
+        else wanted
+    )
+
+
+def check_columns(names: Sequence[str], source: Source) -> None:
+    """Refuse a source without one of these columns."""
+    for name in names:
+        if name not in source.schema:
+            raise DiscreetError(
+                f"column {name!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}"
+            )
+
+
 def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
     """Refuse a table that no agreement could make readable: columns that are not there, rows without a client, bad counts.
 
@@ -274,10 +306,17 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_agreed()
     reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
-    reader = Reader(reading)
+    reader, total = Reader(reading), 0.0
     for frame in source.frames(reading.prepared, columns.names):
         for _ in reader.records(frame, source.examples):
             pass
+        total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
+    most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
+    if not total < most or reader.rows >= _MOST_RECORDS:
+        raise DiscreetError(
+            f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {most:.3g} in {_MOST_RECORDS:,} rows: divide the "
+            "counts or weights by one number, or send some of the clients with a secret of their own"
+        )
     missing = reader.tally.nulls + reader.tally.not_numbers
     if missing and nulls == "error":
         raise DiscreetError(

@@ -35,6 +35,7 @@ from discreet.client._collector import Collector, Offer
 from discreet.client._holding import Fitted, Holding
 from discreet.client._identity import open_identity
 from discreet.client._patience import Patience
+from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
 from discreet.ledger import Budget, Ledger
@@ -42,6 +43,7 @@ from discreet.ledger._destinations import Destination
 from discreet.ledger._file import IDENTITY, is_made, refuse_forgetting
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
+NO_KEY = "none"
 _POINT = 32  # bytes that a coordinate of a point takes at most, as JSON writes it
 
 
@@ -75,8 +77,8 @@ class Client:
         identity: the path of the file with the secret that names are made of, made with the ledger; by default LEDGER.identity. The two
             belong together: one without the other is an error.
         token: for a collection with enrolment, where it is the client's name.
-        key: the public key of the collector, 64 hexadecimal digits: what is not signed by it is refused. Without it the key that the
-            collector has at the first sample is remembered, and another one later is refused.
+        key: the public key of the collector, 64 hexadecimal digits: what is not signed by it is refused. "none" accepts a collector that
+            signs nothing any more. Without it the key that the collector had last is remembered, and another one is refused.
         family: what the agreement is about, where it holds but a digest of it.
         timeout: seconds to wait for an answer.
         patience: seconds to keep trying.
@@ -185,7 +187,7 @@ class Client:
 
     def _destination(self, offer: Offer) -> Destination:
         """This collector's collection; refused where it is not signed by the key that was named."""
-        if self._key is not None and offer.key != self._key:
+        if self._key is not None and (offer.key or NO_KEY) != self._key:
             shown = "is not signed" if offer.key is None else f"is signed with key {offer.key}"
             raise CollectorError(
                 f"{self._collector.address} is to sign with key {self._key}, and agreement {offer.agreement} {shown}: nothing was sent"
@@ -195,6 +197,7 @@ class Client:
             offer.key,
             offer.collection,
             frozenset(offer.follows),
+            offer.addresses,
             trusted=self._key is not None,
         )
 
@@ -245,14 +248,18 @@ def longest_sample(sampler: Sampler[AnyFamily]) -> int:
         return (_POINT + 2) * family.dim
     if family.domain.edges is not None:
         return _POINT
+    if isinstance(family.domain, Numbers):
+        return collector.written_length(family.domain.size - 1)
     return max(map(collector.written_length, family.domain.names))
 
 
 def check_key(key: Any) -> str | None:
-    """The public key of a collector."""
-    if key is None or protocol.is_key(key):
+    """The public key of a collector, or the word for one that signs nothing."""
+    if key is None or key == NO_KEY or protocol.is_key(key):
         return None if key is None else str(key)
-    raise DiscreetError(f"key = {key!r} is not the public key of a collector, 64 hexadecimal digits")
+    raise DiscreetError(
+        f"key = {key!r} is not the public key of a collector, 64 hexadecimal digits, nor {NO_KEY!r} for one that signs nothing"
+    )
 
 
 def check_token(token: Any) -> str | None:

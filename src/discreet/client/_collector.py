@@ -31,7 +31,7 @@ class Offer:
     """A collection as it says what it is. `follows`: of each of its agreements the one it follows, None for the first.
 
     `agreement`: the one that was asked for, or the newest. `rounds`: those in which samples are taken under it. `key`: the one that has
-    signed it for this address; None where nothing is signed.
+    signed it for this address, among `addresses`; None where nothing is signed.
     """
 
     collection: str
@@ -40,6 +40,7 @@ class Offer:
     enrolment: bool
     follows: dict[str, str | None]
     key: str | None = None
+    addresses: tuple[str, ...] = ()
 
     def round(self, wanted: int | None) -> int:
         """The round that is wanted, if it is open; by default the newest that is."""
@@ -86,13 +87,13 @@ class Collector:
         if _first(wanted, follows) != collection:
             raise self._nonsense(protocol.COLLECTION)
         statement = Statement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
-        key = self._signing_key(statement, listed[wanted].signed)
-        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key)
+        key, addresses = self._signed_by(statement, listed[wanted].signed)
+        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses)
 
-    def _signing_key(self, statement: Statement, shown: Any) -> str | None:
-        """The key that has signed the statement for this address; None where nothing is shown as a signature."""
+    def _signed_by(self, statement: Statement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
+        """The key that has signed the statement for this address, and for which others; None where nothing is shown as a signature."""
         if shown is None:
-            return None
+            return None, ()
         signed = read_signed(shown)
         if signed is None or not is_signed(replace(statement, addresses=signed.addresses), signed):
             raise CollectorError(
@@ -103,7 +104,7 @@ class Collector:
                 f"agreement {statement.agreement} is signed for {', '.join(map(repr, signed.addresses))}, not for {self.address}: somebody "
                 "offers another collector's agreement as their own, or it has moved. Nothing was sent; use an address that it is signed for"
             )
-        return signed.key
+        return signed.key, signed.addresses
 
     def agreement(self, wanted: str) -> Agreement:
         """The agreement with this id: the id is a digest of what it says, so it does not matter who says it."""
@@ -168,7 +169,8 @@ class Collector:
         if 300 <= answer.status < 400:
             there = answer.headers.get("location", "elsewhere")[:_SENTENCE]
             raise CollectorError(
-                f"{self.address} sends us on to {there!r}, where we do not go; if you trust it, give that address"
+                f"{self.address} sends us on to {there!r}, where we do not go. If you trust it, give that address: a sample there is another "
+                "one, which costs epsilon again, unless the collector has signed for both"
             )
         if answer.status in (401, 403):
             raise CollectorError(f"{self.address} takes samples of those it has enrolled alone{self._words(answer)}")

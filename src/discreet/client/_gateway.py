@@ -7,7 +7,7 @@ ends with every client counted once; data that have changed meanwhile change not
 What the collector can see (whether samples come, how many, how long a request is) does not depend on what clients hold, except through
 the samples. The table is read once before the collector is asked anything: a row without a client, or a count that is none, is an error
 then. Values that the agreement's domain does not have follow its public rule (`discreet.client._holding`). A sample travels as the number of
-its outcome. (The columns of the table, their types and how many clients there are do show.)
+its outcome. (How many clients there are does show.)
 
 One question of a collector is answered once: under one agreement, on one column, in one round. The ledger checks that in the same
 transaction that charges the clients, so two runs at a time cannot both pass.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import _protocol as protocol
 from discreet.agreement import Agreement
 from discreet.client._address import address_of
-from discreet.client._client import check_key, check_token, pinned
+from discreet.client._client import NO_KEY, check_key, check_token, pinned
 from discreet.client._collector import Collector
 from discreet.client._patience import Patience
 from discreet.domain import as_domain
@@ -143,7 +143,7 @@ def send_table(
         raise CollectorError(
             f"{address} takes samples of those it has enrolled alone; give the gateway's token: token= (--gateway-token-file)"
         )
-    if trusted is not None and offer.key != trusted:
+    if trusted is not None and (offer.key or NO_KEY) != trusted:
         raise CollectorError(
             f"{address} is to sign with key {trusted}, and agreement {offer.agreement} is not signed by it"
         )
@@ -154,7 +154,9 @@ def send_table(
             f"{address} offers an agreement at epsilon = {agreed.epsilon:g}, more than the {epsilon:g} allowed: epsilon= (--epsilon)"
         )
     agreements = frozenset(offer.follows)
-    to = Destination(str(address), offer.key, offer.collection, agreements, trusted=trusted is not None)
+    to = Destination(
+        str(address), offer.key, offer.collection, agreements, offer.addresses, trusted=trusted is not None
+    )
     books = books.destined(to)
     asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
     books.check_destination(asked)
@@ -191,7 +193,11 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
                 f"a gateway counts what each client spends, and there is no ledger {folder} yet: say what all samples of a client together "
                 "may cost: budget= (--budget)"
             )
-        return PopulationLedger.create(folder, budget=budget, secret=secret)
+        try:
+            return PopulationLedger.create(folder, budget=budget, secret=secret)
+        except LedgerError:
+            if not is_made(folder):  # else another run was quicker
+                raise
     found = PopulationLedger(folder, secret)
     if budget is not None and budget != found.budget.epsilon:
         raise LedgerError(f"budget = {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
@@ -199,27 +205,28 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
 
 
 def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "Callable[[], Source]":
-    """The table as often as it is read, once it is known that no agreement is needed to refuse it."""
+    """The table as often as it is read, once it is known that no agreement is needed to refuse it.
+
+    It is held in memory: a file that changes between two readings could be refused after the collector was asked.
+    """
     try:
         import polars as pl
-        import pyarrow as pa
 
         from discreet._tables._coding import NULLS, Columns
-        from discreet._tables._records import check_rows
-        from discreet._tables._sources import Passing, Scanned, source_of
+        from discreet._tables._records import check_columns, check_rows
+        from discreet._tables._sources import Scanned, source_of
     except ImportError as missing:  # Arrow, which devices have not
         need_extra("cli", missing)
     if nulls not in NULLS:
         raise DiscreetError(f"nulls = {nulls!r} is not one of {', '.join(NULLS)}")
     columns = Columns(client=client, value=question.value, count=question.count, weight=question.weight)
-    if isinstance(table, Passing | pa.RecordBatchReader):  # which come once
-        once = source_of(table)
-        frames = list(once.frames(lambda frame: frame))
-        whole = pl.concat(frames) if frames else pl.DataFrame(schema=once.schema)
-        table = Scanned(once.name, whole.lazy(), untyped=once.untyped, rows=whole.height)
+    source = source_of(table)
+    check_columns(columns.names, source)
+    frames = list(source.frames(lambda frame: frame.select(columns.names), columns.names))
+    whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 
     def rows() -> "Source":
-        return source_of(table)
+        return Scanned(source.name, whole.lazy(), untyped=source.untyped, rows=whole.height)
 
     check_rows(rows(), columns, nulls=nulls)
     return rows

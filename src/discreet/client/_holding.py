@@ -11,7 +11,7 @@ every input has a distribution:
 The device's owner is told (`Fitted.outside`, `Fitted.problem`). The collector is not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,7 +25,6 @@ from discreet.domain._interval import numbers_or_nan
 from discreet.domain._records import listed
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily
-from discreet.families._densities import as_points
 from discreet.families._laws import SUM_TOLERANCE, as_floats, refuse_bad_entries, renormalised
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
@@ -62,12 +61,16 @@ class Holding:
         if records is not None:
             return cls(records=listed(records))
         if counts is not None:
-            return cls(amounts=_amounts(counts, "counts"))
+            return cls(
+                amounts=_amounts(
+                    counts if isinstance(counts, Mapping) or hasattr(counts, "__array__") else listed(counts), "counts"
+                )
+            )
         if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
             raise DiscreetError("p holds texts, and is to be a law; pass what was seen as records=")
-        if callable(p) or not (isinstance(p, list | tuple | dict) or hasattr(p, "__array__")):
+        if callable(p) or any(hasattr(p, name) for name in ("pdf", "logpdf", "log_density")):
             return cls(density=p)
-        found = _amounts(p, "p")
+        found = _amounts(p if isinstance(p, Mapping) or hasattr(p, "__array__") else listed(p), "p")
         values = found.values if isinstance(found, Labelled) else found
         if abs(float(values.sum()) - 1.0) > SUM_TOLERANCE:
             raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
@@ -128,7 +131,7 @@ class Holding:
             )
         if self.records is None:
             return _guarded(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
-        points = as_points(np.asarray(self.records), family.dim, "records", finite=False)
+        points = _points(self.records, family.dim)
         low, high = family.space
         moved = np.clip(points, low, high)
         kept = np.asarray(np.isfinite(moved).all(axis=1))
@@ -139,6 +142,14 @@ class Holding:
         law = family.law(records=moved[kept])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
         return _guarded(sampler, lambda: int(sampler.release_number(law)), outside, problem)
+
+
+def _points(records: list[Any], dim: int) -> Floats:
+    """Records as points (n, dim), NaN for what is none."""
+    if dim == 1:
+        return numbers_or_nan([each[0] if np.shape(each) == (1,) else each for each in records])[:, None]
+    rows = [numbers_or_nan(each) if np.shape(each) == (dim,) else np.full(dim, np.nan) for each in records]
+    return np.array(rows).reshape(-1, dim)
 
 
 def _moved_inside(law: Floats, sampler: Sampler[AnyFamily]) -> Floats:
@@ -183,13 +194,26 @@ def _guarded(sampler: Sampler[AnyFamily], draw: Callable[[], int], outside: floa
     return Fitted(lambda: _attempt(draw, lambda _: sampler.release_reference_number()), outside, problem)
 
 
-def _attempt(action: Callable[[], Result], otherwise: Callable[[Exception], Result]) -> Result:
+def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:
     """What an action gives, or what stands in for it: a density is the device's own code, which may raise anything."""
     try:
         return action()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return otherwise(error)
 
 
 def _served_as_reference(sampler: Sampler[AnyFamily], problem: str) -> Fitted:
-    return Fitted(sampler.release_reference_number, 1.0, f"{problem}; its sample is one of the reference")
+    """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
+    draw = sampler.release_reference_number
+    if not isinstance(sampler.family, ContinuousFamily):
+        law = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
+        law = law / law.sum()
+        return _guarded(
+            sampler,
+            lambda: int(sampler.release_number(_moved_inside(law, sampler), constant_time=True)),
+            1.0,
+            f"{problem}; its sample is one of the reference",
+        )
+    return Fitted(draw, 1.0, f"{problem}; its sample is one of the reference")

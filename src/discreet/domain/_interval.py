@@ -9,7 +9,9 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -168,12 +170,15 @@ def numbers_or_nan(records: Any) -> NDArray[np.float64]:
 
 
 def _number_or_nan(record: Any) -> float:
-    if isinstance(record, (bool, np.bool_)) or not isinstance(record, (int, float, np.integer, np.floating)):
+    if isinstance(record, (bool, np.bool_)) or not isinstance(record, (Real, Decimal, np.floating)):
         return math.nan
+    number: Any = record
     try:
-        return float(record)
-    except OverflowError:  # a whole number past every float: beyond the end on its side
-        return math.inf if record > 0 else -math.inf
+        return float(number)
+    except OverflowError:  # a number past every float: beyond the end on its side
+        return math.inf if number > 0 else -math.inf
+    except (ValueError, ArithmeticError):  # a signalling NaN
+        return math.nan
 
 
 def cell_names(edges: NDArray[np.float64]) -> list[str]:

@@ -4,6 +4,7 @@ A collector says which collection it is, which agreements belong to it and which
 with every sample where it went: the address that was connected to, the key that signed there, and the collection as it was called then.
 
     one collector   the same address, or the same signing key (which names its addresses itself)
+    its key         the one that was noted last for the address: noted for every address that a signature names, before anything is sent
     one question    one collector, one round, and one collection: the same name of it, or an agreement that is said to be of it
 
 What was given to one collector is given to no other. A question that has an answer is answered by that sample, and by no fresh one.
@@ -15,6 +16,8 @@ from typing import Any
 
 from discreet.errors import CollectorError
 
+_KEY = "key"
+
 
 @dataclass(frozen=True)
 class Destination:
@@ -25,13 +28,15 @@ class Destination:
         key: the public key that signs there, 64 hexadecimal digits; None where nothing is signed.
         collection: the id of the agreement that the collection began with, by the collector's own word.
         agreements: those that it says are of the collection. They are not remembered.
-        trusted: whether the owner of the device has named this key. It is not remembered.
+        addresses: all that the key has signed for.
+        trusted: whether the owner of the device has named this key, or has said that there is none. It is not remembered.
     """
 
     address: str
     key: str | None
     collection: str
     agreements: frozenset[str] = field(default=frozenset(), compare=False)
+    addresses: tuple[str, ...] = field(default=(), compare=False)
     trusted: bool = field(default=False, compare=False)
 
     @property
@@ -61,14 +66,29 @@ class Destination:
             return False
         return before.collection == self.collection or agreement in self.agreements or agreement == self.collection
 
-    def check_key(self, earlier: "Iterable[Destination | None]") -> None:
-        """Refuse a collector whose address had another key when it was last given a sample, unless the new one is trusted."""
-        known = [before.key for before in earlier if before is not None and before.address == self.address]
-        pinned = next((key for key in reversed(known) if key is not None), None)
-        if pinned is None or pinned == self.key or self.trusted:
-            return
-        now = "signs nothing now" if self.key is None else f"signs with key {self.key} now"
-        raise CollectorError(
-            f"the collector at {self.address} signed with key {pinned} before, and {now}: nothing was sent. Ask whoever runs it by another "
-            "way; if the change is meant, name the key to trust: key= (--key)"
-        )
+    def note_of_key(self, lines: Iterable[Any]) -> list[Any] | None:
+        """The line to add to a ledger with these lines before anything is sent: None where it says nothing new.
+
+        Raises:
+            CollectorError: for an address whose key is not the one that was noted for it last, unless its owner trusts the new one.
+        """
+        noted: dict[str, str | None] = {}
+        for line in lines:
+            if is_note(line):
+                noted |= dict.fromkeys(line[2], line[1])
+        known = noted.get(self.address)
+        if known is not None and known != self.key and not self.trusted:
+            now = "signs nothing now" if self.key is None else f"signs with key {self.key} now"
+            raise CollectorError(
+                f"the collector at {self.address} signed with key {known} before, and {now}: nothing was sent. Ask whoever runs it by "
+                "another way; if the change is meant, name the key to trust, or 'none': key= (--key)"
+            )
+        addresses = sorted({self.address, *self.addresses})
+        if all(noted.get(address) == self.key for address in addresses):
+            return None
+        return [_KEY, self.key, addresses]
+
+
+def is_note(line: Any) -> bool:
+    """Whether a line of a ledger is about a collector's key, and no charge."""
+    return isinstance(line, list) and line[0] == _KEY

@@ -38,13 +38,14 @@ from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
 from discreet.ledger._book import WAIT_SECONDS, Book, Pen
 from discreet.ledger._budget import Budget, Spent, told_apart
-from discreet.ledger._destinations import Destination
+from discreet.ledger._destinations import Destination, is_note
 from discreet.mechanisms import JointSampler
 from discreet.mechanisms._sampler import AnyFamily, Client, Sampler, check_sampler
 from discreet.privacy import Privacy
 
 FORMAT, OLDER = "discreet ledger 3", ("discreet ledger 2",)
 IDENTITY = ".identity"  # what the file of a device's identity is called, after its ledger
+PASSING = ".new"  # and after that while it is being made
 _BOUND = "identity"  # the line that says which identity a ledger belongs to
 
 
@@ -85,7 +86,8 @@ class Ledger:
             self.path.stat()
         except FileNotFoundError:
             raise LedgerError(
-                f"there is no ledger {self.path}; make one with Ledger.create or: discreet ledger create"
+                f"there is no ledger {self.path}; restore it if it was there before, since what was spent stays spent. A client that has "
+                "released nothing yet makes one with Ledger.create or: discreet ledger create"
             ) from None
         except (OSError, ValueError):  # which the book explains
             pass
@@ -152,7 +154,13 @@ class Ledger:
         return self._release(sampler, draw, agreement=agreement, round=round, to=to)
 
     def answer_to(self, to: Destination, round: int) -> Entry | None:
-        """The charge whose sample answers this collector's question in this round; None if there is none. Nothing is charged."""
+        """The charge whose sample answers this collector's question in this round; None if there is none. Nothing is charged.
+
+        The collector's key is noted: whatever is sent to it next, another key later is another collector's until its owner says otherwise.
+        """
+        if to.note_of_key(self._book.lines()[1:]) is not None:
+            with self._book.writing() as pen:
+                _note_key(pen, to)
         return self._known(self._book.lines(), agreement="", round=round, to=to)
 
     def _release(
@@ -220,6 +228,7 @@ class Ledger:
             return known
         number = int(draw())  # outside the lock: it may take long
         with self._book.writing() as pen:
+            _note_key(pen, to)
             known = self._known(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
@@ -234,7 +243,6 @@ class Ledger:
         if to is None:
             asked = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
         else:
-            to.check_key(entry.to for entry in entries)
             asked = (entry for entry in entries if to.is_question_of(entry.to, entry.agreement))
         return next((entry for entry in asked if entry.round == round), None)
 
@@ -284,14 +292,23 @@ def is_made(path: str | Path) -> bool:
         return True
 
 
+def _note_key(pen: Pen, to: Destination | None) -> None:
+    note = None if to is None else to.note_of_key(pen.lines[1:])
+    if note is not None:
+        pen.add(note)
+
+
 class Binding:
-    """The identity that a ledger belongs to, as a digest; None where it has none yet. `samples`: whether any sample is charged to it."""
+    """The identity that a ledger belongs to, as a digest; None where it has none yet.
+
+    `used`: whether it may have met an identity already: a sample is charged to it, or it is of a format that noted no identities.
+    """
 
     def __init__(self, pen: Pen) -> None:
         self._pen = pen
         found = [line[1] for line in pen.lines[1:] if line[0] == _BOUND]
         self.identity: str | None = found[0] if found else None
-        self.samples = bool(_entries(pen.lines))
+        self.used = bool(_entries(pen.lines)) or pen.lines[0]["format"] in OLDER
 
     def bind(self, identity: str) -> None:
         """Note the identity. A ledger is bound once."""
@@ -302,7 +319,7 @@ class Binding:
 
 def refuse_forgetting(ledger: str | Path, identity: str | Path) -> None:
     """Refuse to make a ledger whose device has an identity already: what it said and spent would be forgotten."""
-    if os.path.lexists(identity):
+    if os.path.lexists(identity) or os.path.lexists(f"{identity}{PASSING}"):
         raise LedgerError(
             f"ledger {ledger} is missing or empty, but its identity {identity} is there: this device has spent from that ledger. Restore "
             f"{ledger} from a copy. To start anew on purpose remove {identity} as well: collectors will then count this device as another "
@@ -316,7 +333,7 @@ def _budget(terms: Any) -> Budget:
 
 def _entries(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
-    charges = (line for line in lines[1:] if line[0] != _BOUND)
+    charges = (line for line in lines[1:] if line[0] != _BOUND and not is_note(line))
     return [
         Entry(number, *line[:7], *(Destination.of(to) for to in line[7:]))
         for number, line in enumerate(charges, start=1)

@@ -35,7 +35,7 @@ from discreet._files import check_private, reason
 from discreet.errors import BudgetError, DiscreetError, LedgerError
 from discreet.ledger._book import Book
 from discreet.ledger._budget import Budget
-from discreet.ledger._destinations import Destination
+from discreet.ledger._destinations import Destination, is_note
 from discreet.ledger._rounds import Rounds
 from discreet.ledger._segments import Names, Segment
 from discreet.numerics import stated
@@ -183,8 +183,11 @@ class PopulationLedger:
         names = names.taken(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
         with self._book.writing() as pen:
-            runs = [Run.of(line) for line in pen.lines[1:]]
+            note = None if self._to is None else self._to.note_of_key(pen.lines[1:])
+            runs = _runs(pen.lines)
             self._check_destination(asked, runs)
+            if note is not None:
+                pen.add(note)
             known = self._recall(drawn, [run for run in runs if run.round.key == asked.key])
             over = self._over(names, ~known, asked, [run for run in runs if run.round.key != asked.key])
             if over.any() and over_budget == "refuse":
@@ -208,7 +211,10 @@ class PopulationLedger:
 
     def check_destination(self, asked: Round) -> None:
         """Refuse a round that may not be released to this collector, before anything is drawn; `settle` asks again, under its lock."""
-        self._check_destination(asked, runs_in(self.folder)[1])
+        lines = self._book.lines()
+        if self._to is not None:
+            self._to.note_of_key(lines[1:])
+        self._check_destination(asked, _runs(lines))
 
     def destination(self, asked: Round) -> Destination | None:
         """Where the samples of a round went when it was first charged; where they are to go if it was not."""
@@ -217,15 +223,15 @@ class PopulationLedger:
     def _check_destination(self, asked: Round, runs: Sequence[Run]) -> None:
         if self._to is None:
             return
-        self._to.check_key(run.to for run in runs)
         for run in runs:
             before = run.round
             if before.key == asked.key:
                 if not self._to.is_collector_of(run.to):
-                    where = "to a file" if run.to is None else f"for {run.to.address}"
+                    where = "for nobody in particular" if run.to is None else f"for {run.to.address}"
                     raise LedgerError(
                         f"round {asked.number} of agreement {asked.agreement[:12]}... was released {where} under this secret, and "
-                        f"{self._to.address} would be given the same samples; use another secret and ledger for another collector"
+                        f"{self._to.address} would be given the same samples; use another secret and ledger for another collector, with a "
+                        "budget that is smaller by what was spent here (what an earlier version sent it did not note: finish that with it)"
                     )
             elif before.number == asked.number and self._to.is_question_of(run.to, before.agreement):
                 raise LedgerError(
@@ -296,7 +302,12 @@ def check_over_budget(word: str) -> None:
 def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
     """The budget of a population's ledger and its runs, for whoever has no secret."""
     lines = _book(Path(folder)).lines()
-    return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), [Run.of(line) for line in lines[1:]]
+    return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), _runs(lines)
+
+
+def _runs(lines: Sequence[Any]) -> list[Run]:
+    """The runs among the lines of a book."""
+    return [Run.of(line) for line in lines[1:] if not is_note(line)]
 
 
 def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:

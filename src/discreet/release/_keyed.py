@@ -143,7 +143,12 @@ def write_secret(path: str | Path) -> None:
     """Write a fresh secret to a new file that its owner alone may read (0600). An existing file is never replaced."""
     fix = "replacing a secret would release every client anew; choose another name"
     with written(path, what="secret file", private=True, fix=fix) as file:
-        file.write(b"discreet-secret-1 " + fresh_secret().value.hex().encode() + b"\n")
+        file.write(secret_line(fresh_secret().value))
+
+
+def secret_line(secret: bytes) -> bytes:
+    """What a secret's file holds."""
+    return b"discreet-secret-1 " + secret.hex().encode() + b"\n"
 
 
 def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
