@@ -107,7 +107,8 @@ def test_mixtures_on_a_line() -> None:
     assert 0.1369 < tv.bracket[0] <= 0.13715 <= tv.bracket[1] < 0.1373
     kl = dc.minimax_risk(gaussians, epsilon=1.0, divergence="kl", bracket=True)
     assert 2.0 * tv.bracket[0] ** 2 < kl.bracket[0] <= kl.bracket[1]  # Pinsker's inequality, which every sampler obeys
-    assert kl.value == float(dc.OptimalSampler(gaussians, epsilon=1.0).risk("kl"))
+    assert kl.value <= 1.002 * kl.bracket[0]
+    assert kl.value < 0.98 * float(dc.OptimalSampler(gaussians, epsilon=1.0).risk("kl"))
     beyond = dc.minimax_risk(gaussians, epsilon=40.0, divergence="tv", bracket=True)
     assert beyond.bracket == (0.0, beyond.value)
 

@@ -44,6 +44,7 @@ _VERTICES = 1 << 18  # entries of the vertices that stand for a band with too ma
 _FEW = 48  # outcomes up to which the worst of those is sought; past that their mean, which takes less and is less by little
 _FEW_KERNELS, _KERNELS, _COARSE = 9, 17, 100  # on cells, for divergences other than total variation
 _NARROW = 1.5  # radius in scales, up to which few kernels tell all of them
+_MODERATE = 4.0  # epsilon, past which the programme does not tell many of them apart
 _LARGEST_EXPONENT = 700.0
 _SMALLEST_ON_LINE, _LARGEST_ON_LINE = (
     1e-6,
@@ -180,7 +181,7 @@ def _around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, 
 
 def _on_cells(family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence) -> tuple[float, float]:
     """Both sides for a smooth f: some kernels on cells from below, and from above all kernels under the floor that serves those best."""
-    line, few = Line(family, _COARSE), family.radius <= _NARROW * family.scale
+    line, few = Line(family, _COARSE), family.radius <= _NARROW * family.scale or epsilon > _MODERATE
     laws = line.cell_laws(np.linspace(-family.radius, family.radius, _FEW_KERNELS if few else _KERNELS))
     found = design(Simplex(laws.shape[1]), epsilon=epsilon, clients=laws, divergence=f, over="worst")
     floor = found.sampler.constants.b * np.broadcast_to(found.family.reference, laws.shape[1])

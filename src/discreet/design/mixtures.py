@@ -74,7 +74,7 @@ class Bracket:
 
 
 def minimax_bracket(family: GaussianMixtures | LaplaceMixtures, *, epsilon: float, cells: int = CELLS) -> Bracket:
-    """The minimax total variation of mixtures on a line, from both sides, about 1e-3 apart relatively.
+    """The minimax total variation of mixtures on a line, from both sides, at most 1e-3 apart relatively or refused.
 
     Args:
         family: `GaussianMixtures` or `LaplaceMixtures` of one dimension, on all of R or on an interval.
