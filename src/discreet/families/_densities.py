@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._showing import shortly
 from discreet.domain._canonical import digest
-from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError
+from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError, Range
 from discreet.families._features import Features, features_of
 from discreet.families._interval_masses import (
     TINY,
@@ -38,8 +38,9 @@ _DRAWS = 64
 _PIECES = 1 << 16  # short ones that a line is cut into where a Lipschitz constant is known
 _CDF_ERRORS = {
     **dict.fromkeys(("norm", "StandardNormal", "Normal", "uniform", "Uniform", "expon", "laplace", "logistic"), 1e-11),
-    **dict.fromkeys(("cauchy", "lognorm", "beta", "gamma", "chi2", "t", "truncnorm", "weibull_min"), 1e-9),
-}  # relative, of both tails of scipy's distributions: more than was found against 30 digits
+    **dict.fromkeys(("cauchy", "lognorm", "beta", "gamma", "chi2", "t", "weibull_min"), 1e-9),
+}  # relative, of both tails of scipy's distributions: more than was found against 40 digits
+_CHECKED_SHAPES = Range(1e-3, 1e3)  # parameters of shape for which it was
 _OURS = __name__.partition(".")[0] + "."
 
 
@@ -474,6 +475,14 @@ def _has_distribution_function(distribution: Any) -> bool:
     return not hasattr(base, "_cdf") or type(base)._cdf is not scipy.stats.rv_continuous._cdf
 
 
+def _shapes_are_checked(distribution: Any, base: Any) -> bool:
+    """Whether the shapes of a frozen distribution, which are neither its place nor its scale, are among those that were tried."""
+    number, names = getattr(base, "numargs", 0), (getattr(base, "shapes", None) or "").split(", ")
+    given = getattr(distribution, "args", ())[:number]
+    named = getattr(distribution, "kwds", {})
+    return all(float(shape) in _CHECKED_SHAPES for shape in (*given, *(named[name] for name in names if name in named)))
+
+
 def _scipy_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
     """The masses of a scipy distribution between edges, by its distribution function; None where it has none of its own."""
     if not _has_distribution_function(distribution):
@@ -490,7 +499,7 @@ def _scipy_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
         return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding), proved)
     base = getattr(distribution, "dist", distribution)
     name = str(getattr(base, "name", type(base).__name__))
-    error = _CDF_ERRORS.get(name) if _is_of_scipy(base) else None
+    error = _CDF_ERRORS.get(name) if _is_of_scipy(base) and _shapes_are_checked(distribution, base) else None
     ends = np.array([*distribution.support(), distribution.median()], dtype=np.float64)
     near = 16.0 * 2.0**-53 * (np.abs(edges) + np.abs(ends[np.isfinite(ends)]).sum())
     beyond = getattr(distribution, "sf", None) or distribution.ccdf
