@@ -170,7 +170,8 @@ def design(
         progress: called with the share of the work that is done, from 0 to 1, as a design over the mean goes on.
 
     Returns:
-        A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`.
+        A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`. On an interval
+        `.certified` says whether the bound is proved; it is an estimate if an example is a bare function.
 
     Raises:
         DiscreetError: for examples that are no laws on the outcomes, arguments out of range, examples with more than 8,192 outcomes, or
