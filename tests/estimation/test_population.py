@@ -248,7 +248,7 @@ def test_intervals_of_averages_cover_however_few_the_clients(clients: int, epsil
 def test_the_interval_of_an_indicator_is_that_of_the_share(
     counts: list[int], confidence: float, data: st.DataObject
 ) -> None:
-    """Clopper and Pearson's, whichever way it is asked for; also at the largest confidence below 1."""
+    """Whichever way it is asked for; also at the largest confidence below 1."""
     place = data.draw(st.integers(0, len(counts) - 1))
     found = population(dc.LinearSampler(dc.Simplex(len(counts)), epsilon=1.0), counts=counts, confidence=confidence)
     asked = found.statistic(lambda outcome: outcome == place)

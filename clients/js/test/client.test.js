@@ -24,6 +24,7 @@ test("what is not understood is refused, in one sentence", () => {
   refused(() => read({ discreet: 3 }), /not version 2; update/);
   refused(() => read({ privacy: { kind: "gaussian", nu: 1 } }), /another notion of privacy/);
   refused(() => read({ samples: 3 }), /a field "samples" that this version does not know/);
+  refused(() => read({ joint: { samples: 3, around: "envelope" } }), /a field "joint" that this version does not know/);
   refused(() => read({ family: { kind: "gaussian mixtures", dim: 1, size: 1 } }), /does not know how to draw for it/);
   refused(() => Agreement.read('{"epsilon":1,"epsilon":2}'), /gives "epsilon" twice/);
   refused(() => Agreement.read(new Uint8Array([0xff, 0xfe])), /not a text in UTF-8/);

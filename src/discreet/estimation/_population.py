@@ -128,7 +128,7 @@ class Population:
     @cached_property
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
-        estimate = self.inversion.low(self.reference, self._frequencies) if self.exact else self._frequencies
+        estimate = self._estimate
         if self.rows is not None:
             return Shares(estimate, *self._held(self._each), *self._held(self._all))
         seen, everything = (self.counts, self.clients, self.confidence), len(self.counts)
@@ -139,7 +139,7 @@ class Population:
     @cached_property
     def nearest(self) -> Floats:
         """The estimate as a law: the member of the family that is nearest to it. Smaller error, but biased."""
-        return nearest_law(self.law.estimate, *limits(self.bounds, self.reference))
+        return nearest_law(self._estimate, *limits(self.bounds, self.reference))
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or one named "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
@@ -222,6 +222,11 @@ class Population:
     # shares
 
     @cached_property
+    def _estimate(self) -> Floats:
+        """That of the average client's law, without intervals."""
+        return np.asarray(self.inversion.low(self.reference, self._frequencies)) if self.exact else self._frequencies
+
+    @cached_property
     def _frequencies(self) -> Floats:
         return self.counts / self.samples
 
@@ -260,13 +265,24 @@ class Population:
 
     def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
         least, most = float(phi.low.min()), float(phi.high.max())
-        low = min(max(-self._largest(-phi.low, among), least), most)
-        high = min(max(self._largest(phi.high, among), least), most)
-        estimate = float(self.law.estimate @ phi.values) if self.exact else None
+        event = phi.low == most
+        if self.rows is None and least < most and ((phi.low == phi.high) & (event | (phi.low == least))).all():
+            low, high = (least + (most - least) * end for end in self._share_of(event, among))
+        else:
+            low = min(max(-self._largest(-phi.low, among), least), most)
+            high = min(max(self._largest(phi.high, among), least), most)
+        estimate = float(self._estimate @ phi.values) if self.exact else None
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
         bias = float(phi.values.max() - phi.values.min()) * self.largest_bias
         released = float(self._frequencies @ phi.values)
         return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
+
+    def _share_of(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
+        """The interval of the share of an event: what the average of two values is."""
+        counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
+        ends = band_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
+        low, high = self._held(ends, mu)
+        return float(low[0]), float(high[0])
 
     def _largest(self, phi: Floats, among: int) -> float:
         """The largest average of phi that P can have given the counts, with the noise of that end.
@@ -321,7 +337,7 @@ class Population:
         estimate = None
         if self.exact:
             # the nearest law follows the noise of narrow cells; the sum of the shares up to a point does not
-            law = self.law.estimate if isinstance(self.domain, Bins) else self.nearest
+            law = self._estimate if isinstance(self.domain, Bins) else self.nearest
             reached = np.flatnonzero(np.cumsum(law[order]) >= level - 1e-12)
             estimate = float(values[order][reached[0] if reached.size else -1])
         blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges)[[first, last]].max())
