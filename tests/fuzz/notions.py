@@ -64,9 +64,10 @@ def several(c: Chooser) -> Any:
         sampler = dc.LinearSampler(family, privacy=_notion(c))
         rows = [[c.below(family.size) for _ in range(c.among([2, 2, 3, 0]))] for _ in range(c.below(5))]
         agreement = dc.Agreement.of(sampler, rounds=c.among([2, 10, count]))
-        return [estimation.rounds_cost(agreement), estimation.population(sampler, samples=rows).law]
+        return [estimation.rounds_cost(agreement), estimation.population(agreement, samples=rows).law]
     if what == 0:
-        joint = dc.JointSampler(family, samples=count, epsilon=c.number())
+        around: Any = c.among(["envelope", "product", None])
+        joint = dc.JointSampler(family, samples=count, epsilon=c.number(), around=around)
         law = c.law(family.size)
         assert int(joint.weights(np.full(family.size, 1.0 / family.size)).sum()) == 1 << 62
         return [joint.laws(law), joint.output(law), joint.each(law), joint.release(law), joint.risk(c.among(WORDS))]
