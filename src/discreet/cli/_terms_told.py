@@ -19,6 +19,7 @@ def spent(agreement: Agreement) -> str:
     each = budget(agreement.promise, agreement.epsilon)
     if agreement.rounds == 1:
         return each
+    what = "samples" if agreement.joint is None else "rounds"
     return (
-        f"{each} for each of {agreement.rounds:,} samples ({agreement.together} for all {agreement.rounds:,} together)"
+        f"{each} for each of {agreement.rounds:,} {what} ({agreement.together} for all {agreement.rounds:,} together)"
     )
