@@ -39,7 +39,14 @@ from discreet.errors import (
     warn_caller,
 )
 from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.mechanisms import MECHANISMS, JointSampler, MollifierSampler, check_mechanism, sampler_named
+from discreet.mechanisms import (
+    MECHANISMS,
+    ComposedSampler,
+    JointSampler,
+    MollifierSampler,
+    check_mechanism,
+    sampler_named,
+)
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.mechanisms._several import AROUND
 from discreet.mechanisms._several._multisets import MOST_TOGETHER
@@ -166,7 +173,7 @@ class Agreement:
     @classmethod
     def of(
         cls,
-        sampler: Sampler[AnyFamily] | JointSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ComposedSampler,
         *,
         rounds: int = 1,
         purpose: str = "",
@@ -188,6 +195,10 @@ class Agreement:
         Raises:
             DiscreetError: for terms out of range, and for a sampler that cannot be agreed on.
         """
+        if isinstance(sampler, ComposedSampler):
+            raise DiscreetError(
+                f"{sampler!r} draws samples one by one; agree on Agreement.of(sampler.share, rounds={sampler.samples}), a round for each"
+            )
         if isinstance(sampler, JointSampler) and (sampler.around is None or sampler.samples == 1):
             raise DiscreetError(
                 f"{sampler!r} cannot be agreed on: one sample is agreed on as OptimalSampler(...), several without a band= of their own"
