@@ -131,8 +131,9 @@ def test_infinite_where_a_vertex_leaves_an_outcome_out() -> None:
 
 def test_what_is_refused() -> None:
     five = dc.Band(np.ones(5), lower=0.5, upper=2.0)
-    with pytest.raises(DiscreetError, match="for pure epsilon"):
-        dc.minimax_risk(five, privacy=dc.Approximate(0.5, delta=1e-6), divergence="tv", bracket=True)
+    many = dc.Band(np.arange(1.0, 14.0), lower=0.5, upper=2.0)
+    with pytest.raises(DiscreetError, match=r"no bracket is known under \(0\.5, 1e-06\)-LDP.*at most 12 outcomes"):
+        dc.minimax_risk(many, privacy=dc.Approximate(0.5, delta=1e-6), divergence="tv", bracket=True)
     with pytest.raises(DiscreetError, match="function of alpha:2"):
         dc.minimax_risk(five, epsilon=0.5, divergence="renyi:2", bracket=True)
     with pytest.raises(DiscreetError, match="no bracket is known"):
