@@ -104,7 +104,7 @@ def test_what_is_refused() -> None:
         design(dc.Simplex(1000), epsilon=1.0, clients=np.eye(1000), over="worst")
     with pytest.raises(ImpossibleError, match="reverse_kl is infinite"):
         design(dc.Simplex(3), epsilon=1.0, clients=np.eye(3), over="worst", divergence="reverse_kl")
-    with pytest.raises(DiscreetError, match=r"clients has 9,900 entries, more than 4,096.*hockey_stick:2"):
+    with pytest.raises(DiscreetError, match=r"clients has 9,900 entries, more than 8,192.*hockey_stick:2"):
         design(
             dc.Simplex(100), epsilon=1.0, clients=(1.0 - np.eye(100)) / 99, over="worst", divergence="hockey_stick:2"
         )

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.design._curves import Curve, tangent
 from discreet.design._examples import Examples, Floats
 
-LARGEST = 1 << 12  # entries of all clients together
+LARGEST = 1 << 13  # entries of all clients together
 _ROUNDS = 30
 _SIDE = np.array([1e-3, 0.01, 0.05, 0.15, 0.4, 0.8, 1.5, 2.5, 4.0, 6.0, 9.0, 13.0])
 _FIRST = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])  # log t of the first lines, around the distributions given
