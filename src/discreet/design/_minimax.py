@@ -83,9 +83,9 @@ def minimax_risk(
             is that of one sample).
         bracket: look for both sides where the formula is not exact: for a `Band` (1e-4 apart up to 12 outcomes, and around the uniform
             law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (about 1e-3 apart at a radius of
-            one scale and an epsilon around 1, far apart where the value is next to nothing; design.md has the table). Under other notions than
-            pure epsilon for a `Band` of at most 12 outcomes; with more than some thirty vertices from below alone, beside the band's own
-            sampler. Takes up to seconds, under other notions up to a minute.
+            one scale and an epsilon around 1, far apart where the value is next to nothing; design.md has the table). Under other notions
+            than pure epsilon for a `Band` of at most 12 outcomes; with more than some thirty vertices from below alone, beside the band's
+            own sampler. Takes up to seconds, under other notions up to a minute.
 
     Returns:
         A `Risk`.

@@ -79,7 +79,9 @@ def population(
         sampler = sampler.share
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
-        return _on_a_line(sampler, inversion, float(confidence), samples, counts, edges, bins, examples)
+        return _on_a_line(
+            sampler, inversion, float(confidence), samples, counts, edges, bins, examples, released_by, rounds
+        )
     if edges is not None or bins is not None:
         raise DiscreetError(
             "edges are public bins for a continuous family, and bins how many; the outcomes of this one are what its domain says: where they "
@@ -170,6 +172,8 @@ def _on_a_line(
     edges: Any,
     bins: Any,
     examples: Any,
+    released_by: Any,
+    rounds: int | None,
 ) -> Population:
     """The population on bins of a continuous family: those between given edges, or whole cells put together."""
 
@@ -179,6 +183,7 @@ def _on_a_line(
     def counted_on(domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
         """How often each outcome came, and whose samples those are where each client released several."""
         rows = None if samples is None else rows_of(samples, domain)
+        _check_released(released_by, rows, rounds)
         if rows is not None and examples is not None:
             raise DiscreetError(_ONE_SAMPLE)
         return (_counted(samples, counts, domain), None) if rows is None else (rows.counts, rows)
