@@ -118,7 +118,8 @@ def test_on_a_line_one_sample_each_in_rows_is_one_sample_each() -> None:
     samples = sampler.release([stats.beta(2.0, 5.0)] * 200)
     plain, rows = population(sampler, samples=samples), population(sampler, samples=samples[:, None])
     assert rows.counts.tolist() == plain.counts.tolist()
-    ends = clopper_pearson(plain.counts, plain.clients, plain.confidence)  # rows keep to these; single samples have shorter ones
+    # rows keep to Clopper and Pearson; single samples have shorter intervals
+    ends = clopper_pearson(plain.counts, plain.clients, plain.confidence)
     assert rows.law.low == pytest.approx(held(plain.inversion, plain.bounds, plain.reference, ends)[0], abs=1e-9)
     assert rows.law.high == pytest.approx(held(plain.inversion, plain.bounds, plain.reference, ends)[1], abs=1e-9)
     for name in ("mean", "median", "quantile:0.9"):
