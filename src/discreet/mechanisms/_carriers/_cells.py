@@ -170,7 +170,7 @@ class CellCarrier(DensityCarrier):
             if needed:
                 raise unseen(who)
             return math.nan, 0.0, 0.0, math.inf  # all of it is where no node is: larger than any bound there
-        if needed:
+        if needed and self.family.dim == 1:
             tell_coarse(who, found.error)
         return found.masses, found.log_mass, found.log_smallest, found.log_largest
 
