@@ -90,6 +90,7 @@ def quiet_weights(sampler: Any, p: Any) -> NDArray[np.int64] | None:
     """The integers of a client, or None for one that has no mass at any node of the cells."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dc.OutsideFamilyWarning)
+        warnings.simplefilter("ignore", dc.errors.UnresolvedWarning)  # noise is no density that nodes could follow
         try:
             weights: NDArray[np.int64] = sampler.weights(p)
         except dc.DiscreetError as error:
