@@ -61,16 +61,12 @@ class Holding:
         if records is not None:
             return cls(records=listed(records))
         if counts is not None:
-            return cls(
-                amounts=_amounts(
-                    counts if isinstance(counts, Mapping) or hasattr(counts, "__array__") else listed(counts), "counts"
-                )
-            )
+            return cls(amounts=_amounts(counts, "counts"))
         if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
             raise DiscreetError("p holds texts, and is to be a law; pass what was seen as records=")
         if callable(p) or any(hasattr(p, name) for name in ("pdf", "logpdf", "log_density")):
             return cls(density=p)
-        found = _amounts(p if isinstance(p, Mapping) or hasattr(p, "__array__") else listed(p), "p")
+        found = _amounts(p, "p")
         values = found.values if isinstance(found, Labelled) else found
         if abs(float(values.sum()) - 1.0) > SUM_TOLERANCE:
             raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
@@ -169,6 +165,8 @@ def _moved_inside(law: Floats, sampler: Sampler[AnyFamily]) -> Floats:
 
 def _amounts(given: Any, name: str) -> Labelled | Floats:
     """One number for each outcome, by label or in the order of outcomes; finite and at least 0."""
+    if not (isinstance(given, Mapping) or hasattr(given, "__array__")):
+        given = listed(given)
     named = labelled(given, name)
     values = as_floats(given if named is None else named.values, name)
     if values.ndim != 1:
@@ -206,14 +204,9 @@ def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], 
 
 def _served_as_reference(sampler: Sampler[AnyFamily], problem: str) -> Fitted:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
-    draw = sampler.release_reference_number
-    if not isinstance(sampler.family, ContinuousFamily):
-        law = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
-        law = law / law.sum()
-        return _guarded(
-            sampler,
-            lambda: int(sampler.release_number(_moved_inside(law, sampler), constant_time=True)),
-            1.0,
-            f"{problem}; its sample is one of the reference",
-        )
-    return Fitted(draw, 1.0, f"{problem}; its sample is one of the reference")
+    told = f"{problem}; its sample is one of the reference"
+    if isinstance(sampler.family, ContinuousFamily):
+        return Fitted(sampler.release_reference_number, 1.0, told)
+    reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
+    law = _moved_inside(reference / reference.sum(), sampler)
+    return _guarded(sampler, lambda: int(sampler.release_number(law, constant_time=True)), 1.0, told)
