@@ -216,14 +216,17 @@ def resolved_parts(
 
     def values_of(some: Panels) -> tuple[Floats, Floats]:
         t, weights = some.nodes(order)
-        with np.errstate(over="ignore", invalid="ignore"):  # then the integral is infinite or none, and refused
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or none
             values = element(t)
             errors = some.errors(values, order, fast)
             if ends:
                 width = some.upper - some.lower
                 inside = np.stack([some.lower + _INSIDE * width, some.upper - _INSIDE * width], axis=1)
+                inside = np.where(
+                    (inside > some.lower[:, None]) & (inside < some.upper[:, None]), inside, t[:, [0, -1]]
+                )
                 apart = np.abs(element(inside) - values @ _end_values(order)).sum(axis=1)
-                errors = errors + rule(order)[0][0] * width[:, 0] * apart
+                errors = errors + rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(apart), apart, 0.0)
             return np.sum(values * weights, axis=1), errors
 
     integrals, errors = values_of(panels)
