@@ -89,6 +89,9 @@ def test_a_key_lies_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:
 
 def test_addresses_are_spelled_as_devices_spell_them() -> None:
     assert protocol.check_addresses(["https://a.example/"]) == ("https://a.example",)
+    spelled = ["HTTPS://A.Example:443", "https://a.example:0443/", "https://\uff41.example"]
+    assert protocol.check_addresses(spelled) == ("https://a.example",) * 3
+    assert protocol.check_addresses(["http://10.0.0.1:8000/folder/"]) == ("http://10.0.0.1:8000/folder",)
     for wrong in ([], ["a.example"], ["https://a example"]):
         with pytest.raises(DiscreetError, match="address"):
             protocol.check_addresses(wrong)

@@ -17,6 +17,9 @@ outside the collection: devices make it of a secret of their own that never leav
                     "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections that are kept here}
     GET /estimate   what `discreet estimate --json` prints, and "round": R, "days": [[DAY, how many samples came], ...], "liars"
 
+Samples travel encrypted: plain http goes to this machine alone, unless somebody insists. A sample is private on its own, but who took part
+and when is seen by whoever can read the way, and a name that is stolen on it lets others speak in one's place.
+
 A collector may have a key (Ed25519). What it signs is a `Statement`: this agreement, in this collection, after that one, is collected at
 these addresses. The addresses are part of it because anybody can copy a signature: a device believes one only at an address that it names.
 Ed25519 comes from `cryptography`, which is well kept and has wheels for every system. Signatures are plain 64-byte ones over a canonical
@@ -25,12 +28,15 @@ JSON text, so that any other implementation can check them; minisign's format wo
 
 import hashlib
 import hmac
+import ipaddress
 import os
 import re
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from discreet._files import read_private, written
 from discreet.domain._canonical import canonical
@@ -51,6 +57,80 @@ MOST_NAME = 200  # characters of a client's name, and of a key
 MOST_BATCH = 10_000  # samples of one request
 
 
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class Address:
+    """A collector's address, checked. `folder`: what stands before its paths."""
+
+    scheme: str
+    host: str
+    port: int
+    folder: str
+    tls: ssl.SSLContext | None = None
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host_and_port}{self.folder}"
+
+    @property
+    def host_and_port(self) -> str:
+        """As a request names them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None = None) -> Address:
+    """The address that is meant.
+
+    Args:
+        url: https://HOST, with a port and a folder where there are some; http:// for this machine.
+        plain_http: whether plain http may go elsewhere.
+        tls: whom to believe; by default those whom the system does.
+
+    Returns:
+        The address.
+
+    Raises:
+        DiscreetError: for what is no such address.
+    """
+    if not isinstance(url, str):
+        raise DiscreetError(f"url = {url!r} is not a text; give the collector's address, such as https://example.org")
+    if not url.isprintable() or " " in url:  # some of which would be left out in silence
+        raise DiscreetError(f"url = {url!r} holds spaces or what is no visible character; leave them out")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        host = (parts.hostname or "").encode("idna").decode()  # as names travel: in ASCII
+    except ValueError as error:
+        raise DiscreetError(f"url = {url!r} is not an address: {error}") from None
+    if parts.scheme not in _PORTS or not host:
+        raise DiscreetError(
+            f"url = {url!r} is not an address; give the collector's, such as https://example.org, or http://127.0.0.1:8000 on this machine"
+        )
+    if parts.username is not None or parts.password is not None:
+        raise DiscreetError("url holds a name or a password, which would be kept in logs; leave them out")
+    if parts.query or parts.fragment:
+        raise DiscreetError(f"url = {url!r} has a question or a fragment; give the collector's address alone")
+    if not parts.path.isascii():
+        raise DiscreetError(f"url = {url!r} has a folder with letters that addresses do not have; escape them")
+    if parts.scheme == "http" and not (plain_http or _is_here(host)):
+        raise DiscreetError(
+            f"url = {url!r} is not encrypted: others on the way would see who takes part; use https://, or say plain_http=True "
+            "(--plain-http) on a network of your own"
+        )
+    context = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
+    return Address(parts.scheme, host, port or _PORTS[parts.scheme], parts.path.rstrip("/"), context)
+
+
+def _is_here(host: str) -> bool:
+    """Whether that is this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def name_in(collection: str, secret: bytes, client: str = "", *, address: str = "") -> str:
     """How a client is named in a collection: without the secret, names of one client in two collections cannot be told to be one's.
 
@@ -58,12 +138,13 @@ def name_in(collection: str, secret: bytes, client: str = "", *, address: str = 
         collection: the id of the agreement that the collection began with.
         secret: of the device; or of a gateway, which speaks for many clients.
         client: which of them.
-        address: of the collector, so that one which claims another's collection learns no name that is used there.
+        address: of the collector, so that one which claims another's collection learns no name that is used there. (A browser keeps a
+            secret for each site, and so needs none.)
 
     Returns:
         64 hexadecimal digits.
     """
-    said = f"discreet client\0{collection}\0{client}\0{address}"
+    said = f"discreet client\0{collection}\0{client}" + (f"\0{address}" if address else "")
     return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
 
 
@@ -198,11 +279,11 @@ def read_collector_key(path: str | Path) -> CollectorKey:
 
 
 def check_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
-    """The addresses of a statement, as devices spell them: no slash at the end, at least one, not too many."""
-    found = tuple(address.rstrip("/") for address in addresses)
+    """The addresses of a statement, as devices spell them: small letters, no usual port, no slash at the end."""
+    try:
+        found = tuple(str(address_of(address, plain_http=True)) for address in addresses)
+    except DiscreetError as error:
+        raise DiscreetError(str(error).replace("url", "address", 1)) from None
     if not 1 <= len(found) <= MOST_ADDRESSES:
         raise DiscreetError(f"a signed collection has 1 to {MOST_ADDRESSES} addresses, not {len(found)}: --address")
-    for address in found:
-        if not address.startswith(("https://", "http://")) or not address.isprintable() or " " in address:
-            raise DiscreetError(f"address = {address!r} is not an address, such as https://example.org")
     return found

@@ -25,6 +25,7 @@ def continuous_families(c: Chooser) -> Any:
         return [
             c.among([dc.families.HistogramFit, dc.families.KernelFit, dc.families.MixtureFit])(c.number()),
             c.among([dc.Cells, dc.Points, dc.Density])(c.number()),
+            dc.families.BoundedDensity(c.density(), lipschitz=c.number()),
         ]
     family = c.continuous_family()
     if what == 3:

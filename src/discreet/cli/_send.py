@@ -12,6 +12,7 @@ import typer
 
 from discreet import _core_dumps as core_dumps
 from discreet._files import check_private, read_lines, reason
+from discreet._protocol import address_of
 from discreet._showing import counted
 from discreet._tables._formats import STANDARD
 from discreet._tables._sources import opened
@@ -30,7 +31,6 @@ from discreet.cli._options import (
 from discreet.cli._population_ledger import ledger_of
 from discreet.cli._printing import write_json
 from discreet.client import Sent, send_table
-from discreet.client._address import address_of
 from discreet.errors import DiscreetError, visible
 from discreet.release._keyed import read_secret
 from discreet.tradeoff import LARGE_EPSILON

@@ -28,9 +28,9 @@ import numpy as np
 
 from discreet import _protocol as protocol
 from discreet._labelled import LawLike
+from discreet._protocol import address_of
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector
-from discreet.client._address import address_of
 from discreet.client._collector import Collector, Offer
 from discreet.client._holding import Fitted, Holding
 from discreet.client._identity import open_identity

@@ -12,9 +12,8 @@ from typing import Any, TypeGuard
 
 from discreet import _protocol as protocol
 from discreet._family_terms import LISTED, FamilyTerms
-from discreet._protocol import Statement, is_signed, read_signed
+from discreet._protocol import Address, Statement, is_signed, read_signed
 from discreet.agreement import Agreement
-from discreet.client._address import Address
 from discreet.client._http import Answer, asked
 from discreet.client._patience import Patience
 from discreet.errors import CollectorError, DiscreetError

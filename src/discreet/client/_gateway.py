@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import _protocol as protocol
+from discreet._protocol import address_of
 from discreet.agreement import Agreement
-from discreet.client._address import address_of
 from discreet.client._client import NO_KEY, check_key, check_token, pinned
 from discreet.client._collector import Collector
 from discreet.client._patience import Patience

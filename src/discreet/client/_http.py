@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet._files import reason
-from discreet.client._address import Address
+from discreet._protocol import Address
 from discreet.errors import CollectorError
 
 _PART = 1 << 16

@@ -9,7 +9,6 @@ that have pinned the first one refuse the second.
 from collections.abc import Sequence
 
 from discreet._protocol import CollectorKey, Statement, check_addresses, is_signed, short_key
-from discreet.client._address import address_of
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError
 
@@ -26,7 +25,7 @@ def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *
     Raises:
         DiscreetError: for addresses that are none; and for a store that another key has signed, unless that may be replaced.
     """
-    checked = check_addresses([str(address_of(address, plain_http=True)) for address in addresses])
+    checked = check_addresses(addresses)
     check_key(store, key, replace_key=replace_key)
     for one in store.kept():
         statement = Statement(
