@@ -116,6 +116,17 @@ def test_adversarial_pairs(setting: str, kind: Any, first: Density, second: Dens
         assert_private(one, other, epsilon)
 
 
+@pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_density_that_no_integral_of_is_finite_is_private_too(setting: str, kind: Any) -> None:
+    family, how = SETTINGS[setting]
+    sampler = kind(family, epsilon=1.0, how=how)
+    for rate in (1e-3, 0.03125, 0.5, 3.0):
+        weights = quiet_weights(sampler, growing(rate))
+        if weights is not None:
+            assert_private(weights, quiet_reference(sampler), 1.0)
+
+
 def quiet_reference(sampler: Any) -> NDArray[np.int64]:
     """The weights of the reference itself as a client."""
     weights = quiet_weights(sampler, sampler.family.pdf)

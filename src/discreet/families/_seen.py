@@ -125,7 +125,12 @@ def panel_masses(
 
     _, part, integrals, errors = resolved_parts(fine, element, _RESOLVED[dim], 0.1, ends=dim == 1)
     masses = summed(integrals, owner[part], len(panels))
-    return PanelMasses(masses, shift, extremes[0], extremes[1], float(errors.sum() / masses.sum()))
+    most = np.finfo(np.float64).max / (4.0 * len(masses))  # no law has such a mass: it is what cannot be integrated
+    finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
+    if not finite.any():
+        return None
+    error = float(errors.sum() / finite.sum()) if np.isfinite(masses).all() else math.inf
+    return PanelMasses(finite, shift, extremes[0], extremes[1], error)
 
 
 def tell_coarse(who: str, error: float) -> None:
