@@ -12,7 +12,7 @@ import os
 import secrets
 import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -202,7 +202,16 @@ def check_private(
         )
 
 
-def read_private(path: str | Path, *, what: str, most: int, fix: str, own: bool = False) -> bytes:
+def read_private(
+    path: str | Path,
+    *,
+    what: str,
+    most: int,
+    fix: str,
+    after: str = "",
+    own: bool = False,
+    check: Callable[[os.stat_result], None] | None = None,
+) -> bytes:
     """What a plain file holds that its owner alone may read or write, checked on the very file that is read.
 
     Args:
@@ -210,7 +219,9 @@ def read_private(path: str | Path, *, what: str, most: int, fix: str, own: bool 
         what: what errors call it.
         most: bytes that are read at most.
         fix: what errors advise for a file that cannot be read.
+        after: what else to do where others may have read it.
         own: whether the file must also be this user's, with no other name: no symbolic link, no second hard link.
+        check: a further look at the file, which raises for one that is refused.
 
     Returns:
         Its content.
@@ -225,7 +236,9 @@ def read_private(path: str | Path, *, what: str, most: int, fix: str, own: bool 
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise DiscreetError(f"{what} {path} is not a plain file; {fix}")
-            check_private(path, status, what=what)
+            check_private(path, status, what=what, after=after)
+            if check is not None:
+                check(status)
             if own and status.st_uid != os.geteuid():
                 raise DiscreetError(f"{what} {path} belongs to another user; {fix}")
             if own and status.st_nlink != 1:

@@ -12,16 +12,14 @@ names as they like.
 """
 
 import asyncio
-import os
 import re
 import secrets
-import stat
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from discreet._files import check_private, reason, written
+from discreet._files import read_private, written
 from discreet._protocol import MOST_NAME
 from discreet.collect._problems import Problem
 from discreet.collect._registers import check_shared
@@ -97,20 +95,11 @@ def write_tokens(path: str | Path, number: int) -> None:
 
 def read_tokens(path: str | Path) -> list[str]:
     """The tokens in a file, one on each line; refused if anybody but its owner may read it, or if one could be guessed."""
+    content = read_private(path, what="file of tokens", most=_LARGEST_FILE, fix="make one with: discreet enrol")
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise DiscreetError(f"file of tokens {path} is not a plain file; make one with: discreet enrol")
-            check_private(path, status, what="file of tokens")
-            lines = file.read(_LARGEST_FILE).decode("ascii").split()
+        lines = content.decode("ascii").split()
     except UnicodeDecodeError:
         raise DiscreetError(f"file of tokens {path} is not ASCII text, one token on each line") from None
-    except DiscreetError:
-        raise
-    except (OSError, ValueError) as error:
-        raise DiscreetError(f"file of tokens {path} cannot be read: {reason(error)}") from None
     for number, token in enumerate(lines, start=1):
         if len(token) < _SHORTEST or NAME.fullmatch(token) is None:
             raise DiscreetError(

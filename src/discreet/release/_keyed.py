@@ -33,13 +33,12 @@ import hashlib
 import os
 import re
 import shlex
-import stat
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from discreet._files import check_private, reason, written
+from discreet._files import read_private, written
 from discreet.errors import DiscreetError, check_count
 from discreet.release._grid import counted
 from discreet.release._randomness import BITS
@@ -59,6 +58,10 @@ _ID_BYTES = 32
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")  # as a 64-bit integer is written
 _SECRET_BYTES = 32
 _SECRET_LINE = re.compile(rb"discreet-secret-1 ([0-9a-f]{64})\n?\Z")
+_THE_SAME = (
+    "give the one of earlier releases, since another one releases every client anew (the first time make one with: "
+    "discreet secret FILE)"
+)
 _LARGEST_FILE = 1024  # nothing longer can be a secret file, and a wrong path must not be read at length
 
 
@@ -157,22 +160,14 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
     `state`: where the rounds that are released under it are noted, by default beside the file itself (whatever symbolic link leads to it).
     Two hard links of one file would each have a record of their own, and one round could be released twice.
     """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(file.fileno())  # of the very file that is read
-            if not stat.S_ISREG(status.st_mode):
-                raise DiscreetError(f"secret file {path} is not a plain file; make one with: discreet secret FILE")
-            check_private(path, status, what="secret file", after=" (and make a new one if they may have)")
-            _check_one_name(path, status)
-            content = file.read(_LARGEST_FILE)
-    except DiscreetError:
-        raise
-    except (OSError, ValueError) as error:
-        raise DiscreetError(
-            f"secret file {path} cannot be read: {reason(error)}; give the one of earlier releases, since another one releases every "
-            "client anew (the first time make one with: discreet secret FILE)"
-        ) from None
+    content = read_private(
+        path,
+        what="secret file",
+        most=_LARGEST_FILE,
+        fix=_THE_SAME,
+        after=" (and make a new one if they may have)",
+        check=lambda status: _check_one_name(path, status),
+    )
     return Secret(parse_secret(content, path), state_beside(path) if state is None else Path(state))
 
 
@@ -180,10 +175,7 @@ def parse_secret(content: bytes, path: str | Path) -> bytes:
     """The secret that a file's content states."""
     found = _SECRET_LINE.match(content)
     if found is None:
-        raise DiscreetError(
-            f"{path} does not hold a secret; give the one of earlier releases, since another one releases every client anew (the first time "
-            "make one with: discreet secret FILE)"
-        )
+        raise DiscreetError(f"{path} does not hold a secret; {_THE_SAME}")
     return bytes.fromhex(found[1].decode())
 
 
