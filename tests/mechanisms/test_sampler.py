@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+import discreet as dc
 from discreet import (
     Band,
     DiscreetError,
@@ -245,3 +246,18 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     assert pool.map_async(released, [20_000, 5, 20_000]).get(timeout=60) == [20_000, 5, 20_000]
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.NotPrivateWarning")
+@pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
+@pytest.mark.parametrize(
+    "family", [dc.Simplex(3), dc.Band([6, 3, 1], lower=0.5, upper=1.5), dc.GaussianMixtures(1, box=(-4.0, 4.0))]
+)
+def test_who_is_not_known_is_drawn_from_the_reference(kind: Any, family: Any) -> None:
+    sampler = kind(family, epsilon=1.0, **({"how": dc.Cells(8)} if isinstance(family, dc.GaussianMixtures) else {}))
+    rng, draws = np.random.default_rng(0), 2000
+    found = np.bincount(
+        [sampler.release_reference_number(rng=rng) for _ in range(draws)], minlength=sampler.carrier.size
+    )
+    expected = np.broadcast_to(np.asarray(sampler.reference), found.shape)
+    assert np.abs(found / draws - expected).max() < 5.0 * np.sqrt(0.25 / draws)

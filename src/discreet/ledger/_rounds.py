@@ -62,10 +62,6 @@ class Rounds:
                     + _advice(agreement, released)
                 )
 
-    def released(self) -> set[tuple[str, int]]:
-        """The agreements and rounds that were released under this secret without a ledger."""
-        return {(line[1], line[3]) for line in self._noted() if line[0] == _ROUND}
-
     def serve(self, ledger: str) -> None:
         """Note that this secret serves the population's ledger with that id. Refused if it serves another, or served without one."""
         with self._writing() as notes:
