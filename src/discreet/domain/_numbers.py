@@ -46,6 +46,10 @@ class Numbers(Domain[int]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
+        if isinstance(records, np.ndarray) and records.ndim == 1 and records.dtype.kind in "iu" and records.size:
+            inside = records.min() >= 0 and records.max() < self.size
+            if inside:
+                return records.astype(np.int64)  # at once: there may be millions
         given = listed(records)
         found = self.find_numbers(given)
         outside = [record for record, number in zip(given, found, strict=True) if number < 0]

@@ -1,0 +1,5 @@
+"""Reports for estimating a population: families of blocks, the mechanism that draws them, and how often each outcome is in them."""
+
+from discreet.mechanisms._reports._sampler import ReportSampler
+
+__all__ = ["ReportSampler"]

@@ -1,0 +1,389 @@
+"""Families of blocks that a report can name: all subsets of one width, or affine blocks over a prime field.
+
+A family has K points, of which the first k are outcomes and the others padding that no client holds. Each of its b blocks has w points,
+each point lies in r blocks, and each pair of points in the same number of blocks (a 2-design). Hence a block that holds x also holds
+another given point with probability (w - 1)/(K - 1), whichever the two are, and an estimate that uses this number is unbiased.
+
+* `Values`: the k single outcomes; a report is an outcome number.
+* `MaskedSubsets`: all subsets of w of at most 64 outcomes; a report is a mask, bit x for outcome x.
+* `RankedSubsets`: all subsets of a few of many outcomes; a report is the rank C(x_1, 1) + ... + C(x_w, w) of x_1 < ... < x_w.
+* `AffineBlocks`: q prime, K = q^t, outcomes as vectors of their t digits in base q, the lowest first. A vector a other than 0 and a shift
+  s < q make the block {x : (<a, x> + s) mod q < c}. A report is (a - 1) q + s, where a is read as a number in base q. *Balance.*
+  For x != y and given a, the shifts that take both into the window number max(c - d, 0) + max(c + d - q, 0) with d = <a, x - y> mod q. As a
+  runs over all vectors, d takes each value equally often (K/q times), and a = 0 takes away the same for every pair.   QED
+
+Every report is below 2^62, a mask below 2^64; reports are held as uint64.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+
+Integers = NDArray[np.int64]
+Reports = NDArray[np.uint64]
+LARGEST_MASK = 64  # outcomes that have a bit of their own
+LARGEST_COUNT = 1 << 62  # blocks of a family at most
+_ONE = np.uint64(1)
+_MOST_ENTRIES = 10**7  # of tables of binomial coefficients
+
+
+@dataclass(frozen=True)
+class BlockFamily(abc.ABC):
+    """Blocks of equal width that are balanced over pairs of points."""
+
+    size: int
+    name: ClassVar[str]
+
+    @property
+    @abc.abstractmethod
+    def points(self) -> int:
+        """K: outcomes and padding."""
+
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """w: points of a block."""
+
+    @property
+    @abc.abstractmethod
+    def blocks(self) -> int:
+        """b: how many blocks there are."""
+
+    @property
+    def holding(self) -> int:
+        """r: how many blocks hold a given point."""
+        return self.blocks * self.width // self.points
+
+    @property
+    def fraction(self) -> Fraction:
+        """w/K: the probability that a uniform block holds a given point."""
+        return Fraction(self.width, self.points)
+
+    @property
+    def together(self) -> Fraction:
+        """The probability that a uniform block which holds one point holds another given one."""
+        return Fraction(self.width - 1, self.points - 1) if self.points > 1 else Fraction(0)
+
+    @abc.abstractmethod
+    def report(self, rank: Integers) -> Reports:
+        """The block of each rank below `blocks`; different ranks give different blocks."""
+
+    @abc.abstractmethod
+    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+        """The block of each rank below `holding` among those that hold an outcome."""
+
+    @abc.abstractmethod
+    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+        """Which numbers are reports."""
+
+    @abc.abstractmethod
+    def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
+        """Whether each report's block holds each outcome; arrays are broadcast."""
+
+    def outcomes_of(self, report: int) -> Integers:
+        """The outcomes of a block, without padding."""
+        everything = np.arange(self.size, dtype=np.int64)
+        return everything[self.holds(np.array([report], dtype=np.uint64), everything)]
+
+    def check_reports(self, reports: Any) -> Reports:
+        """Reports as uint64, if they are some; else an error that shows the first that is none."""
+        try:  # in a list numpy makes floats of whole numbers on both sides of 2^63
+            given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
+            if given.dtype.kind == "O" and given.size and all(map(_is_whole, given.ravel().tolist())):
+                given = given.astype(np.uint64) if min(given.flat) >= 0 else given.astype(np.int64)
+        except (OverflowError, ValueError):
+            raise DiscreetError(f"reports holds what is no whole number from 0 to 2^64 - 1; {self.layout}") from None
+        if given.size == 0:
+            return np.zeros(given.shape, dtype=np.uint64)
+        if given.dtype.kind not in "iu":
+            raise DiscreetError(f"reports is not an array of whole numbers; {self.layout}")
+        if given.dtype.kind == "i" and bool((given < 0).any()):
+            raise DiscreetError(f"reports holds {int(given.min())}, which is negative; {self.layout}")
+        found = given.astype(np.uint64)
+        good = self.are_blocks(found)
+        if not good.all():
+            raise DiscreetError(f"reports holds {int(found[~good].flat[0])}, which is no report; {self.layout}")
+        return found
+
+    @property
+    @abc.abstractmethod
+    def layout(self) -> str:
+        """What a report is, for messages."""
+
+
+@final
+@dataclass(frozen=True)
+class Values(BlockFamily):
+    """Single outcomes: k-ary randomised response."""
+
+    name = "values"
+
+    @property
+    def points(self) -> int:
+        return self.size
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def blocks(self) -> int:
+        return self.size
+
+    def report(self, rank: Integers) -> Reports:
+        return rank.astype(np.uint64)
+
+    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+        return outcomes.astype(np.uint64)
+
+    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+        return np.asarray(reports < np.uint64(self.size))
+
+    def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
+        return np.asarray(reports == outcomes.astype(np.uint64))
+
+    @property
+    def layout(self) -> str:
+        return f"a report is an outcome number below {self.size:,}"
+
+
+class _Subsets(BlockFamily):
+    """What subsets have in common, however they are written."""
+
+    @property
+    def points(self) -> int:
+        return self.size
+
+    @property
+    def blocks(self) -> int:
+        return math.comb(self.size, self.width)
+
+
+@final
+@dataclass(frozen=True)
+class MaskedSubsets(_Subsets):
+    """All subsets of `members` outcomes out of at most 64, as bit masks."""
+
+    members: int
+    name = "masks"
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.size <= LARGEST_MASK or not 1 <= self.members < self.size:
+            raise DiscreetError(f"subsets of {self.members} of {self.size} outcomes are no masks of 64 bits")
+
+    @property
+    def width(self) -> int:
+        return self.members
+
+    @cached_property
+    def _binomials(self) -> Integers:
+        """C(x, i) for x up to 63 and i up to w; all are below 2^62."""
+        rows = [[math.comb(x, i) for i in range(self.members + 1)] for x in range(self.size)]
+        return np.array(rows, dtype=np.int64)
+
+    def _unranked(self, rank: Integers, members: int, size: int) -> Reports:
+        """The subset of a rank: from the largest outcome down, x belongs to it if the rank is at least C(x, members that are left)."""
+        left, rest = np.full(rank.shape, members), rank.copy()
+        mask = np.zeros(rank.shape, dtype=np.uint64)
+        for x in range(size - 1, -1, -1):
+            below = self._binomials[x].take(left)
+            belongs = rest >= below  # once nothing is left the rest is 0, and C(x, 0) = 1
+            rest -= below * belongs
+            left -= belongs
+            mask |= belongs.astype(np.uint64) << np.uint64(x)
+        return mask
+
+    def report(self, rank: Integers) -> Reports:
+        return self._unranked(rank, self.members, self.size)
+
+    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+        others = self._unranked(rank, self.members - 1, self.size - 1)
+        bit = _ONE << outcomes.astype(np.uint64)
+        below = bit - _ONE
+        return np.asarray((others & below) | ((others & ~below) << _ONE) | bit)
+
+    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+        inside = reports <= np.uint64((1 << self.size) - 1)
+        return np.asarray(inside & (np.bitwise_count(reports) == self.members))
+
+    def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
+        return np.asarray((reports >> outcomes.astype(np.uint64)) & _ONE == _ONE)
+
+    @property
+    def layout(self) -> str:
+        return f"a report is a mask of {self.members} of {self.size} bits"
+
+
+@final
+@dataclass(frozen=True)
+class RankedSubsets(_Subsets):
+    """All subsets of `members` out of many outcomes, as ranks in the combinatorial number system."""
+
+    members: int
+    name = "ranks"
+
+    def __post_init__(self) -> None:
+        good = 1 <= self.members < self.size and (self.members + 1) * self.size <= _MOST_ENTRIES
+        if not good or self.blocks > LARGEST_COUNT:
+            raise DiscreetError(f"subsets of {self.members} of {self.size:,} outcomes have no rank of 62 bits")
+
+    @property
+    def width(self) -> int:
+        return self.members
+
+    @cached_property
+    def _binomials(self) -> tuple[Integers, ...]:
+        """C(x, i) for x up to k, by i; each row by running sums of the one before."""
+        rows = [np.ones(self.size + 1, dtype=np.int64)]
+        for _ in range(self.members):
+            rows.append(np.concatenate([[0], np.cumsum(rows[-1][:-1])]))
+        return tuple(rows)
+
+    def members_of(self, rank: Integers, members: int) -> list[Integers]:
+        """The outcomes of each subset, from the largest to the smallest."""
+        rest, found = rank.copy(), []
+        for i in range(members, 0, -1):
+            x = np.searchsorted(self._binomials[i], rest, side="right") - 1
+            rest -= self._binomials[i][x]
+            found.append(x)
+        return found
+
+    def report(self, rank: Integers) -> Reports:
+        return rank.astype(np.uint64)
+
+    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+        others = self.members_of(rank, self.members - 1)
+        total = np.zeros(rank.shape, dtype=np.int64)
+        above = np.zeros(rank.shape, dtype=np.int64)
+        for place, other in zip(range(self.members - 1, 0, -1), others, strict=True):
+            past = other >= outcomes
+            above += past
+            shifted = other + past
+            total += np.where(past, self._binomials[place + 1][shifted], self._binomials[place][shifted])
+        order = self.members - above  # the outcome's own place among the members, from the smallest
+        for i in range(1, self.members + 1):
+            total += np.where(order == i, self._binomials[i][outcomes], 0)
+        return total.astype(np.uint64)
+
+    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+        return np.asarray(reports < np.uint64(self.blocks))
+
+    def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
+        members = self.members_of(reports.astype(np.int64), self.members)
+        return np.asarray(np.any([each == outcomes for each in members], axis=0))
+
+    @property
+    def layout(self) -> str:
+        return f"a report is the rank of {self.members} of {self.size:,} outcomes, below {self.blocks:,}"
+
+
+@final
+@dataclass(frozen=True)
+class AffineBlocks(BlockFamily):
+    """Blocks {x : (<a, x> + s) mod q < c} of vectors over the field of q elements."""
+
+    prime: int
+    digits: int
+    window: int
+    name = "affine"
+
+    def __post_init__(self) -> None:
+        q, points = self.prime, self.prime**self.digits
+        if not is_prime(q) or self.digits < 1 or not 1 <= self.window < q:
+            raise DiscreetError(f"q = {q}, t = {self.digits}, c = {self.window}: q is prime, t >= 1 and 1 <= c < q")
+        if not 2 <= self.size <= points or points * q > LARGEST_COUNT:
+            raise DiscreetError(f"{self.size:,} outcomes on {points:,} points: k <= q^t and q^(t+1) <= 2^62 are needed")
+
+    @property
+    def points(self) -> int:
+        return int(self.prime**self.digits)
+
+    @property
+    def width(self) -> int:
+        return self.window * self.points // self.prime
+
+    @property
+    def blocks(self) -> int:
+        return (self.points - 1) * self.prime
+
+    def inner_product(self, vectors: Integers, outcomes: Integers) -> Integers:
+        """<a, x> mod q. Digits are below q <= 2^31 and products below 2^62; each is reduced before it is added."""
+        q = self.prime
+        if self.digits == 1:
+            product = vectors * outcomes
+            return np.asarray(product - (product // q) * q)
+        total: Any = 0
+        for _ in range(self.digits):
+            next_a, next_x = vectors // q, outcomes // q
+            product = (vectors - next_a * q) * (outcomes - next_x * q)
+            total = total + (product - (product // q) * q)
+            vectors, outcomes = next_a, next_x
+        return np.asarray(total - (total // q) * q)
+
+    def report(self, rank: Integers) -> Reports:
+        return rank.astype(np.uint64)
+
+    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+        vector = rank // self.window
+        place = rank - vector * self.window
+        shift = place - self.inner_product(vector + 1, outcomes)
+        shift += self.prime * (shift < 0)
+        return (vector * self.prime + shift).astype(np.uint64)
+
+    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+        return np.asarray(reports < np.uint64(self.blocks))
+
+    def vectors_and_shifts(self, reports: Reports) -> tuple[Integers, Integers]:
+        """a, as a number, and s."""
+        given = reports.astype(np.int64)
+        before = given // self.prime
+        return before + 1, given - before * self.prime
+
+    def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
+        vector, shift = self.vectors_and_shifts(reports)
+        value = self.inner_product(vector, outcomes) + shift
+        return np.asarray(value - self.prime * (value >= self.prime) < self.window)
+
+    @property
+    def layout(self) -> str:
+        return f"a report is (a - 1) q + s with q = {self.prime:,}, below {self.blocks:,}"
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, (bool, np.bool_))
+
+
+_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # they suffice below 3.3e24
+
+
+def is_prime(number: int) -> bool:
+    """Whether a number below 2^64 is prime, by the strong test with bases that leave no exception there."""
+    if number < 2:
+        return False
+    for small in _WITNESSES:
+        if number % small == 0:
+            return number == small
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for base in _WITNESSES:
+        power = pow(base, odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True

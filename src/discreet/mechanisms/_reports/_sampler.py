@@ -1,0 +1,358 @@
+"""Reports: blocks of outcomes that hold the client's own draw more often than another outcome, for whoever wants the population alone.
+
+    Q(B) = beta/b + (1 - beta) P(B)/r,      beta = N/2^62,   N = ceil(2^62 b/(b + (E - 1) r)),   E a rational at most e^epsilon
+
+b blocks, r of which hold a given outcome; P(B) is the client's mass on B. The draw takes exactly three steps: a uniform word of 62 bits is
+compared with N; if it is smaller the report is a uniform block, else x is drawn from P and the report is a uniform block that holds x.
+
+**Privacy, in rationals, for any draw of x.** Let p(B) in [0, 1] be the probability that x lies in B, *however* x is drawn, by whatever
+floating point. Then Q(B) = beta/b + (1 - beta) p(B)/r, exactly: uniform integers are drawn by rejection (`discreet.release._below`), and
+ranks are mapped to blocks one to one. So beta/b <= Q(B) <= beta/b + (1 - beta)/r, and for any two clients and any report the ratio is at
+most 1 + (1 - beta) b/(beta r). By the choice of N, beta >= b/(b + (E - 1) r), that is (1 - beta) b <= beta (E - 1) r, so it is at most
+1 + (E - 1) = E <= e^epsilon.   QED
+
+x may also be padding or anything else that the blocks know; a client that holds it is as private as any other, and is refused because
+estimates would be wrong. The mechanism is linear in P: it is the linear mechanism on blocks [paper, App. C.2.1].
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import release
+from discreet._labelled import LawLike
+from discreet._showing import table
+from discreet.domain import Domain
+from discreet.errors import DiscreetError, check_count
+from discreet.families import Simplex
+from discreet.families._laws import check_laws
+from discreet.mechanisms._reports._blocks import BlockFamily, Integers, Reports
+from discreet.mechanisms._reports._choice import Chances, best_subset, choose_blocks
+from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy._pure import at_most_exp
+from discreet.release import TOTAL, Randomness, SystemEntropy
+from discreet.release._below import draw_below, keyed_words, next_below
+from discreet.release._grid import counted
+from discreet.release._keyed import RunKey, message
+from discreet.tradeoff import warn_of_little
+
+Floats = NDArray[np.float64]
+LARGEST_OUTPUT = 1 << 20  # blocks whose probabilities are written down one by one
+_LEAST_GROWTH = Fraction(
+    1, 10**12
+)  # of e^epsilon over 1: below it no number of clients tells anything, and N could be 2^62
+_TOGETHER = 1 << 15  # clients that are drawn at once: what they need stays in cache
+
+
+@final
+class ReportSampler:
+    """The private report from which a population is estimated with the fewest clients: a block of outcomes, as one whole number.
+
+    A report says little of a client and is no sample of its records: it names many outcomes at once, of which one may be the client's.
+    Where epsilon is large for the number of outcomes a block is a single outcome, and a report its number.
+
+    Args:
+        family: which outcomes there are: `Simplex(...)`, or a `Domain`.
+        epsilon: the privacy budget of one report, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
+        privacy: `Pure(epsilon)`; other notions have no blocks.
+
+    Raises:
+        DiscreetError: for a family that is no simplex, an epsilon that is none or so small that a report says nothing, and another notion
+            of privacy.
+
+    Example:
+        >>> sampler = ReportSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
+        >>> report = sampler.release([0.7, 0.2, 0.1])
+    """
+
+    name: ClassVar[str] = "reports"
+
+    def __init__(
+        self, family: Simplex[Any] | Domain[Any], *, epsilon: float | None = None, privacy: Privacy | None = None
+    ) -> None:
+        if not isinstance(family, (Simplex, Domain)):
+            raise DiscreetError(f"family = {family!r} is not a Simplex; reports are for every distribution on outcomes")
+        self._family = family if isinstance(family, Simplex) else Simplex(family)
+        promise = promised(epsilon, privacy)
+        if not isinstance(promise, Pure):
+            raise DiscreetError(f"privacy = {promise!r}: reports are for pure privacy; pass epsilon= or Pure(...)")
+        self._privacy = promise
+        self._bound = at_most_exp(promise.epsilon)
+        if self._bound - 1 < _LEAST_GROWTH:
+            raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
+        self._blocks = choose_blocks(self._family.size, self._bound)
+        self._uniform_weight = _least_weight(self._blocks, self._bound)
+        warn_of_little(promise)
+
+    @property
+    def family(self) -> Simplex[Any]:
+        """Which outcomes there are."""
+        return self._family
+
+    @property
+    def privacy(self) -> Pure:
+        """What one report promises."""
+        return self._privacy
+
+    @property
+    def epsilon(self) -> float:
+        """The budget of one report."""
+        return self._privacy.epsilon
+
+    @property
+    def blocks(self) -> BlockFamily:
+        """The blocks that a report can name."""
+        return self._blocks
+
+    @property
+    def uniform_weight(self) -> int:
+        """N: of 2^62 words so many give a block that has nothing to do with the client."""
+        return self._uniform_weight
+
+    @cached_property
+    def exact_chances(self) -> tuple[Fraction, Fraction]:
+        """The probabilities that a report holds an outcome that the client has for certain, and one that it has not, as they are drawn."""
+        beta = Fraction(self._uniform_weight, TOTAL)
+        uniform = beta * self._blocks.fraction
+        return uniform + (1 - beta), uniform + (1 - beta) * self._blocks.together
+
+    @cached_property
+    def chances(self) -> Chances:
+        """The same in floating point, with the variance of a share."""
+        return Chances(*map(float, self.exact_chances))
+
+    def variance(self, share: float | None = None) -> float:
+        """The variance of an estimated share times the number of clients.
+
+        Args:
+            share: the share of the outcome in the population that clients are drawn from; by default 1/k, where the sum over outcomes is
+                largest.
+
+        Returns:
+            The variance of one client's contribution; the standard error of n clients is the square root of it over n.
+        """
+        return self.chances.variance(1.0 / self._family.size if share is None else share)
+
+    @cached_property
+    def excess(self) -> float:
+        """`variance()` over that of the best subset selection on the same outcomes: 1 where it is that."""
+        return (
+            1.0 if self._family.size == 1 else self.variance() / best_subset(self._family.size, float(self._bound))[1]
+        )
+
+    def release(self, p: LawLike, *, rng: np.random.Generator | None = None) -> int | Reports:
+        """One private report for each client, from the operating system's entropy. Each call spends epsilon anew.
+
+        Args:
+            p: what one client or many hold: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+
+        Returns:
+            A whole number, or an array of uint64 with one for each client. `outcomes_of` says what it stands for.
+
+        Raises:
+            DiscreetError: for what is no law, before anything is drawn.
+        """
+        laws = self._family.as_rows(p)
+        check_laws(laws)
+        rows, randomness = laws.reshape(-1, self._family.size), _randomness(rng)
+        step = max(1, _TOGETHER // 8)
+        parts = (rows[start : start + step] for start in range(0, len(rows), step))
+        drawn = [self._draw(draw_outcomes(part, randomness), randomness) for part in parts]
+        reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
+        return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
+
+    def release_records(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each record, which a client drew from its own law: the fast way for millions of clients.
+
+        Args:
+            records: one record of each client, as labels or outcome numbers.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            An array (n,) of uint64.
+
+        Raises:
+            DiscreetError: for records outside the outcomes.
+        """
+        numbers, randomness = self._family.numbers(records), _randomness(rng)
+        reports = np.empty(len(numbers), dtype=np.uint64)
+        for start in range(0, len(numbers), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            reports[part] = self._draw(numbers[part], randomness)
+        return reports
+
+    def release_keyed(self, key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> int:
+        """The report of one client as a function of a secret run key and its data: the same key and data give the same report.
+
+        The words of `discreet.release._below` decide, in this order: whether the block is uniform (below N), which record is drawn
+        (uniform below the sum of the counts, outcomes in increasing order), and which block (uniform below b or r).
+
+        Args:
+            key: of one question in one round of one agreement.
+            client: who it is.
+            outcomes: the numbers of the outcomes that it holds.
+            counts: how often, at least 1.
+
+        Returns:
+            The report.
+
+        Raises:
+            DiscreetError: for outcomes out of range and counts that are none.
+        """
+        for outcome in outcomes:
+            check_count("outcome", outcome, least=0, most=self._family.size - 1)
+        for count in counts:
+            check_count("count", count, least=0)
+        law = counted(outcomes, counts)
+        if not sum(law.values()):
+            raise DiscreetError("the client has no records; leave it out")
+        words = keyed_words(key, message(client, outcomes, counts))
+        if next(words) < self._uniform_weight:
+            return int(self._blocks.report(_single(next_below(words, self._blocks.blocks)))[0])
+        ends = list(accumulate(law.values()))
+        outcome = list(law)[bisect_right(ends, next_below(words, ends[-1]))]
+        rank = next_below(words, self._blocks.holding)
+        return int(self._blocks.report_holding(_single(outcome), _single(rank))[0])
+
+    def _draw(self, outcomes: Integers, randomness: Randomness) -> Reports:
+        """A report for each drawn outcome."""
+        own = randomness.integers(len(outcomes)) >= self._uniform_weight
+        mine, others = np.flatnonzero(own), np.flatnonzero(~own)
+        reports = np.empty(len(outcomes), dtype=np.uint64)
+        reports[others] = self._blocks.report(draw_below(randomness, self._blocks.blocks, len(others)))
+        rank = draw_below(randomness, self._blocks.holding, len(mine))
+        reports[mine] = self._blocks.report_holding(outcomes[mine], rank)
+        return reports
+
+    def probability(self, report: int, outcome: Any) -> Fraction:
+        """The probability of a report from a client that holds one outcome for certain, as it is drawn.
+
+        Args:
+            report: a report.
+            outcome: a label or an outcome number.
+
+        Returns:
+            A rational.
+
+        Raises:
+            DiscreetError: for what is no report or no outcome.
+        """
+        beta = Fraction(self._uniform_weight, TOTAL)
+        own = (1 - beta) / self._blocks.holding if self.holds([report], [outcome])[0] else Fraction(0)
+        return beta / self._blocks.blocks + own
+
+    def reports(self) -> Reports:
+        """Every report there is, in order, if they are at most 2^20."""
+        if self._blocks.blocks > LARGEST_OUTPUT:
+            raise DiscreetError(f"there are {self._blocks.blocks:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
+        return np.sort(self._blocks.report(np.arange(self._blocks.blocks)))
+
+    def output(self, p: LawLike) -> Floats:
+        """The law of a report, in the order of `reports()`.
+
+        Args:
+            p: what one client or many hold, as for `release`.
+
+        Returns:
+            Probabilities (..., b).
+
+        Raises:
+            DiscreetError: for what is no law, or where there are more than 2^20 reports.
+        """
+        laws, reports = self._family.as_rows(p), self.reports()
+        check_laws(laws)
+        beta = self._uniform_weight / TOTAL
+        masses = np.zeros((*laws.shape[:-1], len(reports)))
+        for outcome in range(self._family.size):
+            masses[..., self._blocks.holds(reports, np.array([outcome]))] += laws[..., outcome, None]
+        return beta / self._blocks.blocks + (1.0 - beta) * masses / self._blocks.holding
+
+    def check_reports(self, reports: ArrayLike) -> Reports:
+        """Reports as uint64, or an error that shows the first number that is none.
+
+        Args:
+            reports: whole numbers.
+
+        Returns:
+            The same as an array of uint64.
+
+        Raises:
+            DiscreetError: for numbers that name no block.
+        """
+        return self._blocks.check_reports(reports)
+
+    def holds(self, reports: ArrayLike, outcomes: Iterable[Any]) -> NDArray[np.bool_]:
+        """Whether each report's block holds the outcome beside it.
+
+        Args:
+            reports: reports (n,), or one in a list.
+            outcomes: labels or outcome numbers, as many, or one in a list.
+
+        Returns:
+            An array of booleans.
+
+        Raises:
+            DiscreetError: for what is no report or no outcome.
+        """
+        return self._blocks.holds(self.check_reports(reports), self._family.numbers(outcomes))
+
+    def outcomes_of(self, report: int) -> NDArray[Any]:
+        """The outcomes that a report names, as labels where there are some; at most one is the client's own.
+
+        Args:
+            report: a report.
+
+        Returns:
+            An array of outcomes.
+
+        Raises:
+            DiscreetError: for what is no report.
+        """
+        return np.asarray(self._family.named(self._blocks.outcomes_of(int(self.check_reports([report])[0]))))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._family!r}, epsilon={self.epsilon:g})"
+
+    def _repr_html_(self) -> str:
+        promise = f"whatever two clients hold, no report is more than e^{self.epsilon:.6g} times as likely from one as from the other"
+        rows = [("clients", repr(self._family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
+        rows.append(("report", self._blocks.layout))
+        return table(type(self).__name__, rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReportSampler) and (self.family, self.privacy) == (other.family, other.privacy)
+
+    def __hash__(self) -> int:
+        return hash((ReportSampler, self.family, self.privacy))
+
+
+def draw_outcomes(rows: Floats, randomness: Randomness) -> Integers:
+    """One outcome of each row of probabilities, by the inverse of its distribution function. Privacy does not depend on it."""
+    sums = np.cumsum(rows, axis=1)
+    total = sums[:, -1]
+    places = (randomness.integers(len(rows)) >> 9) * 2.0**-53 * total
+    places = np.minimum(places, np.nextafter(total, 0.0))  # or rounding could pass the last outcome
+    return np.argmax(sums > places[:, None], axis=1)
+
+
+def _least_weight(blocks: BlockFamily, bound: Fraction) -> int:
+    """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
+    beta = 1 / (1 + (bound - 1) * blocks.fraction)
+    return -(-TOTAL * beta.numerator // beta.denominator)
+
+
+def _single(number: int) -> Integers:
+    return np.array([number], dtype=np.int64)
+
+
+def _randomness(rng: np.random.Generator | None) -> Randomness:
+    return SystemEntropy() if rng is None else release.seeded(rng)

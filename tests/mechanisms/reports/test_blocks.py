@@ -1,0 +1,174 @@
+"""Blocks are balanced over pairs of points, and ranks name each of them once."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from discreet.errors import DiscreetError
+from discreet.mechanisms._reports._blocks import (
+    AffineBlocks,
+    BlockFamily,
+    MaskedSubsets,
+    RankedSubsets,
+    Values,
+    is_prime,
+)
+
+SMALL = [
+    Values(5),
+    MaskedSubsets(2, 1),
+    MaskedSubsets(7, 3),
+    MaskedSubsets(9, 1),
+    RankedSubsets(8, 3),
+    RankedSubsets(6, 5),
+    AffineBlocks(7, 7, 1, 3),
+    AffineBlocks(6, 7, 1, 6),
+    AffineBlocks(25, 5, 2, 2),
+    AffineBlocks(20, 3, 3, 1),
+    AffineBlocks(16, 2, 4, 1),
+    AffineBlocks(11, 11, 1, 4),
+]
+"""With points that are outcomes all, and with padding."""
+
+
+def incidence(family: BlockFamily) -> np.ndarray:
+    """Blocks by points, padding too."""
+    reports = family.report(np.arange(family.blocks))
+    return np.asarray(family.holds(reports[:, None], np.arange(family.points)[None, :]))
+
+
+@pytest.mark.parametrize("family", SMALL, ids=str)
+def test_every_pair_of_points_lies_in_equally_many_blocks(family: BlockFamily) -> None:
+    held = incidence(family).astype(np.int64)
+    pairs = held.T @ held
+    assert (held.sum(axis=1) == family.width).all()
+    assert (np.diag(pairs) == family.holding).all()
+    others = pairs[~np.eye(family.points, dtype=bool)]
+    assert all(Fraction(int(each), family.holding) == family.together for each in np.unique(others))
+
+
+def affine_families() -> list[tuple[int, int, int]]:
+    """200 (q, t, c), some of them too large to be written down."""
+    primes = [q for q in range(2, 140) if is_prime(q)]
+    found = [(q, t, c) for q in primes for t in (1, 2, 3) for c in {1, q // 3, q // 2, q - 1} if 1 <= c < q]
+    return found[:: len(found) // 200][:200]
+
+
+def pairs_by_algebra(q: int, t: int, c: int) -> int:
+    """Blocks with two given points: each value d of <a, x - y> comes q^(t-1) times, 0 once less since a is not 0."""
+    overlap = [len(set(range(c)) & {(u + d) % q for u in range(c)}) for d in range(q)]
+    return q ** (t - 1) * sum(overlap) - overlap[0]
+
+
+def test_affine_blocks_are_balanced_by_algebra() -> None:
+    families = affine_families()
+    assert len(families) == 200
+    for q, t, c in families:
+        family = AffineBlocks(2, q, t, c)
+        assert Fraction(pairs_by_algebra(q, t, c), family.holding) == family.together
+        assert family.blocks * family.width == family.points * family.holding
+
+
+def test_affine_blocks_are_balanced_by_counting_two_points_in_each_family() -> None:
+    """All blocks of those that are small enough, for two points each that are drawn at random."""
+    rng, checked = np.random.default_rng(5), 0
+    for q, t, c in affine_families():
+        family = AffineBlocks(q**t, q, t, c)
+        if family.blocks > 10**6:
+            continue
+        reports = family.report(np.arange(family.blocks))
+        x, y = rng.choice(family.points, size=2, replace=False)
+        both = family.holds(reports, np.array([x])) & family.holds(reports, np.array([y]))
+        assert Fraction(int(both.sum()), family.holding) == family.together
+        checked += 1
+    assert checked > 100
+
+
+@pytest.mark.parametrize("family", SMALL, ids=str)
+def test_ranks_name_every_block_once_and_every_block_that_holds_an_outcome_once(family: BlockFamily) -> None:
+    reports = family.report(np.arange(family.blocks))
+    assert len(np.unique(reports)) == family.blocks
+    assert family.are_blocks(reports).all()
+    for outcome in range(family.size):
+        rank = np.arange(family.holding)
+        holding = family.report_holding(np.full(family.holding, outcome), rank)
+        expected = reports[family.holds(reports, np.array([outcome]))]
+        assert np.array_equal(np.sort(holding), np.sort(expected))
+
+
+def test_subsets_are_those_that_they_stand_for() -> None:
+    masks, ranks = MaskedSubsets(8, 3), RankedSubsets(8, 3)
+    expected = sorted(combinations(range(8), 3), key=lambda each: each[::-1])
+    for rank, members in enumerate(expected):
+        assert tuple(ranks.outcomes_of(rank)) == members
+        mask = int(masks.report(np.array([rank]))[0])
+        assert mask == sum(1 << x for x in members)
+        assert tuple(masks.outcomes_of(mask)) == members
+
+
+def test_the_largest_masks_use_all_64_bits() -> None:
+    family = MaskedSubsets(64, 32)
+    last = family.report(np.array([family.blocks - 1]))
+    assert int(last[0]) == ((1 << 32) - 1) << 32
+    holding = family.report_holding(np.array([63, 0]), np.array([family.holding - 1, 0]))
+    assert family.holds(holding, np.array([63, 0])).all()
+    assert family.are_blocks(holding).all()
+
+
+def test_inner_products_do_not_wrap_around() -> None:
+    q = 2147483647  # the largest whose blocks have 62 bits
+    family = AffineBlocks(q, q, 1, 5)
+    rng = np.random.default_rng(1)
+    a, x = rng.integers(q - 1000, q, 200), rng.integers(q - 1000, q, 200)
+    assert family.inner_product(a, x).tolist() == [int(i) * int(j) % q for i, j in zip(a, x, strict=True)]
+    with pytest.raises(DiscreetError, match="2\\^62"):
+        AffineBlocks(3, 2147483659, 1, 5)
+    q = next(q for q in range(1664510, 0, -1) if is_prime(q))  # the cube root of 2^62
+    wide = AffineBlocks(q**2, q, 2, 5)
+    a, x = rng.integers(wide.points - 10**6, wide.points, 200), rng.integers(wide.points - 10**6, wide.points, 200)
+    digits = [(divmod(int(i), wide.prime), divmod(int(j), wide.prime)) for i, j in zip(a, x, strict=True)]
+    expected = [(i[0] * j[0] + i[1] * j[1]) % wide.prime for i, j in digits]
+    assert wide.inner_product(a, x).tolist() == expected
+    reports = wide.report_holding(x, rng.integers(0, wide.holding, 200))
+    assert wide.holds(reports, x).all()
+    assert wide.are_blocks(reports).all()
+
+
+@pytest.mark.parametrize(
+    ("family", "wrong"),
+    [
+        (Values(5), 5),
+        (MaskedSubsets(7, 3), 0b1111),
+        (MaskedSubsets(7, 3), 0b10000011),
+        (MaskedSubsets(64, 3), 1 << 63),
+        (RankedSubsets(8, 3), 56),
+        (AffineBlocks(100, 11, 2, 3), 120 * 11),
+        (AffineBlocks(100, 11, 2, 3), 1 << 63),
+    ],
+    ids=str,
+)
+def test_numbers_that_are_no_reports_are_refused(family: BlockFamily, wrong: int) -> None:
+    good = family.report(np.arange(3)).tolist()
+    assert family.check_reports(good).tolist() == good
+    with pytest.raises(DiscreetError, match="no report"):
+        family.check_reports(np.array([*good, wrong], dtype=np.uint64))
+    for bad in ([-1], [0.5], ["a"], [1 << 64], [True], [[1], [1, 2]]):
+        with pytest.raises(DiscreetError, match="report"):
+            family.check_reports(bad)
+
+
+@pytest.mark.parametrize("given", [(7, 7, 1, 0), (7, 7, 1, 7), (7, 9, 1, 3), (50, 7, 2, 3), (7, 7, 0, 3)])
+def test_windows_of_nothing_or_everything_and_fields_that_are_none_are_refused(given: tuple[int, ...]) -> None:
+    with pytest.raises(DiscreetError):
+        AffineBlocks(*given)
+
+
+def test_primes() -> None:
+    sieve = [n for n in range(2000) if n > 1 and all(n % d for d in range(2, math.isqrt(n) + 1))]
+    assert [n for n in range(2000) if is_prime(n)] == sieve
+    assert is_prime(2**31 - 1)
+    assert not is_prime((2**31 - 1) * 3)
+    assert not is_prime(3215031751)

@@ -1,0 +1,80 @@
+"""The blocks that are chosen are within 1 % of the best subset selection, whatever the number of outcomes and epsilon."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from discreet.mechanisms._reports._blocks import AffineBlocks, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._choice import best_subset, chances, choose_blocks, worst_variance
+
+EPSILONS = (0.05, 0.2, 0.5, 1.0, 1.7, 2.5, 3.0, 3.6, 4.0, 5.0, 6.0, 7.5, 8.5, 10.0)
+SIZES = (
+    *range(2, 140, 3),
+    67,
+    68,
+    113,
+    114,
+    126,
+    127,
+    128,
+    170,
+    182,
+    211,
+    318,
+    524,
+    888,
+    1000,
+    1328,
+    2000,
+    9552,
+    31398,
+    65537,
+    99992,
+    100000,
+)
+
+
+def excess(size: int, epsilon: float) -> float:
+    growth = math.exp(epsilon)
+    blocks = choose_blocks(size, Fraction(growth))
+    return worst_variance(size, blocks.points, blocks.width, growth) / best_subset(size, growth)[1]
+
+
+def test_the_variance_is_within_a_hundredth_of_the_best_subset_selection() -> None:
+    """Also just above prime gaps, where there is the most padding."""
+    assert max(excess(size, epsilon) for size in SIZES for epsilon in EPSILONS) < 1.01
+
+
+def test_the_best_width_is_the_best_of_all() -> None:
+    for size in (2, 3, 10, 40, 100):
+        for epsilon in EPSILONS:
+            growth = math.exp(epsilon)
+            everything = min(worst_variance(size, size, w, growth) for w in range(1, size))
+            assert best_subset(size, growth)[1] == pytest.approx(everything, rel=1e-12)
+
+
+def test_blocks_are_of_the_kind_that_fits() -> None:
+    kinds = {
+        (1, 1.0): Values, (2, 1.0): Values, (10, 4.0): Values, (10**4, 10.0): Values,
+        (10, 1.0): MaskedSubsets, (64, 0.05): MaskedSubsets,
+        (104, 4.0): RankedSubsets, (65, 1.0): AffineBlocks, (2**40, 1.0): AffineBlocks,
+    }  # fmt: skip
+    for (size, epsilon), kind in kinds.items():
+        assert type(choose_blocks(size, Fraction(math.exp(epsilon)))) is kind, (size, epsilon)
+
+
+def test_the_uniform_population_has_the_largest_variance() -> None:
+    """The sum over outcomes of q(1 - q) is concave in the shares and symmetric; here for a few populations."""
+    found = chances(107, 28, math.e)
+    uniform = 104 * found.variance(1 / 104)
+    for shares in ([1.0] + [0.0] * 103, [0.5, 0.5] + [0.0] * 102, [0.02] * 26 + [0.48 / 78] * 78):
+        assert sum(shares) == pytest.approx(1.0)
+        assert sum(found.variance(share) for share in shares) <= uniform
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 64.0, 1e-9])
+def test_extreme_budgets_have_blocks(epsilon: float) -> None:
+    for size in (2, 3, 64, 65, 1000, 10**6):
+        blocks = choose_blocks(size, Fraction(math.exp(epsilon)))
+        assert 0 < blocks.width < blocks.points
