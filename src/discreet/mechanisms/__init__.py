@@ -7,7 +7,7 @@ from discreet.mechanisms._mollifier import MollifierSampler
 from discreet.mechanisms._named import MECHANISMS, SERVED, check_mechanism, mechanism_for, sampler_named
 from discreet.mechanisms._nearest import nearest_member
 from discreet.mechanisms._optimal import OptimalSampler
-from discreet.mechanisms._reports import ReportSampler
+from discreet.mechanisms._reports import ReportCounts, ReportSampler
 from discreet.mechanisms._sampler import Sampler
 from discreet.mechanisms._several import ComposedSampler, JointSampler, Multisets
 from discreet.mechanisms._transport import TransportSampler
@@ -25,6 +25,7 @@ __all__ = [
     "OptimalSampler",
     "OutputLaw",
     "Points",
+    "ReportCounts",
     "ReportSampler",
     "Sampler",
     "TransportSampler",

@@ -60,7 +60,7 @@ def affine_families() -> list[tuple[int, int, int]]:
 def pairs_by_algebra(q: int, t: int, c: int) -> int:
     """Blocks with two given points: each value d of <a, x - y> comes q^(t-1) times, 0 once less since a is not 0."""
     overlap = [len(set(range(c)) & {(u + d) % q for u in range(c)}) for d in range(q)]
-    return q ** (t - 1) * sum(overlap) - overlap[0]
+    return int(q ** (t - 1)) * sum(overlap) - overlap[0]
 
 
 def test_affine_blocks_are_balanced_by_algebra() -> None:

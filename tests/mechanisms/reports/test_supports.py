@@ -1,0 +1,138 @@
+"""Supports are what counting gives, exactly, however the reports come and however many there are."""
+
+import numpy as np
+import pytest
+
+from discreet import Simplex
+from discreet.errors import DiscreetError
+from discreet.mechanisms import ReportCounts, ReportSampler
+from discreet.mechanisms._reports import _supports
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._supports import Directions
+from tests.mechanisms.reports.test_sampler import sampler_with
+
+FAMILIES = [
+    Values(7),
+    MaskedSubsets(64, 20),
+    MaskedSubsets(3, 1),
+    RankedSubsets(90, 3),
+    AffineBlocks(104, 107, 1, 28),
+    AffineBlocks(20, 5, 2, 2),
+    AffineBlocks(27, 3, 3, 1),
+    AffineBlocks(30, 2, 5, 1),
+    AffineBlocks(1000, 11, 3, 3),
+    AffineBlocks(900, 31, 2, 4),
+    AffineBlocks(500, 1009, 1, 5),
+]
+
+
+def reports_of(family: BlockFamily, number: int, seed: int = 3) -> np.ndarray:
+    """Some reports at random, the last ten of them alike."""
+    ranks = np.random.default_rng(seed).integers(0, family.blocks, number)
+    ranks[-10:] = family.blocks - 1
+    return np.asarray(family.report(ranks))
+
+
+def counted(family: BlockFamily, reports: np.ndarray) -> np.ndarray:
+    return np.array([family.holds(reports, np.array([x])).sum() for x in range(family.size)])
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+def test_supports_are_what_counting_gives(family: BlockFamily) -> None:
+    reports = reports_of(family, 500)
+    state = ReportCounts(sampler_with(family, 1.0)).add(reports)
+    assert state.reports == 500
+    assert np.array_equal(state.supports(), counted(family, reports))
+
+
+@pytest.mark.parametrize("family", [each for each in FAMILIES if isinstance(each, AffineBlocks)], ids=str)
+def test_reports_counted_together_give_the_table_of_reports_counted_one_by_one(family: AffineBlocks) -> None:
+    reports, directions = reports_of(family, 300), Directions(family)
+    one_by_one = ReportCounts(sampler_with(family, 1.0)).add(reports).table
+    together = np.zeros_like(one_by_one)
+    _supports._count_grouped(directions, reports, together)
+    assert np.array_equal(together, one_by_one)
+
+
+def test_parts_merge_to_the_whole_and_a_table_is_taken_up_again() -> None:
+    for family in FAMILIES:
+        sampler, reports = sampler_with(family, 1.0), reports_of(family, 300)
+        whole = ReportCounts(sampler).add(reports)
+        parts = ReportCounts(sampler).add(reports[:100]).merge(ReportCounts(sampler).add(reports[100:]))
+        again = ReportCounts.from_table(sampler, parts.table, parts.reports)
+        for other in (parts, again):
+            assert other.reports == 300
+            assert np.array_equal(other.supports(), whole.supports())
+        assert np.array_equal(ReportCounts(sampler).supports(), np.zeros(family.size))
+        for table, number in (
+            (whole.table[:-1], 300),
+            (whole.table, 299),
+            (-whole.table, 300),
+            (whole.table + 0.5, 300),
+        ):
+            with pytest.raises(DiscreetError, match="table"):
+                ReportCounts.from_table(sampler, table, number)
+
+
+def test_wrong_reports_and_other_samplers_are_refused() -> None:
+    sampler = ReportSampler(Simplex(104), epsilon=1.0)
+    state = ReportCounts(sampler)
+    with pytest.raises(DiscreetError, match="no report"):
+        state.add([1, 2, sampler.blocks.blocks])
+    assert state.reports == 0
+    assert not state.table.any()
+    with pytest.raises(DiscreetError, match="other"):
+        state.merge(ReportCounts(ReportSampler(Simplex(104), epsilon=2.0)))
+    with pytest.raises(DiscreetError, match="sampler"):
+        ReportCounts(Simplex(3))  # type: ignore[arg-type]
+    with pytest.raises(DiscreetError, match="points"):
+        ReportCounts(ReportSampler(Simplex(10**9), epsilon=1.0))
+
+
+@pytest.mark.parametrize("number", [10**9, 2 * 10**12, 1 << 52])
+def test_supports_are_exact_for_billions_of_reports(number: int) -> None:
+    """Everybody sends the same report, or one of a few: the largest sums that there can be, against whole numbers."""
+    family = AffineBlocks(11**3, 11, 3, 3)
+    sampler = sampler_with(family, 1.0)
+    few = reports_of(family, 12)
+    times = np.random.default_rng(4).integers(1, number // 12, len(few))
+    table, expected = np.zeros_like(ReportCounts(sampler).table), np.zeros(family.size, dtype=np.int64)
+    for report, many in zip(few, times, strict=True):
+        table += int(many) * ReportCounts(sampler).add([int(report)]).table
+        expected += int(many) * family.holds(np.array([report]), np.arange(family.size))
+    state = ReportCounts.from_table(sampler, table, int(times.sum()))
+    assert np.array_equal(state.supports(), expected)
+
+
+def test_a_transform_that_rounds_too_much_is_cut_into_digits() -> None:
+    """With no error allowed for but that of the smallest sums, every table is cut, and the sums are the same."""
+    family = AffineBlocks(20, 5, 2, 2)
+    state = ReportCounts(sampler_with(family, 1.0)).add(reports_of(family, 5000))
+    expected = state.supports()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_supports, "_LOSS", 1e12)
+        assert np.array_equal(state.supports(), expected)
+
+
+def test_the_bound_on_rounding_errors_is_kept() -> None:
+    """Distances from whole numbers are far below what the bound allows."""
+    family = AffineBlocks(101**2, 101, 2, 27)
+    directions = Directions(family)
+    table = np.random.default_rng(6).integers(0, 10**9, (len(directions.starts) and directions.number, 101))
+    spectrum = directions.spectrum((table - table.sum(axis=1, keepdims=True) // 101).astype(np.float64))
+    norm = np.sqrt(np.vdot(spectrum, spectrum).real * family.points)
+    found = np.fft.ifftn(spectrum.reshape(101, 101)).ravel().real * family.points
+    part = int((table - table.sum(axis=1, keepdims=True) // 101).sum()) % 101 / 101
+    error = np.abs(found + part - np.rint(found + part)).max()
+    assert 0 < error <= _supports._LOSS * np.log2(family.points) * 2.0**-53 * norm < 0.5
+
+
+@pytest.mark.slow
+def test_a_million_outcomes_are_counted() -> None:
+    sampler = ReportSampler(Simplex(10**6), epsilon=1.0)
+    outcomes = np.random.default_rng(2).integers(0, 10**6, 20_000)
+    outcomes[:10_000] = 999_999
+    reports = sampler.release_records(outcomes)
+    supports = ReportCounts(sampler).add(reports).supports()
+    for outcome in (0, 1, 999_999, 123_456):
+        assert supports[outcome] == sampler.blocks.holds(reports, np.array([outcome])).sum()
