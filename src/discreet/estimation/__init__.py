@@ -6,6 +6,7 @@ from discreet.estimation._liars import Liars, liars
 from discreet.estimation._nearest import nearest_law
 from discreet.estimation._planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
 from discreet.estimation._population import Estimate, Population, Shares
+from discreet.estimation._reports import ReportedPopulation, ReportLiars, report_liars, reported_population
 from discreet.estimation._reweighting import Reweighted
 from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
 
@@ -16,6 +17,8 @@ __all__ = [
     "Line",
     "Outlook",
     "Population",
+    "ReportLiars",
+    "ReportedPopulation",
     "Reweighted",
     "RoundsCost",
     "Shares",
@@ -29,6 +32,8 @@ __all__ = [
     "nearest_law",
     "outlook",
     "population",
+    "report_liars",
+    "reported_population",
     "rounds_cost",
     "ways",
 ]

@@ -72,6 +72,7 @@ def test_affine_blocks_are_balanced_by_algebra() -> None:
         assert family.blocks * family.width == family.points * family.holding
 
 
+@pytest.mark.slow
 def test_affine_blocks_are_balanced_by_counting_two_points_in_each_family() -> None:
     """All blocks of those that are small enough, for two points each that are drawn at random."""
     rng, checked = np.random.default_rng(5), 0

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,8 +46,9 @@ def small_samplers() -> Iterator[ReportSampler]:
             yield sampler_with(blocks, epsilon)
 
 
-def test_every_report_of_every_point_mass_keeps_the_promise_in_rationals() -> None:
-    for sampler in small_samplers():
+@pytest.mark.parametrize("most", [6, pytest.param(12, marks=pytest.mark.slow)])
+def test_every_report_of_every_point_mass_keeps_the_promise_in_rationals(most: int) -> None:
+    for sampler in (each for each in small_samplers() if each.family.size <= most):
         outcomes = range(sampler.family.size)
         largest = exp_lower(sampler.epsilon)
         totals = dict.fromkeys(outcomes, Fraction(0))
@@ -141,10 +143,10 @@ def test_what_is_taken_is_what_the_linear_mechanism_takes() -> None:
         assert isinstance(report, int)
         assert sampler.check_reports([report]) == [report]
         assert set(sampler.outcomes_of(report)) <= set(family.labels or ())
-    many = sampler.release(np.full((4, 3, 6), 1 / 6))
+    many = np.asarray(sampler.release(np.full((4, 3, 6), 1 / 6)))
     assert many.shape == (4, 3)
     assert many.dtype == np.uint64
-    assert sampler.release(np.zeros((0, 6))).shape == (0,)
+    assert np.shape(sampler.release(np.zeros((0, 6)))) == (0,)
     assert sampler.release_records(["red", "blue"]).shape == (2,)
     cells = ReportSampler(Interval(0, 60, cells=12), epsilon=1.0)
     assert cells.release_records([3.0, 59.0]).shape == (2,)
@@ -169,8 +171,9 @@ def test_what_is_no_law_no_record_and_no_family_is_refused() -> None:
         with pytest.raises(DiscreetError):
             padded.holds([1], [padding])
     assert all(padded.outcomes_of(report).max() < 65 for report in range(0, 4000, 97))
+    band: Any = Band([1, 1, 1], lower=0.5, upper=2.0)
     with pytest.raises(DiscreetError, match="Simplex"):
-        ReportSampler(Band([1, 1, 1], lower=0.5, upper=2.0), epsilon=1.0)
+        ReportSampler(band, epsilon=1.0)
     with pytest.raises(DiscreetError, match="pure"):
         ReportSampler(Simplex(6), privacy=Approximate(1.0, delta=1e-6))
     with pytest.raises(DiscreetError, match="larger epsilon"):

@@ -1,5 +1,7 @@
 """Supports are what counting gives, exactly, however the reports come and however many there are."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -83,8 +85,9 @@ def test_wrong_reports_and_other_samplers_are_refused() -> None:
     assert not state.table.any()
     with pytest.raises(DiscreetError, match="other"):
         state.merge(ReportCounts(ReportSampler(Simplex(104), epsilon=2.0)))
+    family: Any = Simplex(3)
     with pytest.raises(DiscreetError, match="sampler"):
-        ReportCounts(Simplex(3))  # type: ignore[arg-type]
+        ReportCounts(family)
     with pytest.raises(DiscreetError, match="points"):
         ReportCounts(ReportSampler(Simplex(10**9), epsilon=1.0))
 

@@ -113,7 +113,7 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
 
 def _root_up(size: int, digits: int) -> int:
     """The least q with q^digits >= size."""
-    root = round(float(size) ** (1.0 / digits))
+    root: int = round(math.exp(math.log(size) / digits))
     while root**digits >= size:
         root -= 1
     while root**digits < size:

@@ -341,7 +341,7 @@ def draw_outcomes(rows: Floats, randomness: Randomness) -> Integers:
     total = sums[:, -1]
     places = (randomness.integers(len(rows)) >> 9) * 2.0**-53 * total
     places = np.minimum(places, np.nextafter(total, 0.0))  # or rounding could pass the last outcome
-    return np.argmax(sums > places[:, None], axis=1)
+    return np.asarray(np.argmax(sums > places[:, None], axis=1))
 
 
 def _least_weight(blocks: BlockFamily, bound: Fraction) -> int:

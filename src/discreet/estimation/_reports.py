@@ -1,0 +1,213 @@
+"""The population behind private reports: unbiased shares, intervals that hold, and what liars can do.
+
+S_x of n reports hold outcome x. A client's report holds x with probability p_out + (p_in - p_out) P(x), where P is its own law, so
+(S_x/n - p_out)/(p_in - p_out) estimates the average client's share of x without bias, and its intervals are those of S_x/n under the same
+map. S_x is a sum of independent coins with unequal chances. The intervals of `discreet.estimation._share_tests` hold for such sums: the
+binomial law with the mean chance has the heavier tails [Hoeffding 1956], as is proved there.
+
+**Liars.** A lie, sent in place of an honest report or added to them, changes S_x by at most one for every outcome. What
+`discreet.estimation._liars` shows of counts therefore holds here: a share moves by at most m/((p_in - p_out) n), and Clopper and
+Pearson's intervals from S_x - m to S_x + m hold despite m lies. A report holds many outcomes at once, so the same lie moves all of a block:
+the estimated share of a set A moves by at most m (max |A and B| - min |A and B|)/((p_in - p_out) n), over blocks B.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.domain import Domain
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
+from discreet.estimation._intervals import Ends, clopper_pearson
+from discreet.estimation._nearest import nearest_law
+from discreet.estimation._population import Shares
+from discreet.estimation._share_tests import exact_ends
+from discreet.mechanisms import ReportCounts, ReportSampler
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_MOST_CHECKED = 10**7  # pairs of a block and an outcome that are looked at one by one
+_TOGETHER = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class ReportedPopulation:
+    """What the reports of one sampler tell. Made by `reported_population`.
+
+    `counts`: how many reports hold each outcome; they add up to more than the clients. Other names are those of `Population`.
+    """
+
+    domain: Domain
+    counts: Integers
+    clients: int
+    sampler: ReportSampler
+    confidence: float
+
+    def __repr__(self) -> str:
+        return f"<ReportedPopulation behind {self.clients:,} reports of {self.sampler!r}>"
+
+    @property
+    def samples(self) -> int:
+        """How many reports there are: one of each client."""
+        return self.clients
+
+    @property
+    def exact(self) -> bool:
+        """Whether the average client is identifiable: it is."""
+        return True
+
+    @cached_property
+    def released(self) -> Shares:
+        """The probabilities that a report holds each outcome."""
+        return Shares(self.counts / self.clients, *self._ends(1), *self._ends(len(self.counts)))
+
+    @cached_property
+    def law(self) -> Shares:
+        """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
+        released = self.released
+        each, together = (released.low, released.high), (released.all_low, released.all_high)
+        return Shares(self._shares(released.estimate), *self.held(each), *self.held(together))
+
+    @cached_property
+    def nearest(self) -> Floats:
+        """The law that is nearest to the estimate. Smaller error, but biased."""
+        return nearest_law(self._shares(self.counts / self.clients))
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """Of the estimates, from the counts; those of the very clients at hand are no larger."""
+        held = self.counts / self.clients
+        return np.asarray(np.sqrt(held * (1.0 - held) / self.clients) / self.sampler.chances.gap)
+
+    @cached_property
+    def margin_at_worst(self) -> float:
+        """How far the longest interval of a share reaches from its estimate, at most."""
+        law = self.law
+        inside = np.clip(law.estimate, 0.0, 1.0)
+        return float(np.maximum(law.high - inside, inside - law.low).max())
+
+    def held(self, released: Ends) -> Ends:
+        """Intervals of the probabilities that a report holds an outcome, as intervals of its share."""
+        low, high = (np.clip(self._shares(end), 0.0, 1.0) for end in released)
+        return low, high
+
+    def _shares(self, held: Floats) -> Floats:
+        chances = self.sampler.chances
+        return (held - chances.outside) / chances.gap
+
+    def _ends(self, among: int) -> Ends:
+        return exact_ends(self.counts, self.clients, self.confidence, among=among)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportLiars:
+    """What so many liars among the clients can have done. Made by `report_liars`.
+
+    `shift`: by how much they can have moved the estimate of any single share, at most. `found`: the estimate itself.
+    """
+
+    number: int
+    shift: float
+    found: ReportedPopulation = field(repr=False)
+
+    def shift_of(self, outcomes: Iterable[Any]) -> float:
+        """By how much they can have moved the estimated share of a set of outcomes together, at most.
+
+        Args:
+            outcomes: labels or outcome numbers.
+
+        Returns:
+            A bound; the largest shift itself for subsets, and for affine blocks where few enough can be looked at.
+
+        Raises:
+            DiscreetError: for outcomes outside the domain.
+        """
+        chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
+        least, most = overlaps(self.found.sampler.blocks, chosen)
+        return self.shift * (most - least)
+
+    @cached_property
+    def law(self) -> Shares:
+        """The estimate, with intervals that hold despite them."""
+        if self.number == 0:
+            return self.found.law
+        return Shares(self.found.law.estimate, *self._held(1), *self._held(len(self.found.counts)))
+
+    def _held(self, among: int) -> Ends:
+        found = self.found
+        fewer, more = np.maximum(found.counts - self.number, 0), np.minimum(found.counts + self.number, found.clients)
+        low, _ = clopper_pearson(fewer, found.clients, found.confidence, among=among)
+        _, high = clopper_pearson(more, found.clients, found.confidence, among=among)
+        return found.held((low, high))
+
+
+def reported_population(
+    sampler: ReportSampler,
+    *,
+    reports: ArrayLike | None = None,
+    counts: ReportCounts | None = None,
+    confidence: float = 0.95,
+) -> ReportedPopulation:
+    """The population behind reports, one of each client.
+
+    Args:
+        sampler: what released them.
+        reports: the reports.
+        counts: instead: what counted them.
+        confidence: of every interval.
+
+    Returns:
+        Shares of the average client, with intervals.
+
+    Raises:
+        DiscreetError: for numbers that are no reports of this sampler, counts of another, or nothing at all.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
+    if counts is None and reports is not None:
+        counts = ReportCounts(sampler).add(reports)
+    elif counts is None or reports is not None:
+        raise DiscreetError("pass either reports= (what was released) or counts= (a ReportCounts)")
+    check_kind("counts", counts, ReportCounts, "pass what counted the reports")
+    if counts.sampler != sampler:
+        raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
+    if not counts.reports:
+        raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
+    return ReportedPopulation(sampler.family.domain, counts.supports(), counts.reports, sampler, float(confidence))
+
+
+def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
+    """What liars among the clients can have done to an estimate.
+
+    Args:
+        found: the estimate.
+        number: how many of its reports may be lies, in place of honest ones or in addition to them.
+
+    Returns:
+        By how much they can have shifted a share or a set of shares, and intervals that hold despite them.
+
+    Raises:
+        DiscreetError: for a number that is none, or larger than that of the clients.
+    """
+    check_kind("found", found, ReportedPopulation, "pass what reported_population(...) returned")
+    number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
+    return ReportLiars(number, number / (found.sampler.chances.gap * found.clients), found)
+
+
+def overlaps(blocks: BlockFamily, outcomes: Integers) -> tuple[int, int]:
+    """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
+    size, others = len(outcomes), blocks.points - len(outcomes)
+    least, most = max(0, blocks.width - others), min(size, blocks.width)
+    if not isinstance(blocks, AffineBlocks) or blocks.blocks * size > _MOST_CHECKED or not size:
+        return least, most
+    found = np.zeros(blocks.blocks, dtype=np.int64)
+    reports = blocks.report(np.arange(blocks.blocks))
+    for start in range(0, blocks.blocks, _TOGETHER):
+        part = reports[start : start + _TOGETHER]
+        for outcome in outcomes:
+            found[start : start + _TOGETHER] += blocks.holds(part, outcome[None])
+    return int(found.min()), int(found.max())

@@ -1,0 +1,170 @@
+"""Estimates behind reports are unbiased, their intervals hold for the very clients at hand, and liars can do no more than is said."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+
+from discreet import Simplex
+from discreet.errors import DiscreetError
+from discreet.estimation import nearest_law, report_liars, reported_population
+from discreet.estimation._reports import ReportedPopulation, overlaps
+from discreet.mechanisms import ReportCounts, ReportSampler
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.release._randomness import _Seeded
+
+GRID = [  # outcomes, epsilon, clients, clients who hold the outcome
+    (size, epsilon, clients, holders)
+    for size in (2, 10, 64, 104, 1000)
+    for epsilon in (0.5, 1.0, 4.0, 8.0)
+    for clients in (1, 5, 30, 400)
+    for holders in sorted({0, 1, min(3, clients), clients // 2, clients})
+]
+
+
+def every_count(sampler: ReportSampler, clients: int, confidence: float = 0.95) -> ReportedPopulation:
+    """An estimate with an 'outcome' for every count that there can be: intervals depend on nothing else."""
+    return ReportedPopulation(sampler.family.domain, np.arange(clients + 1), clients, sampler, confidence)
+
+
+def law_of_count(sampler: ReportSampler, clients: int, holders: int) -> np.ndarray:
+    """P[S_x = s] where so many clients hold x and nothing else, and the others do not hold it."""
+    own = scipy.stats.binom.pmf(np.arange(holders + 1), holders, sampler.chances.inside)
+    other = scipy.stats.binom.pmf(np.arange(clients - holders + 1), clients - holders, sampler.chances.outside)
+    return np.convolve(own, other)
+
+
+@pytest.mark.slow
+def test_every_interval_covers_as_often_as_it_says() -> None:
+    """Exactly, without simulation: the coverage of every count, with expected counts from 0.001 on."""
+    fewest = math.inf
+    for size, epsilon, clients, holders in GRID:
+        sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+        found, share = every_count(sampler, clients), holders / clients
+        law, probability = found.law, law_of_count(sampler, clients, holders)
+        inside = (law.low <= share + 1e-12) & (share - 1e-12 <= law.high)
+        assert probability[inside].sum() >= 0.95 - 1e-9, (size, epsilon, clients, holders)
+        fewest = min(fewest, float(probability @ np.arange(clients + 1)))
+    assert fewest < 0.1
+
+
+@pytest.mark.slow
+def test_every_interval_covers_despite_liars_who_know_everything() -> None:
+    for size, epsilon, clients, holders in GRID[::3]:
+        sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+        share, probability = holders / clients, law_of_count(sampler, clients, holders)
+        for number in {1, min(4, clients)}:
+            law = report_liars(every_count(sampler, clients), number).law
+            covers = (law.low <= share + 1e-12) & (share - 1e-12 <= law.high)
+            worst = [covers[max(s - number, 0) : s + number + 1].all() for s in range(clients + 1)]
+            assert probability[np.array(worst)].sum() >= 0.95 - 1e-9, (size, epsilon, clients, holders, number)
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(6, 1.0), (50, 0.5), (104, 1.0), (104, 4.0), (1000, 2.0), (20, 6.0)])
+def test_estimates_are_unbiased_and_joint_intervals_hold(size: int, epsilon: float) -> None:
+    rng = np.random.default_rng(17)
+    sampler, randomness, clients = ReportSampler(Simplex(size), epsilon=epsilon), _Seeded(rng), 2000
+    law = rng.dirichlet(np.full(size, 0.3))
+    held = rng.choice(size, size=clients, p=law)
+    truth = np.bincount(held, minlength=size) / clients
+    errors, joint = [], []
+    for _ in range(60):
+        found = reported_population(sampler, reports=sampler._draw(held, randomness))
+        errors.append(found.law.estimate - truth)
+        joint.append(((found.law.all_low <= truth) & (truth <= found.law.all_high)).all())
+        assert ((found.law.all_low <= found.law.low) & (found.law.high <= found.law.all_high)).all()
+    spread = math.sqrt(sampler.variance(1.0) + sampler.variance(0.0)) / math.sqrt(clients * 60)
+    assert np.abs(np.mean(errors, axis=0)).max() < 5.5 * spread
+    assert np.mean(joint) >= 0.85  # 51 of 60, where 57 are expected at least
+    typical = np.mean(np.square(errors)) * clients
+    expected = (
+        np.mean(
+            [
+                share * sampler.chances.inside * (1 - sampler.chances.inside)
+                + (1 - share) * sampler.chances.outside * (1 - sampler.chances.outside)
+                for share in truth
+            ]
+        )
+        / sampler.chances.gap**2
+    )
+    assert typical == pytest.approx(expected, rel=0.25)
+
+
+def test_what_is_returned_has_the_names_of_a_population() -> None:
+    sampler = ReportSampler(Simplex(["a", "b", "c", "d", "e", "f"]), epsilon=1.0)
+    reports = sampler.release_records(["a"] * 300 + ["b"] * 100)
+    found = reported_population(sampler, reports=reports, confidence=0.9)
+    again = reported_population(sampler, counts=ReportCounts(sampler).add(reports), confidence=0.9)
+    assert found.clients == found.samples == 400
+    assert found.exact
+    assert np.array_equal(found.counts, again.counts)
+    assert found.released.estimate == pytest.approx(found.counts / 400)
+    assert found.nearest == pytest.approx(nearest_law(found.law.estimate))
+    assert found.law.estimate.sum() == pytest.approx(1.0)  # every report holds as many outcomes
+    assert found.standard_errors.shape == (6,)
+    assert 0 < found.margin_at_worst < 1
+    assert "400 reports" in repr(found)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    sampler, other = ReportSampler(Simplex(6), epsilon=1.0), ReportSampler(Simplex(6), epsilon=2.0)
+    good = [7, 11]  # three outcomes each
+    wrongs: list[dict[str, Any]] = [
+        {"reports": good, "counts": ReportCounts(sampler)},
+        {},
+        {"reports": [1]},
+        {"reports": []},
+        {"counts": ReportCounts(other)},
+        {"counts": good},
+        {"reports": [3], "confidence": 1.0},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(DiscreetError):
+            reported_population(sampler, **wrong)
+    family: Any = Simplex(6)
+    with pytest.raises(DiscreetError, match="sampler"):
+        reported_population(family, reports=good)
+    found = reported_population(sampler, reports=sampler.reports()[:2])
+    numbers: list[Any] = [-1, 3, 0.5]
+    for number in numbers:
+        with pytest.raises(DiscreetError):
+            report_liars(found, number)
+    with pytest.raises(DiscreetError):
+        report_liars(found, 1).shift_of([6])
+
+
+@pytest.mark.parametrize(
+    "family",
+    [Values(5), MaskedSubsets(7, 3), RankedSubsets(8, 3), AffineBlocks(20, 5, 2, 2), AffineBlocks(9, 11, 1, 4)],
+    ids=str,
+)
+def test_overlaps_of_a_set_with_blocks_are_the_least_and_the_most(family: BlockFamily) -> None:
+    reports = family.report(np.arange(family.blocks))
+    for size in range(1, family.size + 1):
+        chosen = np.random.default_rng(size).choice(family.size, size=size, replace=False)
+        each = family.holds(reports[:, None], chosen[None, :]).sum(axis=1)
+        assert overlaps(family, np.sort(chosen)) == (each.min(), each.max())
+
+
+def test_liars_move_shares_and_sets_by_no_more_than_is_said_and_can_do_that() -> None:
+    for size, epsilon in ((7, 0.5), (104, 1.0), (104, 4.0)):
+        sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+        honest = sampler.release_records(np.arange(200) % size)
+        before = reported_population(sampler, reports=honest).law.estimate
+        chosen = np.array([0, 1, 2, 5])
+        candidates = sampler.reports()
+        inside = np.array([sampler.blocks.holds(candidates, np.array([x])) for x in chosen]).sum(axis=0)
+        held = np.array([sampler.blocks.holds(honest, np.array([x])) for x in chosen]).sum(axis=0)
+        lies = honest.copy()
+        lies[np.argsort(held)[:3]] = candidates[inside.argmax()]
+        found = reported_population(sampler, reports=lies)
+        said = report_liars(found, 3)
+        assert np.abs(found.law.estimate - before).max() <= said.shift * (1 + 1e-12)
+        moved = (found.law.estimate - before)[chosen].sum()
+        assert 0 < moved <= said.shift_of(chosen) * (1 + 1e-12)
+        expected = 3 * (inside.max() - inside.min()) / (200 * sampler.chances.gap)
+        assert said.shift_of(chosen) == pytest.approx(expected)
+        assert said.shift == pytest.approx(3 / (200 * sampler.chances.gap))
+        assert np.array_equal(report_liars(found, 0).law.low, found.law.low)
