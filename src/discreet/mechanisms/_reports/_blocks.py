@@ -186,21 +186,27 @@ class MaskedSubsets(_Subsets):
         return self.members
 
     @cached_property
-    def _binomials(self) -> Integers:
+    def _binomials(self) -> Reports:
         """C(x, i) for x up to 63 and i up to w; all are below 2^62."""
         rows = [[math.comb(x, i) for i in range(self.members + 1)] for x in range(self.size)]
-        return np.array(rows, dtype=np.int64)
+        return np.array(rows, dtype=np.uint64)
 
     def _unranked(self, rank: Integers, members: int, size: int) -> Reports:
-        """The subset of a rank: from the largest outcome down, x belongs to it if the rank is at least C(x, members that are left)."""
-        left, rest = np.full(rank.shape, members), rank.copy()
+        """The subset of a rank: from the largest outcome down, x belongs to it if the rank is at least C(x, members that are left).
+
+        Once none is left the rest is 0 and C(x, 0) = 1. A difference below 0 wraps around, and the smaller of the two is taken.
+        """
+        left, rest = np.full(rank.shape, members), rank.astype(np.uint64)
+        below, belongs = np.empty_like(rest), np.empty(rank.shape, dtype=np.bool_)
         mask = np.zeros(rank.shape, dtype=np.uint64)
         for x in range(size - 1, -1, -1):
-            below = self._binomials[x].take(left)
-            belongs = rest >= below  # once nothing is left the rest is 0, and C(x, 0) = 1
-            rest -= below * belongs
+            np.take(self._binomials[x], left, out=below, mode="clip")
+            np.greater_equal(rest, below, out=belongs)
+            np.subtract(rest, below, out=below)
+            np.minimum(rest, below, out=rest)
             left -= belongs
-            mask |= belongs.astype(np.uint64) << np.uint64(x)
+            mask += mask
+            mask += belongs
         return mask
 
     def report(self, rank: Integers) -> Reports:

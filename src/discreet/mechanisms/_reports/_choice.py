@@ -9,7 +9,7 @@ with q = p_out + (p_in - p_out)/k: `worst_variance`. It is what choices minimise
 All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one to leading order of any
 epsilon-LDP report [Ye and Barg 2018]. Masks and ranks are exactly these. Affine blocks are as good but for the padding, and for how near
 c/q comes to the best fraction; `choose_blocks` takes the smallest window c among those within a thousandth of the best, since a report
-costs c additions to count.
+costs c additions to count. Where padding costs more than four thousandths and blocks are small, subsets are written as ranks instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ from discreet.mechanisms._reports._blocks import (
     is_prime,
 )
 
-_MOST_RANKED = 4  # members of subsets that are written as ranks
+_FEW_RANKED, _MOST_RANKED = (
+    4,
+    12,
+)  # members of subsets that are written as ranks: always, and where affine blocks are too far from the best
+_TOO_FAR = 1.004  # times the best variance
 _LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
 _AS_GOOD = 1.001  # times the smallest variance
 _MOST_POINTS = 2  # times the outcomes, where there is a choice
@@ -104,10 +108,14 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
         return Values(size)
     if size <= LARGEST_MASK:
         return MaskedSubsets(size, width)
-    if width <= _MOST_RANKED and size <= _LARGEST_RANKED and math.comb(size, width) <= LARGEST_COUNT:
+    ranks = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
+    if ranks and width <= _FEW_RANKED:
         return RankedSubsets(size, width)
     found = [(worst_variance(size, each.points, each.width, growth), each) for each in affine_candidates(size, growth)]
-    enough = max(best, min(variance for variance, _ in found)) * _AS_GOOD
+    least = min(variance for variance, _ in found)
+    if ranks and least > best * _TOO_FAR:
+        return RankedSubsets(size, width)
+    enough = max(best, least) * _AS_GOOD
     return min((each for variance, each in found if variance <= enough), key=lambda each: (each.window, each.points))
 
 

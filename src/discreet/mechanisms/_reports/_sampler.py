@@ -49,7 +49,7 @@ LARGEST_OUTPUT = 1 << 20  # blocks whose probabilities are written down one by o
 _LEAST_GROWTH = Fraction(
     1, 10**12
 )  # of e^epsilon over 1: below it no number of clients tells anything, and N could be 2^62
-_TOGETHER = 1 << 15  # clients that are drawn at once: what they need stays in cache
+_TOGETHER = 1 << 16  # clients that are drawn at once: what they need stays in cache
 
 
 @final
