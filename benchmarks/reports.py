@@ -55,7 +55,7 @@ def simulations(console: Console) -> None:
         sampler = ReportSampler(Simplex(size), epsilon=epsilon)
         errors = []
         clients = 2000
-        for _ in range(max(100, 100_000 // size)):
+        for _ in range(max(100, 40_000 // size)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotPrivateWarning)
                 reports = sampler.release_records(rng.integers(0, size, clients), rng=rng)

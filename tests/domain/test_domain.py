@@ -237,3 +237,23 @@ def test_labels_that_people_cannot_tell_apart_are_found() -> None:
         "b",
     ]
     assert dc.Labels(apart).look_alikes is None
+
+
+def test_arrays_of_whole_numbers_are_read_at_once_as_others_are_one_by_one() -> None:
+    domain = dc.Numbers(7)
+    for kind in (np.int8, np.int64, np.uint8, np.uint64):
+        array = np.array([0, 6, 3], dtype=kind)
+        found = domain.numbers(array)
+        assert found.dtype == np.int64
+        assert found.tolist() == domain.numbers(array.tolist()).tolist()
+        found[0] = 5
+        assert array[0] == 0
+    for wrong in (
+        np.array([1, 7]),
+        np.array([-1]),
+        np.array([(1 << 64) - 1], dtype=np.uint64),
+        np.array([True]),
+        np.array([1.5]),
+    ):
+        with pytest.raises(dc.DiscreetError, match="unknown outcomes"):
+            domain.numbers(wrong)

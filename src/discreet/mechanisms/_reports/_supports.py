@@ -232,7 +232,7 @@ class Directions:
         return np.asarray(found)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def directions_of(blocks: AffineBlocks) -> Directions:
     """The directions of some blocks, with tables that are worked out once."""
     return Directions(blocks)
