@@ -9,7 +9,7 @@ import scipy
 
 from discreet import Simplex
 from discreet.errors import DiscreetError
-from discreet.estimation import nearest_law, report_liars, reported_population
+from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
 from discreet.estimation._reports import ReportedPopulation, overlaps
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
@@ -168,3 +168,38 @@ def test_liars_move_shares_and_sets_by_no_more_than_is_said_and_can_do_that() ->
         assert said.shift_of(chosen) == pytest.approx(expected)
         assert said.shift == pytest.approx(3 / (200 * sampler.chances.gap))
         assert np.array_equal(report_liars(found, 0).law.low, found.law.low)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "epsilon"), [(6, 1.0), (104, 1.0), (104, 4.0), (12, 6.0)])
+def test_averages_are_unbiased_and_their_intervals_hold(size: int, epsilon: float) -> None:
+    rng = np.random.default_rng(23)
+    sampler, randomness, held = (
+        ReportSampler(Simplex(size), epsilon=epsilon),
+        _Seeded(rng),
+        rng.integers(0, size // 2, 400),
+    )
+    for values in (np.arange(size) ** 2.0, np.arange(size) < 2):
+        truth, found = float(np.mean(values[held])), []
+        for _ in range(200):
+            found.append(reported_average(sampler, reports=sampler._draw(held, randomness), values=values))
+        estimates = np.array([each.estimate for each in found])
+        assert abs(estimates.mean() - truth) < 4.5 * estimates.std() / math.sqrt(200)
+        assert np.mean([each.low <= truth <= each.high for each in found]) >= 0.92
+        assert all(values.min() <= each.low <= each.high <= values.max() for each in found)
+
+
+def test_an_average_is_that_of_the_shares() -> None:
+    for size in (7, 104):
+        sampler = ReportSampler(Simplex(size), epsilon=1.0)
+        reports, values = sampler.release_records(np.arange(300) % size), np.linspace(-3.0, 5.0, size)
+        shares = reported_population(sampler, reports=reports).law.estimate
+        found = reported_average(sampler, reports=reports, values=values, name="mean")
+        assert found.estimate == pytest.approx(values.mean() + shares @ (values - values.mean()))
+        constant = reported_average(sampler, reports=reports, values=np.full(size, 2.0))
+        assert (constant.estimate, constant.low, constant.high) == (2.0, 2.0, 2.0)
+        for wrong in ([1.0], np.full(size, math.nan), np.full((2, size), 1.0)):
+            with pytest.raises(DiscreetError):
+                reported_average(sampler, reports=reports, values=wrong)
+        with pytest.raises(DiscreetError, match="no reports"):
+            reported_average(sampler, reports=[], values=values)

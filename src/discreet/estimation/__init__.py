@@ -6,7 +6,13 @@ from discreet.estimation._liars import Liars, liars
 from discreet.estimation._nearest import nearest_law
 from discreet.estimation._planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
 from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import ReportedPopulation, ReportLiars, report_liars, reported_population
+from discreet.estimation._reports import (
+    ReportedPopulation,
+    ReportLiars,
+    report_liars,
+    reported_average,
+    reported_population,
+)
 from discreet.estimation._reweighting import Reweighted
 from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
 
@@ -33,6 +39,7 @@ __all__ = [
     "outlook",
     "population",
     "report_liars",
+    "reported_average",
     "reported_population",
     "rounds_cost",
     "ways",

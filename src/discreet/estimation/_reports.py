@@ -9,6 +9,9 @@ binomial law with the mean chance has the heavier tails [Hoeffding 1956], as is 
 `discreet.estimation._liars` shows of counts therefore holds here: a share moves by at most m/((p_in - p_out) n), and Clopper and
 Pearson's intervals from S_x - m to S_x + m hold despite m lies. A report holds many outcomes at once, so the same lie moves all of a block:
 the estimated share of a set A moves by at most m (max |A and B| - min |A and B|)/((p_in - p_out) n), over blocks B.
+
+**Averages.** For values phi of outcomes a report B gives V = sum of phi over B. (mean of V - p_out sum of phi)/(p_in - p_out) estimates the
+population's average of phi without bias. Its interval is Gaffke's for the mean of V (`discreet.estimation._intervals`). A set has phi = 1.
 """
 
 from collections.abc import Iterable
@@ -21,12 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import Ends, clopper_pearson
+from discreet.estimation._intervals import Ends, clopper_pearson, largest_average
 from discreet.estimation._nearest import nearest_law
-from discreet.estimation._population import Shares
+from discreet.estimation._population import Estimate, Shares
 from discreet.estimation._share_tests import exact_ends
+from discreet.families._laws import as_floats
 from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, Reports
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -180,6 +184,66 @@ def reported_population(
     return ReportedPopulation(sampler.family.domain, counts.supports(), counts.reports, sampler, float(confidence))
 
 
+def reported_average(
+    sampler: ReportSampler, *, reports: ArrayLike, values: ArrayLike, confidence: float = 0.95, name: str = "average"
+) -> Estimate:
+    """The population's average of a value of each outcome, behind reports: a mean, or the share of a set (values 1 and 0).
+
+    Args:
+        sampler: what released the reports.
+        reports: the reports, one of each client. Supports alone do not tell how reports spread, so these are needed again.
+        values: a finite number for each outcome.
+        confidence: of the interval.
+        name: what the average is called.
+
+    Returns:
+        An unbiased estimate and its interval, which lies between the least and the largest value.
+
+    Raises:
+        DiscreetError: for no reports, numbers that are none, and values that are not one for each outcome.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
+    given, phi = sampler.check_reports(reports).ravel(), as_floats(values, "values")
+    if phi.shape != (sampler.family.size,) or not np.isfinite(phi).all():
+        raise DiscreetError(
+            f"values has shape {phi.shape}; it is one finite number for each of {sampler.family.size:,} outcomes"
+        )
+    if not given.size:
+        raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
+    least, most, middle = float(phi.min()), float(phi.max()), float(phi.mean())
+    centred = phi - middle  # a constant has no noise
+    distinct, often = np.unique(given, return_counts=True)
+    sums, chances = sums_over_blocks(sampler.blocks, distinct, centred), sampler.chances
+
+    def share(mean: float) -> float:
+        return middle + (mean - chances.outside * float(centred.sum())) / chances.gap
+
+    ends = []
+    for sign in (-1.0, 1.0):
+        possible = np.append(sign * sums, _largest_sum(sampler.blocks, sign * centred))  # the last was not seen
+        found = sign * largest_average(possible, np.append(often, 0), confidence)
+        ends.append(min(max(share(found), least), most))
+    mean = float(often @ sums) / len(given)
+    return Estimate(name, share(mean), ends[0], ends[1], mean)
+
+
+def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
+    """The sum of phi over the outcomes of each report's block."""
+    total = np.zeros(len(reports))
+    for start in range(0, len(reports), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        for outcome in np.flatnonzero(phi):
+            total[part] += phi[outcome] * blocks.holds(reports[part], np.array([outcome]))
+    return total
+
+
+def _largest_sum(blocks: BlockFamily, phi: Floats) -> float:
+    """At least the sum of phi over any block: of so many of the largest entries, where padding counts 0."""
+    largest = np.sort(np.append(phi, np.zeros(min(blocks.points - blocks.size, blocks.width))))
+    return float(largest[-blocks.width :].sum())
+
+
 def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
     """What liars among the clients can have done to an estimate.
 
@@ -209,5 +273,5 @@ def overlaps(blocks: BlockFamily, outcomes: Integers) -> tuple[int, int]:
     for start in range(0, blocks.blocks, _TOGETHER):
         part = reports[start : start + _TOGETHER]
         for outcome in outcomes:
-            found[start : start + _TOGETHER] += blocks.holds(part, outcome[None])
+            found[start : start + _TOGETHER] += blocks.holds(part, np.array([outcome]))
     return int(found.min()), int(found.max())
