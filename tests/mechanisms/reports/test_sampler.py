@@ -205,6 +205,24 @@ def test_the_same_secret_gives_the_same_report() -> None:
             sampler.release_keyed(run_key(), "a", outcomes, counts)
 
 
+@pytest.mark.parametrize(
+    ("size", "epsilon", "reports"),
+    [
+        (2, 1.0, [0, 0, 1]),
+        (10, 1.0, [521, 52, 265]),
+        (64, 0.5, [11400761305987100835, 12214171894976378668, 558702476617319424]),
+        (104, 1.0, [1199, 3584, 7839]),
+        (104, 4.0, [1431, 5082, 1875]),
+        (10**6, 1.0, [15319898, 14683458, 17662379]),
+    ],
+)
+def test_reports_under_a_secret_stay_what_they_are(size: int, epsilon: float, reports: list[int]) -> None:
+    """Fixed for good: another choice of blocks, or another order of words, would release every client anew."""
+    sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+    clients: list[int | str] = [7, "ann", "bob"]
+    assert [sampler.release_keyed(run_key(), client, [1, 0], [2, 1]) for client in clients] == reports
+
+
 def test_keyed_words_differ_by_client_and_key() -> None:
     def words(key: RunKey, client: str) -> list[int]:
         return list(islice(keyed_words(key, message(client, [1], [1])), 20))
