@@ -10,6 +10,8 @@ All subsets of w of k outcomes (subset selection) with the best w, near k/(e^eps
 epsilon-LDP report [Ye and Barg 2018]. Masks and ranks are exactly these. Affine blocks are as good but for the padding, and for how near
 c/q comes to the best fraction; `choose_blocks` takes the smallest window c among those within a thousandth of the best, since a report
 costs c additions to count. Where padding costs more than four thousandths and blocks are small, subsets are written as ranks instead.
+
+The choice takes sums, products and quotients of doubles alone, so every machine makes the same one.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Chances:
     def variance(self, share: float) -> float:
         """Of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
         held = self.outside + self.gap * share
-        return held * (1.0 - held) / self.gap**2
+        return held * (1.0 - held) / (self.gap * self.gap)
 
 
 def chances(points: int, width: int, growth: float) -> Chances:
@@ -77,7 +79,7 @@ def best_subset(size: int, growth: float) -> tuple[int, float]:
     """The width and the variance of the best subset selection on so many outcomes."""
     near = size / (growth + 1.0)
     widths = {min(max(w, 1), size - 1) for w in range(math.floor(near) - 1, math.floor(near) + 4)} | {1}
-    return min(((w, worst_variance(size, size, w, growth)) for w in widths), key=lambda each: each[1])
+    return min(((w, worst_variance(size, size, w, growth)) for w in sorted(widths)), key=lambda each: each[1])
 
 
 def affine_candidates(size: int, growth: float) -> Iterator[AffineBlocks]:
