@@ -9,6 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
+from discreet.design._held_out import judge_kinds
 from discreet.design._model import Clusters, drawn_clients, expected_agreement
 from discreet.design._posterior import Round, posterior, softmax
 from discreet.mechanisms._sampler import Sampler
@@ -279,3 +280,72 @@ def test_clusters_have_the_mean_that_is_asked_for(groups: int) -> None:
     if groups == K:
         assert (laws.max(axis=1) == 1.0).all()
         assert Clusters(K, K).agreement(MEAN) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.MollifierSampler, dc.OptimalSampler])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_samples_that_no_clients_cause_publish_nothing(kind: Any, epsilon: float) -> None:
+    """Half the samples on each of two outcomes: no mean law has such shares, and held-out samples say so."""
+    impossible = 2_000 * (np.arange(K) < 2)
+    found = learn(FAMILY, epsilon=epsilon, rounds=[(kind(FAMILY, epsilon=epsilon), impossible)])
+    assert not found.published
+    assert found.held_out.refutes_model
+    assert "no clients of the model cause" in found.reason or found.better < found.confidence
+
+
+def test_linear_samples_leave_every_kind_even_far_from_the_uniform_mean() -> None:
+    """Clients of whom 97 % hold one outcome: linear samples say the same of all kinds, so every kind judges the design."""
+    linear = dc.LinearSampler(FAMILY, epsilon=2.0)
+    laws = np.eye(K)[np.random.default_rng(3).choice(K, 4_000, p=[0.97, *[0.03 / (K - 1)] * (K - 1)])]
+    found = learn(FAMILY, epsilon=2.0, rounds=[(linear, counts(linear, laws, 1))])
+    assert found.held_out.rejected == ()
+    assert set(found.better_by_kind) == {"spread around a mean", "in clusters", "of one value each"}
+    assert found.kinds["of one value each"] == pytest.approx(0.2, abs=0.02)
+
+
+@pytest.mark.slow
+def test_held_out_samples_only_add_conditions() -> None:
+    """Whatever is published meets the rule without them: better overall, and harmless to each kind that the posterior leaves."""
+    published = 0
+    for seed, (kind, epsilon) in enumerate(itertools.product((dc.LinearSampler, dc.MollifierSampler), (0.5, 1.0, 2.0))):
+        sampler = kind(FAMILY, epsilon=epsilon)
+        for laws in (people(2_000, seed, 10.0), np.eye(K)[np.random.default_rng(seed).choice(K, 2_000, p=MEAN)]):
+            found = learn(FAMILY, epsilon=epsilon, rounds=[(sampler, counts(sampler, laws, seed))])
+            left = {one for one, likely in found.kinds.items() if likely >= 1e-4}
+            assert left | (set(found.kinds) - set(found.held_out.rejected)) == set(found.gain_by_kind)
+            if found.published:
+                published += 1
+                assert min(found.better, *found.better_by_kind.values()) >= found.confidence
+                assert min(found.gain_by_kind.values()) >= 0.0
+    assert published >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.MollifierSampler])
+def test_held_out_samples_seldom_reject_the_truth(kind: Any) -> None:
+    """Sixty populations of point masses, whose rejection at level 1 % is proved; linear samples never reject one kind alone."""
+    rng = np.random.default_rng(8)
+    rejected = 0
+    for seed in range(60):
+        sampler = kind(FAMILY, epsilon=float(rng.choice([0.5, 1.0, 4.0])))
+        laws = np.eye(K)[rng.choice(K, 1_500, p=rng.dirichlet(np.ones(K)))]
+        rounds = [Round(sampler, counts(sampler, laws, seed).astype(float))]
+        found = judge_kinds(K, rounds, None, np.random.default_rng(seed))
+        rejected += "of one value each" in found.rejected
+        assert kind is dc.MollifierSampler or len(found.rejected) in (0, 3)
+    assert rejected <= 3  # of 60 at level .01: more has a probability below .004
+
+
+@pytest.mark.slow
+def test_held_out_samples_of_a_projection_or_bits_reject_point_masses() -> None:
+    mollifier, linear = dc.MollifierSampler(FAMILY, epsilon=2.0), dc.LinearSampler(FAMILY, epsilon=2.0)
+    two = dc.OptimalSampler(dc.Simplex(2), epsilon=2.0)
+    released = Round(mollifier, counts(mollifier, people(8_000, 1, 20.0), 1).astype(float))
+    found = judge_kinds(K, [released], None, np.random.default_rng(0))
+    assert "of one value each" in found.rejected
+    assert "spread around a mean" not in found.rejected
+    assert found.log_likelihood["of one value each"] < found.log_likelihood["spread around a mean"]
+    plain = Round(linear, counts(linear, people(2_000, 2), 2).astype(float))
+    bits = Round(two, counts(two, concentration_law(people(1_000, 3)), 3).astype(float))
+    assert judge_kinds(K, [plain], None, np.random.default_rng(0)).rejected == ()
+    assert "of one value each" in judge_kinds(K, [plain], bits, np.random.default_rng(0)).rejected

@@ -201,6 +201,12 @@ def record(found: Lesson) -> dict[str, Any]:
         "concentration": learned.concentration,
         "kinds": learned.kinds,
         "expected_gain_by_kind": learned.gain_by_kind,
+        "better_by_kind": learned.better_by_kind,
+        "held_out": {
+            "samples": learned.held_out.samples,
+            "log_likelihood": learned.held_out.log_likelihood,
+            "rejected": list(learned.held_out.rejected),
+        },
         "mean": [
             {"outcome": name, "share": float(share)} for name, share in zip(found.names, learned.mean, strict=True)
         ],

@@ -14,9 +14,14 @@ Every kind of clients that is possible has a fifth of the hypotheses at least. O
 single outcome, whichever: at large epsilon what is left of the mean is made of such clients.
 
 The design is published if it costs less (by a thousandth at least) than the better of the two under at least `confidence` of fresh
-hypotheses, and no more on average under each kind of clients that keeps a probability of one in ten thousand. Samples of a sampler that
-is linear in P have a law that depends on the mean law alone. They cannot tell the kinds apart, and neither could samples that are
-held back: with such samples a design has to be good for all kinds, until `spread` tells.
+hypotheses, and if the same holds under each kind of clients that it is judged by, at no larger cost on average. Judged by are the kinds
+that keep a probability of one in ten thousand, and those that held-out samples do not reject (`discreet.design._held_out`). A kind is
+left out only if posterior and held-out samples agree, so held-out samples add conditions and take none away. Where they reject every kind,
+nothing is published.
+
+Samples of a sampler that is linear in P have a law that depends on the mean law alone. They cannot tell the kinds apart, and neither can
+those that are held out: with such samples a design has to be good for all kinds, until `spread` tells. Rounds are counts of outcomes,
+one sample of each client. Pairs of samples of one client would tell the kinds apart, but are not read here.
 
 Else one of the two stays: the mollifier while the clients that it is best for hold more than one outcome, Q* beyond, unless the other
 costs less under at least `confidence` of the hypotheses. That is a statement within the model: clients need not be of these kinds, and
@@ -33,6 +38,7 @@ from numpy.typing import NDArray
 
 from discreet import divergences
 from discreet.design._designed import Design, design
+from discreet.design._held_out import HeldOut, judge_kinds
 from discreet.design._posterior import Posterior, Round, posterior
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError
@@ -70,7 +76,9 @@ class Learned:
         mean: the mean law at the likeliest hypotheses (k,).
         concentration: how much clients are like the mean law.
         kinds: how likely each kind of clients is after the samples: spread around a mean, in clusters, of one value each.
-        gain_by_kind: the average gain under each kind that is likely enough to be judged by.
+        gain_by_kind: the average gain under each kind that the design is judged by: it is likely enough, or held-out samples leave it.
+        better_by_kind: the same for `better`.
+        held_out: what held-out samples say of each kind.
     """
 
     sampler: Sampler[Any]
@@ -84,6 +92,8 @@ class Learned:
     concentration: float
     kinds: dict[str, float] = field(default_factory=dict)
     gain_by_kind: dict[str, float] = field(default_factory=dict)
+    better_by_kind: dict[str, float] = field(default_factory=dict)
+    held_out: HeldOut = field(default_factory=HeldOut)
 
     @property
     def reason(self) -> str:
@@ -92,12 +102,23 @@ class Learned:
         if self.published:
             return f"the design costs less than the better of the optimal sampler and the mollifier {told}"
         name = "mollifier" if isinstance(self.sampler, MollifierSampler) else "optimal sampler"
+        if self.held_out.refutes_model:
+            return (
+                f"{self.held_out.samples:,} held-out samples have shares that no clients of the model cause (spread around a mean, in "
+                f"clusters or of one value each), so nothing can be said of a design: the {name} stays"
+            )
         harmed = {kind: gain for kind, gain in self.gain_by_kind.items() if gain < 0.0}
         if self.better >= self.confidence and harmed:
             kind = min(harmed, key=lambda one: harmed[one])
             return (
                 f"a design would cost less {told}, but {-harmed[kind]:.0%} more if clients are {kind}, which the samples leave possible "
                 f"({self.kinds[kind]:.0%}): the {name} stays"
+            )
+        least = min(self.better_by_kind, key=lambda one: self.better_by_kind[one], default="")
+        if self.better >= self.confidence and least and self.better_by_kind[least] < self.confidence:
+            return (
+                f"a design would cost less {told}, but under {self.better_by_kind[least]:.0%} of those where clients are {least}, which the "
+                f"samples leave possible, and {self.confidence:.0%} was asked for: the {name} stays"
             )
         return f"a design would cost less {told}, and {self.confidence:.0%} was asked for: the {name} stays"
 
@@ -140,8 +161,10 @@ def learn(
     told = [_round(f"rounds[{place}]", family.size, *one) for place, one in enumerate(rounds)]
     about = None if spread is None else _round("spread", 2, *spread)
     rng = np.random.default_rng(_SEED)
-    found = posterior(family.size, _merged(told), about, rng)
-    return _decided(family, epsilon, f, keep, confidence, found, rng, [*told, *([about] if about else [])])
+    merged = _merged(told)
+    found = posterior(family.size, merged, about, rng)
+    held_out = judge_kinds(family.size, merged, about, np.random.default_rng([_SEED, 1]))
+    return _decided(family, epsilon, f, keep, confidence, found, held_out, rng, [*told, *([about] if about else [])])
 
 
 def _decided(
@@ -151,6 +174,7 @@ def _decided(
     keep: float,
     confidence: float,
     found: Posterior,
+    held_out: HeldOut,
     rng: np.random.Generator,
     told: Sequence[Round],
 ) -> Learned:
@@ -174,12 +198,15 @@ def _decided(
     )
     gains = _gains(made.sampler, safe, cost, found, rng)
     better = float((gains > _WORTH).mean())
-    by_kind = {
-        kind: float(_gains(made.sampler, safe, cost, found, rng, kind).mean())
-        for kind, likely in found.kinds.items()
-        if likely >= _POSSIBLE
-    }
-    published = better >= confidence and min(by_kind.values()) >= 0.0
+    judged = [kind for kind, likely in found.kinds.items() if likely >= _POSSIBLE or kind not in held_out.rejected]
+    gains_by_kind = {kind: _gains(made.sampler, safe, cost, found, rng, kind) for kind in judged}
+    gain_by_kind = {kind: float(each.mean()) for kind, each in gains_by_kind.items()}
+    better_by_kind = {kind: float((each > _WORTH).mean()) for kind, each in gains_by_kind.items()}
+    published = (
+        not held_out.refutes_model
+        and min(better, *better_by_kind.values()) >= confidence
+        and min(gain_by_kind.values()) >= 0.0
+    )
     return Learned(
         sampler=made.sampler if published else stays,
         design=made,
@@ -191,7 +218,9 @@ def _decided(
         mean=found.mean,
         concentration=found.concentration,
         kinds=found.kinds,
-        gain_by_kind=by_kind,
+        gain_by_kind=gain_by_kind,
+        better_by_kind=better_by_kind,
+        held_out=held_out,
     )
 
 

@@ -27,6 +27,7 @@ from discreet.mechanisms import LinearSampler
 from discreet.mechanisms._sampler import Sampler
 
 Floats = NDArray[np.float64]
+Response = tuple[Floats, Floats]  # (A, c): the law of a sample is about A mu + c
 
 CONCENTRATIONS = tuple(0.5 * 2.0**step for step in range(8))
 WIDTHS = (0.25, 0.5, 1.0, 1.5)  # of the logarithms of the mean law
@@ -41,7 +42,7 @@ _FIRST_REACH, _REACH = (
     (0.7, 0.3),
 )  # how far theta may go, in any outcome, before the regression is made anew
 _FAR_REACH = (4.0, 2.0, 1.0, 0.5)  # the same for clusters, from the mode of other shapes
-_LEAST_SHARE = 1e-12
+LEAST_SHARE = 1e-12
 _LEAST_CONCENTRATION = 0.01  # that of point masses, in averages of logarithms
 
 
@@ -63,7 +64,7 @@ class Round:
         number = float(self.counts.sum())
         return self.counts if self.exact else self.counts / (1.0 + number / _TRUSTED)
 
-    def response(self, model: Floats) -> tuple[Floats, Floats]:
+    def response(self, model: Floats) -> Response:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
         if self.exact or bool(
@@ -88,13 +89,31 @@ class Mode:
     curvature: Floats
     evidence: float
 
+    def responses(self, rounds: Sequence[Round], rng: np.random.Generator) -> list[Response]:
+        """(A, c) of each round, regressed on model clients of this shape."""
+        return _responses(rounds, self.shape, self.theta, rng)
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Modes of each shape, and how likely each is."""
 
     modes: tuple[Mode, ...]
-    weights: Floats
+    logarithms: Floats  # of the probabilities, up to a constant
+
+    @property
+    def weights(self) -> Floats:
+        """How likely each mode is."""
+        return softmax(self.logarithms)
+
+    @property
+    def weights_in_kind(self) -> Floats:
+        """How likely each mode is if clients are of its kind."""
+        kinds = np.array([mode.shape.kind for mode in self.modes])
+        found = np.empty(len(kinds))
+        for kind in np.unique(kinds):
+            found[kinds == kind] = softmax(self.logarithms[kinds == kind])
+        return found
 
     @property
     def mean(self) -> Floats:
@@ -118,7 +137,9 @@ class Posterior:
         self, number: int, rng: np.random.Generator, kind: str | None = None
     ) -> tuple[Floats, NDArray[np.int64]]:
         """So many mean laws (number, k) and the places of their modes (number,), of one kind of clients or of all."""
-        weights = self.weights if kind is None else self.weights * [mode.shape.kind == kind for mode in self.modes]
+        weights = self.weights
+        if kind is not None:
+            weights = self.weights_in_kind * [mode.shape.kind == kind for mode in self.modes]
         picked = rng.choice(len(self.modes), number, p=weights / weights.sum())
         k = len(self.modes[0].theta)
         means = np.empty((number, k))
@@ -158,8 +179,7 @@ def posterior(size: int, rounds: Sequence[Round], spread: Round | None, rng: np.
         for shape in shapes
     )
     told = [mode.evidence + math.log(shapes[mode.shape]) + _of_spread(mode, spread) for mode in modes]
-    weights = np.exp(np.array(told) - max(told))
-    return Posterior(modes, weights / weights.sum())
+    return Posterior(modes, np.array(told))
 
 
 def _best_mode(
@@ -198,7 +218,7 @@ def _of_spread(mode: Mode, spread: Round | None) -> float:
         return 0.0
     agree = mode.shape.agreement(softmax(mode.theta))
     ends = np.asarray(spread.sampler.output(np.eye(2)))
-    return float(spread.counts @ np.log(np.maximum((1.0 - agree) * ends[0] + agree * ends[1], _LEAST_SHARE)))
+    return float(spread.counts @ np.log(np.maximum((1.0 - agree) * ends[0] + agree * ends[1], LEAST_SHARE)))
 
 
 def _mode(
@@ -206,27 +226,31 @@ def _mode(
 ) -> Mode:
     """The mode by a few regressions, each trusted so far only: where an outcome is at its ceiling for everybody its slope is none."""
     theta, k = start, len(start)
-    number = max(_MODEL, _FOR_EACH * k)
     counts = [one.trusted for one in rounds]
-    for trusted in reach:
-        model = shape.draw(np.tile(softmax(theta), (number, 1)), rng)
-        fit = _Fit([one.response(model) for one in rounds], counts, width)
+    for trusted in [math.inf] if all(one.exact for one in rounds) else reach:
+        fit = ResponseFit(_responses(rounds, shape, theta, rng), counts, width)
         theta = theta + np.clip(fit.climbed(theta) - theta, -trusted, trusted)
     _, curvature = fit.slopes(theta)
     evidence = fit.density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
 
 
+def _responses(rounds: Sequence[Round], shape: Shape, theta: Floats, rng: np.random.Generator) -> list[Response]:
+    number = max(_MODEL, _FOR_EACH * len(theta))
+    model = shape.draw(np.tile(softmax(theta), (number, 1)), rng)
+    return [one.response(model) for one in rounds]
+
+
 @dataclass(frozen=True, eq=False)
-class _Fit:
+class ResponseFit:
     """The posterior density of theta where every round's shares are affine in the mean law."""
 
-    responses: Sequence[tuple[Floats, Floats]]
+    responses: Sequence[Response]
     counts: Sequence[Floats]
     width: float
 
     def shares(self, law: Floats) -> list[Floats]:
-        return [np.maximum(matrix @ law + offset, _LEAST_SHARE) for matrix, offset in self.responses]
+        return [np.maximum(matrix @ law + offset, LEAST_SHARE) for matrix, offset in self.responses]
 
     def density(self, theta: Floats) -> float:
         """Its logarithm, up to a constant."""
@@ -243,6 +267,14 @@ class _Fit:
             gradient = gradient + moved.T @ (c / y)
             curvature += moved.T @ ((c.sum() / y)[:, None] * moved)
         return gradient, curvature
+
+    def supremum(self, theta: Floats) -> float:
+        """An upper bound on the log-likelihood under every mean law: it is concave, so it stays below its tangent at theta."""
+        law = softmax(theta)
+        shares = self.shares(law)
+        value = sum(float(c @ np.log(y)) for c, y in zip(self.counts, shares, strict=True))
+        slope = sum(m.T @ (c / y) for (m, _), c, y in zip(self.responses, self.counts, shares, strict=True))
+        return value + float(np.max(slope - slope @ law))
 
     def climbed(self, theta: Floats) -> Floats:
         """Where scoring steps from theta end."""
