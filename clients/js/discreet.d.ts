@@ -50,6 +50,12 @@ export type Seen =
   | { records: Iterable<unknown>; counts?: undefined }
   | { counts: ArrayLike<number> | Record<string, number> | Map<unknown, number>; records?: undefined };
 
+/**
+ * Refuse what is wrong with records or counts by themselves. Call it before you ask for an agreement: whatever passes has a law under every
+ * agreement, so nobody learns from a refusal.
+ */
+export function checkSeen(seen: Seen): void;
+
 /** What client and curator agreed on. */
 export class Agreement {
   private constructor();
@@ -69,7 +75,8 @@ export class Agreement {
   readonly size: number;
   /**
    * A person's distribution, from records or counts. Values outside the domain follow a public rule and raise no error: they count as
-   * `other`, on an interval as the nearest end, else they are left out. Where nothing is left it is the reference.
+   * `other`, on an interval as the nearest end, else they are left out. Where nothing is left it is the reference, and so it is for a list
+   * of counts of another length than the domain. Only what `checkSeen` refuses is refused.
    */
   law(seen: Seen): Law;
   /** The distribution that a sample is drawn from. */

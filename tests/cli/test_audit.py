@@ -1,3 +1,4 @@
+import hashlib
 import json
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from discreet import Agreement, OptimalSampler, Simplex
+from discreet import Agreement, JointSampler, OptimalSampler, Simplex
 from discreet.audit import verify
 from tests.pictures import assert_picture
 
@@ -129,3 +130,22 @@ def test_certify_takes_its_terms_once(refusal: Callable[..., str], tmp_path: Pat
         "certify", "--epsilon", "1", *out
     )
     assert "--agreement says it all" in refusal("certify", "--agreement", "a.json", "--epsilon", "1", *out)
+
+
+@pytest.mark.parametrize("around", ["envelope", "product"])
+def test_certify_takes_an_agreement_on_samples_drawn_at_once(run: Run, tmp_path: Path, around: Any) -> None:
+    agreed, path = tmp_path / "agreement.json", tmp_path / "certificate.json"
+    agreement = Agreement.of(JointSampler(Simplex(["tea", "coffee", "milk"]), samples=3, epsilon=1.0, around=around))
+    agreement.write(agreed)
+    done = run("certify", "--agreement", str(agreed), "-o", str(path), "--json")
+    assert done.exit_code == 0, done.output
+    record, written = json.loads(done.stdout), json.loads(path.read_text())
+    assert record["holds"]
+    assert record["realised"]["high"] <= 1.0
+    assert record["agreement"] == agreement.id == written["agreement"]
+    assert verify.main([str(path)]) == 0
+    assert {len(row) for row in written["weights"]} == {10}  # multisets of three of three outcomes
+    for samples in (2, 4, 10**30, "3"):  # the text of another agreement, with its own id
+        text = json.dumps({**agreement.document, "joint": {"samples": samples, "around": around}})
+        forged = {**written, "agreement_text": text, "agreement": hashlib.sha256(text.encode()).hexdigest()}
+        assert verify.problems(forged) == ["the outcomes are not as many as agreed on"]

@@ -505,3 +505,66 @@ def test_what_liars_can_do_stands_beside_the_intervals(run: Run, files: Path, me
         assert row["despite_liars"]["low"] <= row["law"]["low"] <= row["law"]["high"] <= row["despite_liars"]["high"]
     refused = run(*arguments(files, mechanism, "--liars", "5000"))
     assert (refused.exit_code, "--liars" in refused.stderr) == (2, True)
+
+
+@pytest.fixture
+def joint(tmp_path: Path) -> tuple[dc.Agreement, Any]:
+    """An agreement on three samples of each client drawn at once, and the labels that 400 clients released under it."""
+    sampler = dc.JointSampler(dc.Simplex(["red", "green", "blue"]), samples=3, epsilon=4.0)
+    agreed = dc.Agreement.of(sampler, purpose="several")
+    agreed.write(tmp_path / "joint.json")
+    laws = np.random.default_rng(1).dirichlet([4.0, 2.0, 1.0], 400)
+    return agreed, np.asarray(sampler.release(laws))
+
+
+def _wide(agreed: dc.Agreement, labels: Any) -> pl.DataFrame:
+    columns = {f"sample_{place + 1}": labels[:, place] for place in range(3)}
+    return pl.DataFrame({"who": range(len(labels)), **columns, "agreement": agreed.id})
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("layout", ["columns", "records"])
+def test_samples_drawn_at_once_are_estimated_as_in_python(
+    run: Run, joint: tuple[dc.Agreement, Any], tmp_path: Path, ending: str, layout: str
+) -> None:
+    agreed, labels = joint
+    frame = _wide(agreed, labels)
+    if layout == "records":
+        frame = frame.unpivot([f"sample_{place}" for place in (1, 2, 3)], index=["who", "agreement"])
+        frame = frame.select("who", pl.col("value").alias("sample"), "agreement")
+    path = tmp_path / f"samples.{ending}"
+    (frame.write_parquet if ending == "parquet" else frame.write_csv)(path)
+    asked = ("estimate", str(path), "--agreement", str(tmp_path / "joint.json"))
+    done = run(*asked, "--json")
+    assert done.exit_code == 0, done.output
+    found, expected = json.loads(done.stdout), population(agreed, samples=labels)
+    assert found["samples"] == 1200
+    assert not any("trust" in note for note in found["notes"])
+    for field in ("estimate", "low", "high", "all_low", "all_high"):
+        assert [row["law"][field] for row in found["shares"]] == pytest.approx(getattr(expected.law, field).tolist())
+    said = " ".join(run(*asked, "--plot", str(tmp_path / "a.png"), "--liars", "3").stdout.split())
+    assert "1,200 samples of 400 clients" in said
+    assert "all samples of a client together should look like it" in said
+
+
+def test_what_is_refused_of_samples_drawn_at_once(
+    refusal: Callable[..., str], joint: tuple[dc.Agreement, Any], tmp_path: Path
+) -> None:
+    agreed, labels = joint
+    frame, path = _wide(agreed, labels), tmp_path / "samples.parquet"
+
+    def said(table: pl.DataFrame, *more: str) -> str:
+        table.write_parquet(path)
+        return refusal("estimate", str(path), "--agreement", str(tmp_path / "joint.json"), *more)
+
+    assert "no column 'sample_3'; the agreement is on 3 samples" in said(frame.drop("sample_3"))
+    assert "has a column sample_4" in said(frame.with_columns(sample_4=pl.lit("red")))
+    assert "does not know: 'pink'" in said(frame.with_columns(sample_2=pl.lit("pink")))
+    assert "does not know" in said(frame.with_columns(sample_2=pl.lit(None, pl.String)))
+    assert "was made under agreement" in said(frame.with_columns(agreement=pl.lit("0" * 64)))
+    assert "names the same clients again" in said(frame.with_columns(who=pl.lit(1)))
+    assert "--rounds is for samples that were released one at a time" in said(frame, "--rounds", "3")
+    assert "without --rows N, are for one sample" in said(frame, "--synthetic", str(tmp_path / "s.csv"))
+    single = frame.select("who", pl.col("sample_1").alias("sample"), "agreement")
+    assert "names clients 1 to 1 times, not 3 times" in said(single)
+    assert "needs records that name their clients" in said(single.drop("who"))

@@ -47,6 +47,11 @@ export class Agreement {
     if (fields !== null && typeof fields === "object" && "privacy" in fields) {
       refuse("the agreement promises another notion of privacy than pure epsilon, which this client does not know");
     }
+    if (fields !== null && typeof fields === "object" && "joint" in fields) {
+      refuse(
+        "the agreement is on several samples of each client drawn at once, which Python alone draws: use agreement.joint_sampler() there, or agree on one sample",
+      );
+    }
     known("the agreement", fields, FIELDS, ["discreet", "family", "mechanism", "epsilon", "bits"]);
     const { mechanism, epsilon, rounds = 1, purpose = "" } = fields;
     if (fields.bits !== BITS) refuse(`bits = ${quoted(fields.bits)} is not ${BITS}, the integers this client draws with`);

@@ -2,3 +2,4 @@
 export { Agreement, randomInteger } from "./agreement.js";
 export { Budget } from "./budget.js";
 export { DiscreetError } from "./errors.js";
+export { checkSeen } from "./law.js";

@@ -9,33 +9,63 @@ const SLACK = 1e-9; // by which rounding may leave a band
 const origins = new WeakMap(); // the domain that a law was made for: outcome 2 of another may be another thing
 
 /**
- * {outcomes, masses, outside} of what was seen: either `records` (values) or `counts` (a list for each outcome, or an object or Map by name).
- * `outside`: how many of them are not in the domain, which only the device learns.
+ * Refuse what is wrong with records or counts by themselves. It needs no agreement: call it before an agreement is asked for, since whoever
+ * offers one sees whether a sample comes. Whatever passes has a law under every agreement.
  */
-export function lawOf(agreement, given) {
-  const { domain, other } = agreement;
+export function checkSeen(given) {
   const { records, counts } = given ?? {};
   if ((records === undefined) === (counts === undefined)) {
     refuse("pass either records (what was seen) or counts (how often), not both and not neither");
   }
+  if (counts === undefined) {
+    if (typeof records === "string" || typeof records?.[Symbol.iterator] !== "function") {
+      refuse("records is not a list; pass one value for each record");
+    }
+    return;
+  }
+  if (counts === null || typeof counts !== "object") refuse("counts is neither a list nor an object");
+  for (const [name, count] of entriesOf(counts)) {
+    if (typeof count !== "number" || !Number.isInteger(count) || count < 0 || count > MOST) {
+      refuse(`counts of ${quoted(name)} is ${quoted(count)}, not a whole number from 0 on`);
+    }
+  }
+}
+
+const isListed = (counts) => Array.isArray(counts) || ArrayBuffer.isView(counts);
+const entriesOf = (counts) => (isListed(counts) || counts instanceof Map ? counts.entries() : Object.entries(counts));
+
+/**
+ * {outcomes, masses, outside} of what was seen: either `records` (values) or `counts` (a list for each outcome, or an object or Map by name).
+ * `outside`: how many of them are not in the domain, which only the device learns. No agreement makes it refuse what `checkSeen` takes.
+ */
+export function lawOf(agreement, given) {
+  checkSeen(given);
+  const { domain, other } = agreement;
+  const { records, counts } = given;
   const found = new Map();
   const add = (outcome, count) => found.set(outcome, (found.get(outcome) ?? 0) + count);
-  let outside = 0, unplaced = 0, total = 0;
+  let outside = 0, unplaced = 0, placed = 0;
   for (const [outcome, count, value] of records === undefined ? counted(domain, counts) : recorded(domain, records)) {
     const place = outcome < 0 ? domain.nearest(value) : outcome;
     if (outcome < 0) outside += count;
     if (place < 0) unplaced += count;
-    else if (count) add(place, count);
-    total += count;
+    else if (count) {
+      add(place, count);
+      placed += count;
+    }
   }
-  if (total > MOST) refuse(`counts add up to more than ${MOST}; divide them`);
-  if (unplaced && other !== undefined) add(other, unplaced);
-  else total -= unplaced; // left out
+  if (unplaced && other !== undefined && !isMisfit(domain, counts)) {
+    add(other, unplaced);
+    placed += unplaced;
+  }
   const outcomes = Float64Array.from(found.keys()).sort();
-  const law = total ? withinBand(agreement, { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / total), outside }) : referenceOf(agreement, outside);
+  const law = placed ? withinBand(agreement, { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / placed), outside }) : referenceOf(agreement, outside);
   origins.set(law, domain);
   return law;
 }
+
+/** Whether counts are a list for another number of outcomes, none of which is known then. */
+const isMisfit = (domain, counts) => counts !== undefined && isListed(counts) && counts.length !== domain.size;
 
 /** The reference itself: what a person with nothing in the domain is served as, so that nobody can tell. */
 function referenceOf({ domain: { size }, family: { reference } }, outside) {
@@ -93,25 +123,14 @@ export function checkedLaw(domain, law) {
 const isFloats = (value) => ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === "[object Float64Array]";
 
 function* recorded(domain, records) {
-  if (typeof records === "string" || typeof records?.[Symbol.iterator] !== "function") {
-    refuse("records is not a list; pass one value for each record");
-  }
   for (const record of records) yield [domain.number(record), 1, record];
 }
 
-/** Cells and numbers are counted by the number of the outcome, which is no value: one that is out of range is near to nothing. */
+/**
+ * Cells and numbers are counted by the number of the outcome, which is no value: one that is out of range is near to nothing. A list of
+ * another length than the domain says nothing of any outcome.
+ */
 function* counted(domain, counts) {
-  if (counts === null || typeof counts !== "object") refuse("counts is neither a list nor an object");
-  const listed = Array.isArray(counts) || ArrayBuffer.isView(counts);
-  if (listed && counts.length !== domain.size) {
-    refuse(`counts has ${counts.length} entries; it needs one for each of the ${domain.size} outcomes`);
-  }
-  const entries = listed || counts instanceof Map ? counts.entries() : Object.entries(counts);
-  for (const [name, count] of entries) {
-    const outcome = listed ? name : domain.key(name);
-    if (typeof count !== "number" || !Number.isInteger(count) || count < 0 || count > MOST) {
-      refuse(`counts of ${quoted(name)} is ${quoted(count)}, not a whole number from 0 on`);
-    }
-    yield [outcome, count];
-  }
+  const listed = isListed(counts), misfit = isMisfit(domain, counts);
+  for (const [name, count] of entriesOf(counts)) yield [misfit ? -1 : listed ? name : domain.key(name), count];
 }

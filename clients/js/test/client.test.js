@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import test from "node:test";
-import { Agreement, Budget, DiscreetError, randomInteger } from "../src/discreet.js";
+import { Agreement, Budget, checkSeen, DiscreetError, randomInteger } from "../src/discreet.js";
 
 globalThis.crypto ??= webcrypto;
 
@@ -24,7 +24,7 @@ test("what is not understood is refused, in one sentence", () => {
   refused(() => read({ discreet: 3 }), /not version 2; update/);
   refused(() => read({ privacy: { kind: "gaussian", nu: 1 } }), /another notion of privacy/);
   refused(() => read({ samples: 3 }), /a field "samples" that this version does not know/);
-  refused(() => read({ joint: { samples: 3, around: "envelope" } }), /a field "joint" that this version does not know/);
+  refused(() => read({ joint: { samples: 3, around: "envelope" } }), /samples of each client drawn at once, which Python alone draws: .*joint_sampler\(\).*, or agree on one sample/);
   refused(() => read({ family: { kind: "gaussian mixtures", dim: 1, size: 1 } }), /does not know how to draw for it/);
   refused(() => Agreement.read('{"epsilon":1,"epsilon":2}'), /gives "epsilon" twice/);
   refused(() => Agreement.read(new Uint8Array([0xff, 0xfe])), /not a text in UTF-8/);
@@ -108,14 +108,36 @@ test("nothing that a person holds is refused, and the linear mechanism moves law
   }
 });
 
+test("what no agreement is needed to take is taken by every agreement: a list of another length is served as the reference, large totals are added up", () => {
+  const large = 2 ** 53 - 1;
+  const lists = [[], [1, 2], [1, 2, 3, 4], new Float64Array(9).fill(large), [large, large, large], { rouge: large, other: large }, new Map([["?", large]])];
+  for (const agreement of [named, read({ other: 1 }), read({ mechanism: "linear" }), read({ mechanism: "mollifier", other: 0 })]) {
+    const uniform = Array(agreement.size).fill(1 / agreement.size);
+    for (const counts of lists) {
+      checkSeen({ counts });
+      agreement.release(agreement.law({ counts }));
+      if (counts.length !== undefined && counts.length !== agreement.size) {
+        const law = agreement.law({ counts });
+        assert.deepEqual([...law.masses], uniform);
+        assert.equal(law.outside, [...counts].reduce((sum, each) => sum + each, 0));
+      }
+    }
+    for (const mass of agreement.law({ counts: [large, large, large] }).masses) assert.ok(Math.abs(mass - 1 / 3) < 1e-15);
+  }
+  assert.deepEqual([...named.law({ counts: new Map([["?", large], ["??", large], [LABELS[0], 1]]) }).masses], [1]);
+});
+
 test("what is no records and no counts is refused, and markup is only ever a text", () => {
   for (const [given, words] of [
     [{}, /either records .* or counts/], [{ records: [], counts: [] }, /either/], [{ counts: [1, -1, 0] }, /-1, not a whole number/], [{ counts: [1, 0.5, 0] }, /0.5, not a whole/],
-    [{ counts: [1, NaN, 0] }, /NaN, not a whole number/], [{ counts: [1, "2", 0] }, /not a whole/], [{ counts: [1, 2] }, /2 entries/],
+    [{ counts: [1, NaN, 0] }, /NaN, not a whole number/], [{ counts: [1, "2", 0] }, /not a whole/], [{ counts: [1.5, 2] }, /1.5, not a whole/],
     [{ records: "grün" }, /not a list/], [{ records: 3 }, /not a list/], [{ counts: { rouge: -1 } }, /-1, not a whole number/],
-    [{ counts: [2 ** 53, 0, 0] }, /not a whole number/], [{ counts: [2 ** 53 - 1, 1, 0] }, /add up to more/], [{ counts: 3 }, /neither a list/],
+    [{ counts: [2 ** 53, 0, 0] }, /not a whole number/], [{ counts: 3 }, /neither a list/],
     [undefined, /either/],
-  ]) refused(() => named.law(given), words);
+  ]) {
+    refused(() => checkSeen(given), words);
+    refused(() => named.law(given), words);
+  }
   refused(() => read().outcome(read().law({ records: [1] }), 1), /not a bigint/);
   refused(() => read().outcome(read().law({ records: [1] }), 1n << 62n), /not a bigint/);
 });

@@ -230,8 +230,6 @@ def _check_agreed(
     check_kind("agreement", agreement, Agreement, "pass Agreement.read(path)")
     if epsilon is not None or privacy is not None:
         raise DiscreetError("agreement says what is claimed; leave out epsilon and privacy")
-    if isinstance(sampler, JointSampler):
-        raise DiscreetError(f"{sampler!r} is not what agreement {agreement.id} is on; leave agreement out")
     agreement.check_sampler(sampler)
 
 

@@ -288,9 +288,26 @@ def departures(record: dict[str, Any]) -> list[str]:
         found.append("the promise beside epsilon is not the one agreed on")
     if not is_whole(bits) or not 0 < bits < 10**4 or record["total"] != 1 << bits:
         found.append("the total is not of as many bits as agreed on")
-    if size is not None and (not is_whole(size) or size != len(record["weights"][0])):
+    if size is not None and (
+        not is_whole(size) or not has_agreed_size(len(record["weights"][0]), size, terms.get("joint"))
+    ):
         found.append("the outcomes are not as many as agreed on")
     return found
+
+
+def has_agreed_size(weights: int, size: int, joint: Any) -> bool:
+    """Whether there are as many weights as outcomes; where J samples are drawn at once, as multisets of J of them, C(size + J - 1, J)."""
+    if joint is None:
+        return weights == size
+    samples: Any = joint.get("samples") if isinstance(joint, dict) else None
+    if not is_whole(samples) or size < 1 or samples < 1:
+        return False
+    multisets = 1
+    for place in range(1, samples + 1):
+        multisets = multisets * (size - 1 + place) // place
+        if multisets > weights or size == 1:  # they only grow, or stay at 1
+            break
+    return multisets == weights
 
 
 def broken_promise(record: dict[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.cli._promise import Delta, Nu, promise
 from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
-from discreet.mechanisms import OptimalSampler, check_mechanism, sampler_named
+from discreet.mechanisms import JointSampler, OptimalSampler, check_mechanism, sampler_named
 from discreet.mechanisms._sampler import Sampler
 from discreet.privacy import Privacy
 from discreet.privacy._terms import privacy_document
@@ -134,12 +134,12 @@ def _certified(
     mechanism: str | None,
     lower: float,
     upper: float | None,
-) -> Sampler[FiniteFamily]:
+) -> Sampler[FiniteFamily] | JointSampler:
     """The sampler that options state, or an agreement."""
     if agreement is not None:
         if lower or any(given is not None for given in (outcomes, mechanism, upper)):
             raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
-        return agreement.sampler()
+        return agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
     family: Simplex | Band = Simplex(outcomes)

@@ -11,7 +11,7 @@ from discreet._files import check_apart
 from discreet._tables._coding import Coding
 from discreet._tables._formats import STANDARD
 from discreet._tables._outputs import format_of
-from discreet._tables._sources import file_source, opened, reads
+from discreet._tables._sources import Source, file_source, opened, reads
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli import _estimated as estimated
 from discreet.cli._agreed import agreed_by
@@ -22,7 +22,17 @@ from discreet.estimation import Liars, Population, population
 from discreet.estimation import liars as what_liars_do
 from discreet.estimation._record import notes, record
 from discreet.estimation._synthetic import write_rows, write_weighted
-from discreet.estimation._tallies import agreed_outcomes, average_law, client_laws, tally
+from discreet.estimation._tallies import (
+    Tally,
+    agreed_joint_outcomes,
+    agreed_outcomes,
+    average_law,
+    client_laws,
+    tally,
+    tally_joint,
+)
+from discreet.mechanisms import JointSampler
+from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.plots._formats import check_picture
 from discreet.plots._labels import promise_label, short
 
@@ -113,8 +123,12 @@ def estimate(
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with opened(source) as records:
         agreed = agreed_by(records, agreement)
-        coding, sampler = agreed_outcomes(agreed, given_domain(domain, None, None, None))
-        tallied = tally(records, agreed, coding, sample=sample, rounds=_rounds(rounds, agreed))
+        sampler, tallied = _tallied(records, agreed, given_domain(domain, None, None, None), sample, rounds)
+    if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
+        raise DiscreetError(
+            f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn at once; --examples, and --synthetic "
+            "without --rows N, are for one sample of each client: leave them out, or say --rows N"
+        )
     public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
     if tallied.rows is None:
         found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
@@ -147,6 +161,22 @@ def estimate(
     if written:
         blocks.append("Written: " + plain(", ".join(written)))
     say(*blocks)
+
+
+def _tallied(
+    records: Source, agreed: Agreement, domain: Any, sample: str, rounds: int | None
+) -> tuple[Sampler[AnyFamily] | JointSampler, Tally]:
+    """The sampler agreed on, and what it released."""
+    if agreed.joint is None:
+        coding, sampler = agreed_outcomes(agreed, domain)
+        return sampler, tally(records, agreed, coding, sample=sample, rounds=_rounds(rounds, agreed))
+    if rounds is not None:
+        raise DiscreetError(
+            f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
+            "client drawn at once: leave it out, and estimate one round at a time"
+        )
+    coding, joint = agreed_joint_outcomes(agreed, domain)
+    return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
 def _rounds(rounds: int | None, agreed: Agreement) -> int:

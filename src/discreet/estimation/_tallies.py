@@ -23,6 +23,7 @@ from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import DiscreetError
 from discreet.estimation._binning import line_of
 from discreet.estimation._counting import LARGEST
+from discreet.mechanisms import JointSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
@@ -58,6 +59,12 @@ def agreed_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, S
         return Coding(line_of(sampler)), sampler
     coding = agreed_coding(agreement, domain)
     return coding, agreement.sampler(agreed_family(agreement, coding))
+
+
+def agreed_joint_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, JointSampler]:
+    """The same for an agreement on several samples of each client drawn at once."""
+    coding = agreed_coding(agreement, domain)
+    return coding, agreement.joint_sampler(agreed_family(agreement, coding))
 
 
 def tally(
@@ -124,11 +131,39 @@ def tally(
     return Tally(counts, typed, named, clients is not None)
 
 
+def tally_joint(source: Source, agreement: Agreement, coding: Coding, *, samples: int, sample: str = "sample") -> Tally:
+    """Count several samples of each client that were drawn at once, with a row of them for each client.
+
+    They stand in columns sample_1, sample_2, ... with one record for each client, or in one column with as many records for each client.
+    """
+    columns = [f"{sample}_{place}" for place in range(1, samples + 1)]
+    missing = [column for column in columns if column not in source.schema]
+    if missing:
+        if sample not in source.schema or len(missing) < samples:
+            raise DiscreetError(
+                f"{source.name} has no column {missing[0]!r}; the agreement is on {samples} samples of each client: give them in columns "
+                f"{columns[0]} to {columns[-1]}, or in a column {sample!r} with {samples} records for each client"
+            )
+        return tally(source, agreement, coding, sample=sample, rounds=samples)
+    if f"{sample}_{samples + 1}" in source.schema:
+        raise DiscreetError(
+            f"{source.name} has a column {sample}_{samples + 1}; the agreement is on {samples} samples of each client"
+        )
+    first, *others = source.schema
+    client = first if others[:samples] == columns else "client"
+    parts = [tally(source, agreement, coding, sample=column, client_column=client) for column in columns]
+    typed = [_typed(source, column, coding)[0].alias(column) for column in columns]
+    frames = [frame.select(columns).rows() for frame in source.frames(lambda rows: rows.select(typed), columns)]
+    rows = np.array([row for frame in frames for row in frame], dtype=object)
+    one = parts[0]
+    return Tally(sum((part.counts for part in parts), 0 * one.counts), one.coding, one.named, one.distinct, rows)
+
+
 def _rows(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
     """The samples of each client, (n, rounds): for as many as fit into memory."""
     if client not in source.schema:
         raise DiscreetError(
-            f"--rounds {rounds} needs records that name their clients, and {source.name} has no column {client!r}"
+            f"to tell {rounds} samples of each client apart needs records that name their clients, and {source.name} has no column {client!r}"
         )
     names = sample.meta.root_names()
     parts = list(
