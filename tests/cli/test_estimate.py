@@ -568,3 +568,21 @@ def test_what_is_refused_of_samples_drawn_at_once(
     single = frame.select("who", pl.col("sample_1").alias("sample"), "agreement")
     assert "names clients 1 to 1 times, not 3 times" in said(single)
     assert "needs records that name their clients" in said(single.drop("who"))
+
+
+def test_commands_that_release_one_sample_refuse_samples_drawn_at_once_and_say_what_to_use(
+    refusal: Callable[..., str], joint: tuple[dc.Agreement, Any], tmp_path: Path
+) -> None:
+    agreed, labels = joint
+    path, terms = str(tmp_path / "samples.parquet"), str(tmp_path / "joint.json")
+    _wide(agreed, labels).write_parquet(path)
+    for command in (
+        ("sample", path, "--client", "who", "--value", "sample_1", "--agreement", terms, "-o", str(tmp_path / "o.csv")),
+        ("plan", "--agreement", terms, "--clients", "100"),
+        ("design", "--from", path, "--agreement", terms, "--epsilon", "1", "-o", str(tmp_path / "d.json")),
+        ("collect", terms),
+    ):
+        said = refusal(*command)
+        assert "is on 3 samples of each client drawn at once" in said, command
+        assert "agreement.joint_sampler()" in said
+        assert "or agree on one sample" in said
