@@ -16,7 +16,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from discreet import _protocol as protocol
+from discreet._protocol import (
+    AGREEMENT,
+    ARROW,
+    COLLECTION,
+    ESTIMATE,
+    HEALTH,
+    JSON,
+    METRICS,
+    SAMPLES,
+    WEIGHTS,
+    read_collector_key,
+)
 from discreet.collect._catalogue import Catalogue, Collected
 from discreet.collect._enrolment import Door, enrol_tokens, gateway_of, token_digest
 from discreet.collect._estimates import USUAL, Estimates
@@ -31,7 +42,7 @@ from discreet.collect._store import Arrival, Store, Verdict
 from discreet.collect._writing import UnknownToken, Writer
 from discreet.errors import StoreError
 
-_READERS: dict[str, Callable[[bytes], Sent]] = {protocol.JSON: from_json, protocol.ARROW: from_arrow}
+_READERS: dict[str, Callable[[bytes], Sent]] = {JSON: from_json, ARROW: from_arrow}
 _SPOKEN = "this client has spoken in this round; its first sample stays"
 _LONGEST_PHRASE = HTTPStatus.CONFLICT.phrase  # of a status line
 _SMALL = 1 << 14  # bytes of a body that is read at once; a larger one is read in a thread, so that others need not wait
@@ -76,7 +87,7 @@ def service(
     if tokens is not None or gateways is not None:
         enrol_tokens(store, tokens or (), gateways or ())
     if key is not None:
-        sign_agreements(store, protocol.read_collector_key(key), addresses, replace_key=replace_key)
+        sign_agreements(store, read_collector_key(key), addresses, replace_key=replace_key)
     return _Service(store, rounds, patience).app(hosts, origins)
 
 
@@ -93,13 +104,13 @@ class _Service:
 
     def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [
-            Route(protocol.SAMPLES, self._samples, methods=["POST"]),
-            Route(protocol.ESTIMATE, self._estimate),
-            Route(protocol.COLLECTION, self._collection),
-            Route(protocol.AGREEMENT, self._agreement),
-            Route(protocol.WEIGHTS, self._weights),
-            Route(protocol.HEALTH, self._health),
-            Route(protocol.METRICS, self._metrics_text),
+            Route(SAMPLES, self._samples, methods=["POST"]),
+            Route(ESTIMATE, self._estimate),
+            Route(COLLECTION, self._collection),
+            Route(AGREEMENT, self._agreement),
+            Route(WEIGHTS, self._weights),
+            Route(HEALTH, self._health),
+            Route(METRICS, self._metrics_text),
             *page_routes(),
         ]
         self._paths = {route.path for route in routes}
@@ -120,7 +131,7 @@ class _Service:
             origins=origins,
             answered=self._answered,
             failed=self._failed,
-            direct={("POST", protocol.SAMPLES): self._sent},
+            direct={("POST", SAMPLES): self._sent},
         )
 
     @asynccontextmanager
@@ -170,7 +181,7 @@ class _Service:
         asked = _query(request, "agreement", "round", "confidence")
         collected = await self._catalogue.called(asked.get("agreement"))
         told = await self._estimates.of(collected, _round(asked, collected), asked.get("confidence", USUAL))
-        return _tagged(request, told.body, told.tag, protocol.JSON)
+        return _tagged(request, told.body, told.tag, JSON)
 
     async def _collection(self, request: Request) -> Response:
         collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
@@ -194,7 +205,7 @@ class _Service:
 
     async def _agreement(self, request: Request) -> Response:
         collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
-        return _tagged(request, collected.text, f'"{collected.id}"', protocol.JSON)
+        return _tagged(request, collected.text, f'"{collected.id}"', JSON)
 
     async def _weights(self, request: Request) -> Response:
         collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
@@ -235,7 +246,7 @@ def _told(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
     most = dict.fromkeys(("counted", "again"), len(verdicts)) | {"refused": list(range(len(verdicts)))}
     longest = len(json.dumps({"error": _SPOKEN, **most})) + len(_LONGEST_PHRASE) - len(status.phrase)
     body = json.dumps(found).ljust(longest).encode()
-    return Response(body, status_code=status, media_type=protocol.JSON, headers={"Cache-Control": "no-store"})
+    return Response(body, status_code=status, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
 def _reader(request: Request) -> Callable[[bytes], Sent]:
@@ -275,7 +286,7 @@ def _listed(each: Collected) -> dict[str, Any]:
 
 def _json(found: Any) -> Response:
     body = json.dumps(found, allow_nan=False).encode()
-    return Response(body, media_type=protocol.JSON, headers={"Cache-Control": "no-store"})
+    return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
 def _tagged(request: Request, body: bytes, tag: str, media_type: str) -> Response:

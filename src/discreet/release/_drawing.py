@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from discreet._kernels import compiled_for
 from discreet.errors import DiscreetError
 from discreet.families._laws import refuse_bad_law
-from discreet.projection import _vectorised as projection
 from discreet.projection._box import Affine, numpy_seconds
 from discreet.projection._breakpoints import NEGLIGIBLE
+from discreet.projection._vectorised import blocks, first_bad, solved, solved_from_held
 from discreet.release._lattice import TOTAL, Integers, Lattice
 from discreet.release._portions import all_fit
 
@@ -57,8 +57,8 @@ def _numpy_draw(
     out: Integers,
 ) -> int:
     """As `compiled.draw`: the same law, and the same outcome for the same integer."""
-    for rows in projection.blocks(*laws.shape):
-        bad = projection.first_bad(laws[rows])
+    for rows in blocks(*laws.shape):
+        bad = first_bad(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
         steep, raised = _solved(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
@@ -73,13 +73,13 @@ def _solved(lattice: Lattice, laws: NDArray[np.float64]) -> tuple[NDArray[np.flo
     it is added up; and where all that is held fits at its ceiling no slope serves, which integers decide too."""
     box = lattice.box
     if isinstance(lattice.lower, int):
-        return projection.solved(laws, box.lower, box.ceiling)
+        return solved(laws, box.lower, box.ceiling)
     held = laws > NEGLIGIBLE
     unheld = (lattice.shared - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
     rows = ~all_fit(np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared)
     if rows.any():
-        slope[rows], lift[rows] = projection.solved_from_held(
+        slope[rows], lift[rows] = solved_from_held(
             laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
         )
     return slope, lift
