@@ -17,14 +17,14 @@ DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninter
 demo: $(COMMAND)
 	$(BIN)/discreet demo
 
-# Linting, types, kernels and tools do not wait for each other.
-test: $(READY)
+# Linting, types, kernels and tools do not wait for each other, and the tools do not wait for Python's packages.
+test:
 	$(MAKE) --no-print-directory --jobs 4 lint types $(COMPILED) $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # For daily work: all but the slow tests, in less than a minute on two cores.
 quick: $(READY) $(COMPILED)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not soak"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -36,24 +36,9 @@ types: $(READY)
 bench: $(READY) $(COMPILED)
 	$(BIN)/python -m benchmarks
 
-soak: $(READY) $(COMPILED)
-	$(BIN)/python -m tests.theorems.bands --bands 2000
-	$(BIN)/python -m tests.torch.test_batches
-	$(BIN)/python -m tests.design.sweep --designs 2000
-	$(BIN)/python -m tests.ledger.kills --kills 1000
-	$(BIN)/python -m tests.ledger.population_kills --kills 1000
-	$(BIN)/python -m tests.collect.kills --kills 500 --database-kills 100
-	$(BIN)/python -m tests.client.kills --kills 1000
-	$(BIN)/python -m tests.client.flights
-	$(BIN)/python -m tests.client.lies --runs 1000
-	$(BIN)/python -m tests.collect.visited
-	$(BIN)/python -m tests.fuzz.attacks --inputs 1000000
-	$(BIN)/python -m tests.fuzz.mutants --inputs 100000
-	$(BIN)/python -m tests.fuzz.signals --signals 1000
-	$(BIN)/python -m tests.collect.fuzz --requests 100000
-	$(BIN)/python -m tests.estimation.coverage
-	$(BIN)/python -m tests.estimation.line_coverage
-	$(BIN)/python -m tests.design.lines --designs 500
+# All that is too long for every change; tools/soak.py has the steps, and out/soak.jsonl what became of them.
+soak: $(READY) $(COMPILED) $(TOOLS)
+	$(BIN)/python tools/soak.py
 
 fuzz: $(READY) $(COMPILED)
 	$(BIN)/python -m pip install --quiet atheris
