@@ -81,7 +81,7 @@ def test_what_cannot_be_installed_is_not_passed_over_in_silence(
         installed(throw_away, "no-such-package", "--no-index")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_opendp_left_the_last_bit_bare(throw_away: Path) -> None:
     folder = installed(throw_away, "opendp==0.14.1")
     claims = []
@@ -98,7 +98,7 @@ def test_opendp_left_the_last_bit_bare(throw_away: Path) -> None:
     assert found.empirical_epsilon_lower_bound > 4.0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_pure_ldp_loses_more_than_it_claims(throw_away: Path) -> None:
     folder = installed(throw_away, "pure-ldp==1.1.2", "xxhash", "bitarray")
     calls = iter(range(100))

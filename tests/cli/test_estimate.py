@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -6,8 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import discreet as dc
+from discreet.cli._app import app
 from discreet.data import destinations, flights
 from discreet.estimation import population
 from tests.pictures import assert_picture
@@ -15,21 +18,29 @@ from tests.pictures import assert_picture
 Run = Callable[..., Any]
 
 
-@pytest.fixture
-def files(run: Run, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def released_flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Raw flights, the public airports, and a release by each mechanism with its agreement."""
     import pyarrow.parquet as pq
 
-    pq.write_table(flights(), tmp_path / "flights.parquet")
-    (tmp_path / "airports.txt").write_text("\n".join(destinations()) + "\n")
+    folder = tmp_path_factory.mktemp("flights")
+    pq.write_table(flights(), folder / "flights.parquet")
+    (folder / "airports.txt").write_text("\n".join(destinations()) + "\n")
     for mechanism in ("linear", "optimal"):
-        done = run(
-            "sample", str(tmp_path / "flights.parquet"), "--client", "tailnum", "--value", "dest",
-            "--domain", str(tmp_path / "airports.txt"), "--epsilon", "4", "--mechanism", mechanism, "--quiet",
-            "-o", str(tmp_path / f"{mechanism}.parquet"), "--write-agreement", str(tmp_path / f"{mechanism}.json"),
-        )  # fmt: skip
+        arguments = [
+            "sample", str(folder / "flights.parquet"), "--client", "tailnum", "--value", "dest",
+            "--domain", str(folder / "airports.txt"), "--epsilon", "4", "--mechanism", mechanism, "--quiet",
+            "-o", str(folder / f"{mechanism}.parquet"), "--write-agreement", str(folder / f"{mechanism}.json"),
+        ]  # fmt: skip
+        done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 0, done.output
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def files(released_flights: Path, tmp_path: Path) -> Path:
+    """A copy of these files, which a test may change."""
+    return shutil.copytree(released_flights, tmp_path, dirs_exist_ok=True)
 
 
 def arguments(files: Path, mechanism: str, *more: str) -> list[str]:

@@ -26,6 +26,7 @@ from discreet._kernels import Code, only
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import _drawing as drawing
 from discreet.release._randomness import SystemEntropy
+from tests.soaking import wide
 
 SAMPLERS = [OptimalSampler, LinearSampler, MollifierSampler]
 P = np.array([0.5, 0.3, 0.15, 0.05, 0.0])
@@ -255,7 +256,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 )
 def test_who_is_not_known_is_drawn_from_the_reference(kind: Any, family: Any) -> None:
     sampler = kind(family, epsilon=1.0, **({"how": dc.Cells(8)} if isinstance(family, dc.GaussianMixtures) else {}))
-    rng, draws = np.random.default_rng(0), 2000
+    rng, draws = np.random.default_rng(0), wide(2000, 400)
     found = np.bincount(
         [sampler.release_reference_number(rng=rng) for _ in range(draws)], minlength=sampler.carrier.size
     )

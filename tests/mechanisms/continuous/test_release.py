@@ -116,7 +116,7 @@ def test_the_tolerances_of_the_density_form_are_paid_from_epsilon() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(("family", "p"), [
     (interval_family(), CLIENT),
     (dc.GaussianMixtures(2), dc.Mixture([0.5, 0.5], [[0.9, 0.0], [-0.3, 0.6]])),

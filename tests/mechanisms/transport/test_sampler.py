@@ -64,7 +64,7 @@ def test_nor_on_a_grid_where_symmetry_is_used(sides: tuple[int, ...], norm: floa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("norm", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_a_thousand_points_of_a_grid(norm: float) -> None:
     points = grid(32, 32)
     sampler = dc.TransportSampler(points, norm=norm, epsilon=1.0)
@@ -130,7 +130,7 @@ def test_samples_follow_the_law_and_are_points() -> None:
     assert dc.TransportSampler(metric=[[0, 1], [1, 0]], epsilon=1.0).release([0.5, 0.5]) in (0, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_thousand_points_on_a_line() -> None:
     sampler = dc.TransportSampler(range(1000), epsilon=1.0)
     assert sampler.bound <= sampler.worst <= sampler.bound * (1 + 1e-6)
