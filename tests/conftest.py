@@ -1,5 +1,7 @@
 """Settings of all tests: no deadline for a single example, since these machines are noisy and kernels load when first used.
 
+A random test has 25 examples here and 100 in a soak, unless it says otherwise.
+
 Each test stands for a process of its own: rounds that another one released under a secret in memory are forgotten before it.
 
 Small tables are released without compiled code; what it draws must be the same, so tests of releases run with either.
@@ -12,8 +14,9 @@ from hypothesis import settings
 
 from discreet._kernels import Code, only
 from discreet.ledger._rounds import forget_held
+from tests.soaking import examples
 
-settings.register_profile("discreet", deadline=None)
+settings.register_profile("discreet", deadline=None, max_examples=examples(100))
 settings.load_profile("discreet")
 
 

@@ -8,5 +8,10 @@ SOAKING = os.environ.get("SOAK", "") not in ("", "0")
 
 
 def wide(everything: Sweep, otherwise: Sweep) -> Sweep:
-    """Everything in a soak, otherwise the smaller sweep (a number of examples, a list of cases, a size)."""
+    """Everything in a soak, otherwise the smaller sweep (a number of rounds, a list of cases, a size)."""
     return everything if SOAKING else otherwise
+
+
+def examples(count: int) -> int:
+    """So many random examples in a soak, otherwise a quarter of them."""
+    return wide(count, count // 4)

@@ -29,6 +29,7 @@ from discreet import _family_terms as family_terms
 from discreet.agreement import VERSION, Agreement, FamilyTerms
 from discreet.domain import Digested, Interval, Labels
 from discreet.mechanisms._sampler import Sampler
+from tests.soaking import examples
 from tests.strategies import bands, epsilons, sizes
 
 GOLDEN = Path(__file__).parent / "agreements"
@@ -131,7 +132,7 @@ def test_what_a_reader_made_of_a_document_is_not_its_text() -> None:
 
 @pytest.mark.slow
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[Sampler[Any]]) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))
@@ -398,7 +399,7 @@ def test_an_agreement_on_bounds_that_no_law_attains_names_another_mechanism() ->
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_a_file_that_lists_its_weights_is_all_that_is_needed(data: st.DataObject) -> None:
     """The same id, the same band and the same integers, whatever the weights and bounds are and wherever they were rounded."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))

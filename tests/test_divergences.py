@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.divergences import BUILT_IN, FDivergence, alpha, divergence, hockey_stick
 from discreet.errors import DiscreetError
+from tests.soaking import examples
 
 FloatArray = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ def at_most(smaller: Any, larger: Any) -> bool:
 
 
 every = pytest.mark.parametrize("name", NAMES)
-theorem = settings(max_examples=50, deadline=None)
+theorem = settings(max_examples=examples(50), deadline=None)
 
 
 # Theorems.

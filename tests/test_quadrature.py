@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from discreet._quadrature import Panels, subdivided
 from discreet.families._charts import Cartesian, Chart, HalfLine, Identity, Line, Polar, Spherical
+from tests.soaking import examples
 
 EDGES = [np.array([0.0, 0.3, 1.0]), np.array([-1.0, 0.0, 2.0, 2.5]), np.array([0.0, 1.0])]
 
@@ -25,7 +26,7 @@ def test_splitting_keeps_the_volume(dim: int) -> None:
 
 
 @given(st.integers(1, 3), st.integers(4, 8), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_polynomials_are_exact(dim: int, order: int, seed: int) -> None:
     """Degree 2 order - 1 along each axis, whatever the panels."""
     rng = np.random.default_rng(seed)

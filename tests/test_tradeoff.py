@@ -23,6 +23,7 @@ from discreet import (
     minimax_risk,
 )
 from discreet.divergences import BUILT_IN
+from tests.soaking import examples
 from tests.strategies import bands, epsilons, members, sizes
 
 FINITE_AT_ZERO = [name for name in BUILT_IN if np.isfinite(divergence(name).at_zero)]
@@ -48,7 +49,7 @@ def test_simplex_risk_is_theorem_3_1(k: int, epsilon: float) -> None:
 
 @pytest.mark.slow
 @given(bands(), epsilons(1e-3, 20.0))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_constants_satisfy_the_papers_identities(band: Band, epsilon: float) -> None:
     c = OptimalSampler(band, epsilon=epsilon).constants
     c1, c2 = band.bounds.lower, band.bounds.upper
@@ -68,7 +69,7 @@ def test_constants_satisfy_the_papers_identities(band: Band, epsilon: float) -> 
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_client_exceeds_the_risk(data: st.DataObject) -> None:
     family = data.draw(st.one_of(bands(12), sizes(30).map(Simplex)))
     epsilon = data.draw(epsilons(1e-2, 10.0))
@@ -125,7 +126,7 @@ def test_infinite_risk_where_f_of_zero_is_infinite() -> None:
 
 @pytest.mark.slow
 @given(sizes(1000), st.sampled_from(["kl", "tv", "hellinger", "chi2", "jensen_shannon"]), st.floats(0.001, 0.999))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_epsilon_for_is_the_smallest(k: int, name: str, fraction: float) -> None:
     family = Simplex(k)
     target = fraction * minimax_risk(family, epsilon=1e-9, divergence=name).value
@@ -173,7 +174,7 @@ def test_refusals(call: Any, error: type[Exception], message: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_identity_where_the_class_allows_it(data: st.DataObject) -> None:
     band = Band(np.ones(data.draw(st.integers(2, 20))), lower=0.5, upper=1.9)
     sampler = OptimalSampler(band, epsilon=data.draw(st.floats(math.log(1.9 / 0.5) + 1e-9, 50.0)))

@@ -13,6 +13,7 @@ from scipy import stats
 import discreet as dc
 from discreet._worst_case import mollifier_epsilon_for
 from tests.mechanisms.continuous.clients import random_mixture
+from tests.soaking import examples
 
 
 def hockey_stick_of_kernel(dim: int, centre: float, level: float, radius: float = 1.0) -> float:
@@ -69,7 +70,7 @@ def test_it_is_what_the_sampler_does_to_that_kernel(family: Any, epsilon: float)
 
 @pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 3.0), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_no_mixture_is_served_worse(seed: int, epsilon: float, boxed: bool) -> None:
     family = dc.GaussianMixtures(1, box=(-4.0, 4.0) if boxed else None)
     rng = np.random.default_rng(seed)

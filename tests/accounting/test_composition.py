@@ -13,6 +13,7 @@ from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, profile_of
 from discreet.accounting._composition import MOST_SAMPLES
 from discreet.release import TOTAL
+from tests.soaking import examples
 
 ALPHAS = st.floats(1e-4, 1.0)
 
@@ -50,7 +51,7 @@ def test_the_known_figures() -> None:
 
 @pytest.mark.slow
 @given(st.floats(0.01, 3.0), ALPHAS, st.integers(1, 60), st.floats(-12.0, -0.5))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_epsilon_is_the_smallest_at_its_delta(epsilon: float, alpha: float, n: int, exponent: float) -> None:
     delta = 10.0**exponent
     profile = BoxProfile(epsilon=epsilon, alpha=alpha)

@@ -27,6 +27,7 @@ from discreet.accounting import BoxProfile, epsilon_from_renyi, profile_of, reny
 from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
+from tests.soaking import examples
 from tests.strategies import bands, epsilons, laws, sizes
 
 ROUNDING = 1e-9
@@ -44,7 +45,7 @@ def hockey_stick(first: NDArray[np.int64], second: NDArray[np.int64], beta: floa
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data(), st.sampled_from([OptimalSampler, MollifierSampler]), st.floats(0.0, 1.1))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_no_two_clients_exceed_the_profile(data: st.DataObject, kind: type[Sampler[Any]], share: float) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))

@@ -22,6 +22,7 @@ from discreet.accounting import (
 )
 from discreet.numerics import float_up, product_up, sum_up
 from discreet.release import TOTAL
+from tests.soaking import examples
 
 EPSILONS = st.sampled_from([0.1, 0.3, 0.7, 1 / 3, 1e-3, 2.0, 20.0]) | st.floats(1e-6, 30.0)
 ALPHAS = st.sampled_from([0.5, 0.1, 1 / 3, 0.9, 1e-6, 1e-300, 1.0 - 2.0**-53]) | st.floats(1e-9, 1.0)
@@ -69,7 +70,7 @@ def test_a_hundred_times_a_tenth_is_more_than_ten() -> None:
 
 @pytest.mark.slow
 @given(EPSILONS, ALPHAS, st.integers(1, 12), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_composed_delta_is_never_below_the_truth(epsilon: float, alpha: float, n: int, data: st.DataObject) -> None:
     """Asked for where it matters: at multiples of epsilon as floats have them, and next to them."""
     beta = data.draw(st.integers(0, n)) * epsilon

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, profile_of, shuffled_delta, shuffled_epsilon
 from discreet.accounting import _shuffling as shuffling
+from tests.soaking import examples
 
 
 def clone_pair_delta(profile: BoxProfile, clients: int, epsilon: float) -> float:
@@ -35,7 +36,7 @@ def clone_pair_delta(profile: BoxProfile, clients: int, epsilon: float) -> float
 
 
 @given(st.floats(0.05, 4.0), st.floats(0.01, 0.99), st.integers(1, 12), st.floats(0.0, 1.0))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_the_sum_over_tails_is_the_sum_over_everything(
     epsilon: float, alpha: float, clients: int, share: float
 ) -> None:
@@ -72,7 +73,7 @@ def collection_law(laws: list[NDArray[np.float64]]) -> dict[tuple[int, ...], flo
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.floats(0.2, 3.0), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_real_collections_are_within_the_bound(seed: int, clients: int, epsilon: float, point_masses: bool) -> None:
     rng = np.random.default_rng(seed)
     family = Simplex(3) if rng.random() < 0.5 else Band([1.0, 2.0, 3.0], lower=0.3, upper=1.8)

@@ -18,7 +18,7 @@ import discreet as dc
 from discreet import OptimalSampler, Simplex
 from discreet.audit import certificate, certificate_of, verify
 from discreet.release import TOTAL
-from tests.soaking import wide
+from tests.soaking import examples
 
 ABSENT = object()
 
@@ -249,7 +249,7 @@ def truth_of(record: Any) -> None:
 
 @pytest.mark.slow
 @given(st.data(), st.booleans())
-@settings(max_examples=wide(600, 200), deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_whatever_is_accepted_is_true(data: st.DataObject, boxed: bool) -> None:
     """One to three values replaced or left out, anywhere in the file."""
     sampler = OptimalSampler(Simplex(3), epsilon=0.5)

@@ -26,12 +26,13 @@ from discreet import (
 from discreet.audit import certificate, certificate_of, verify
 from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import log_bracket
+from tests.soaking import examples
 from tests.strategies import bands, epsilons, sizes
 
 
 @pytest.mark.slow
 @given(st.fractions(1, 10**9))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_logarithms_are_bracketed(ratio: Fraction) -> None:
     low, high = log_bracket(ratio)
     assert 0 <= low <= high <= low + Fraction(1, 10**50) + low * Fraction(1, 10**50)
@@ -52,7 +53,7 @@ def test_extreme_clients_realise_all_of_epsilon(kind: type[Sampler[Any]], family
 
 @pytest.mark.slow
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind: type[Sampler[Any]]) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     found = certificate(kind(family, epsilon=data.draw(epsilons(1e-3, 40.0))))

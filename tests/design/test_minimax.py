@@ -13,6 +13,7 @@ from discreet.design._minimax import _of_some_vertices
 from discreet.errors import DiscreetError
 from discreet.families._worst_members import vertices
 from tests.design.mechanisms import best_worst_tv
+from tests.soaking import examples
 
 SHIPPED = ["kl", "tv", "hellinger", "chi2"]
 
@@ -87,7 +88,7 @@ def test_other_bands_past_twelve_outcomes() -> None:
 
 @pytest.mark.slow
 @given(st.integers(2, 7), st.floats(0.0, 0.9), st.floats(1.05, 3.0), st.floats(0.05, 5.0), st.sampled_from(SHIPPED))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_brackets_hold_what_q_star_and_the_mollifier_do(
     k: int, lower: float, upper: float, epsilon: float, name: str
 ) -> None:

@@ -19,6 +19,7 @@ from discreet.design._examples import as_examples
 from discreet.design._floors import Floors
 from discreet.projection import Box
 from tests.design.mechanisms import best_mean_kl, best_mean_tv, clients
+from tests.soaking import examples
 from tests.strategies import laws
 
 SHIPPED = ["kl", "tv", "hellinger", "chi2"]
@@ -93,7 +94,7 @@ def test_the_worst_case_has_all_its_digits_where_little_of_a_client_is_left(leas
 
 @pytest.mark.slow
 @given(st.integers(2, 12), st.floats(0.01, 8.0), st.floats(0.0, 1.0), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_design_keeps_what_it_promises(k: int, epsilon: float, keep: float, seed: int) -> None:
     """t >= keep t*: an outcome that a client is sure of is released with at least that share of the chance that Q* gives it."""
     found = design(Simplex(k), epsilon=epsilon, clients=clients(5, k, seed), keep=keep)
@@ -200,7 +201,7 @@ def test_any_multipliers_give_a_bound(name: str, seed: int, epsilon: float) -> N
     "name", [*SHIPPED[:1], *SHIPPED[2:], "jensen_shannon", "le_cam", "alpha:0.5", "alpha:-1", "reverse_kl"]
 )
 @given(st.floats(-20, 20), st.lists(st.floats(-25, 25), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_lines_lie_below_f(name: str, place: float, others: list[float]) -> None:
     """In 60 digits: f(t) >= intercept + slope t for t near the contact and far from it."""
     with mpmath.workdps(60):
@@ -232,7 +233,7 @@ def test_lines_lie_below_f(name: str, place: float, others: list[float]) -> None
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_no_design_loses_to_the_named_samplers(data: st.DataObject) -> None:
     """On its own examples a design with a small promise is at least as good as Q*, the mollifier and every spread that keep as much."""
     k = data.draw(st.integers(2, 10))

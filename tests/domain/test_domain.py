@@ -15,11 +15,12 @@ import discreet as dc
 from discreet.domain import Bins, Digested, as_domain
 from discreet.domain._terms import from_terms
 from tests.domain.kinds import LABELS, domains, hostile, intervals
+from tests.soaking import examples
 
 
 @pytest.mark.slow
 @given(domains(), st.data())
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_what_an_outcome_is_called_is_that_outcome(domain: dc.Domain, data: st.DataObject) -> None:
     places = [0, domain.size - 1, domain.size // 2, data.draw(st.integers(0, domain.size - 1))]
     numbers = np.array(places, dtype=np.int64)
@@ -73,7 +74,7 @@ def test_a_digest_stands_for_labels_and_says_nothing_else(labels: list[Any]) -> 
 
 @pytest.mark.slow
 @given(intervals(), st.data())
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_a_value_lies_in_the_cell_that_it_is_given(interval: dc.Interval, data: st.DataObject) -> None:
     """In exact arithmetic, but for a rounding of the edges that is less than a cell."""
     value = data.draw(hostile(interval))

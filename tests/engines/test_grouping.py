@@ -11,6 +11,7 @@ from discreet._kernels import frozen
 from discreet._tables._marks import LISTED, MISSING, OUTSIDE
 from discreet.engines import _grouping as grouping
 from discreet.engines._parts import PLAIN
+from tests.soaking import examples
 
 SEEDS = st.integers(0, 2**64 - 1).map(np.uint64)
 INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=40).map(
@@ -52,7 +53,7 @@ def same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(INTEGERS, SEEDS)
 def test_integers(clients: Any, seed: Any) -> None:
     same(grouping.numbered_integers(clients, seed, 4), PLAIN.numbered_integers(clients, seed, 4))
@@ -61,7 +62,7 @@ def test_integers(clients: Any, seed: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TEXTS, SEEDS)
 def test_texts(texts: list[str], seed: Any) -> None:
     for each in (texts, sorted(texts), sorted(set(texts), key=lambda text: text.encode("utf-8", "surrogatepass"))):
@@ -71,7 +72,7 @@ def test_texts(texts: list[str], seed: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.one_of(TEXTS, INTEGERS), SEEDS, st.sampled_from([1, 2, 7]), st.sampled_from(AMOUNTS), st.data())
 def test_rows_in_order_of_part(clients: Any, seed: Any, bits: int, amounts: Any, data: st.DataObject) -> None:
     """Records that are left out and whole parts that are empty among them; what was given is not changed."""
@@ -87,7 +88,7 @@ def test_rows_in_order_of_part(clients: Any, seed: Any, bits: int, amounts: Any,
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.one_of(TEXTS, INTEGERS), SEEDS, st.booleans(), st.sampled_from(AMOUNTS), st.data())
 def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amounts: Any, data: st.DataObject) -> None:
     rows = len(clients)

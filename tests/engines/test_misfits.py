@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from discreet.domain import Interval
 from discreet.engines import DryRun, dry_run, sample
 from discreet.errors import DiscreetError
+from tests.soaking import examples
 
 TERMS: dict[str, Any] = {"client": "who", "value": "what", "epsilon": 1.0}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(values=st.lists(st.sampled_from(["a", "b", "c", "A", "", None]), min_size=1, max_size=40))
 def test_what_it_counts_is_what_stops_a_release(values: list[str | None]) -> None:
     table = pl.DataFrame({"who": [1] * len(values), "what": values}, schema={"who": pl.Int64, "what": pl.String})

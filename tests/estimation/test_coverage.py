@@ -31,7 +31,7 @@ def test_sparse_cells() -> None:
     assert covered.mean() >= 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_hundred_clients() -> None:
     rates = simulated_coverage(dc.LinearSampler(FAMILY, epsilon=6.0), 100, draws=1000, seed=2)
     assert min(rates.values()) >= LEAST, rates

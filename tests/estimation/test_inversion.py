@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.estimation import inversion_of
 from discreet.families import Band
+from tests.soaking import examples
 from tests.strategies import laws
 
 ROUNDING = 1e-9
@@ -31,7 +32,7 @@ def exact_optimal(counts: list[int], growth: Fraction) -> tuple[list[Fraction], 
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=7).filter(any), st.integers(11, 400))
 def test_the_simplex_lines_hold_in_rational_arithmetic_without_tolerance(counts: list[int], tenths: int) -> None:
     growth = Fraction(tenths, 10)  # e^epsilon
@@ -131,7 +132,7 @@ def test_an_epsilon_from_which_nothing_is_learnt_is_refused() -> None:
 
 @pytest.mark.slow
 @given(st.integers(2, 12), st.sampled_from([0.1, 1.0, 3.0]), st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_everybody_lies_between_the_lines_of_a_band_that_serves_everybody(k: int, epsilon: float, seed: int) -> None:
     """Clients far outside a designed band too: point masses, those of its rarest outcome among them."""
     rng = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from discreet.estimation import exact_variance, nearest_law, population
 from discreet.estimation._intervals import clopper_pearson
 from discreet.mechanisms import MECHANISMS
 from discreet.mechanisms._sampler import Sampler
+from tests.soaking import wide
 
 POPULATIONS = 2000
 
@@ -25,7 +26,7 @@ def released_counts(q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.bincount(chosen, minlength=q.shape[1])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_linear_intervals_cover_a_population_from_which_clients_are_drawn() -> None:
     """2,000 populations of 3,000 clients each, all different: 95 % intervals cover 94 to 96 % of the time."""
     rng = np.random.default_rng(1)
@@ -48,7 +49,7 @@ def test_linear_intervals_cover_a_population_from_which_clients_are_drawn() -> N
     assert np.mean(together) >= 0.94
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_linear_intervals_cover_clients_that_are_alike_and_more_than_cover_clients_that_differ() -> None:
     rng = np.random.default_rng(2)
     k, clients = 5, 2000
@@ -69,7 +70,7 @@ def test_linear_intervals_cover_clients_that_are_alike_and_more_than_cover_clien
 def test_bands_of_projections_cover_always(mechanism: str) -> None:
     """All shares at once, their mean, variance and median: in each of 2,000 populations of very different kinds."""
     rng = np.random.default_rng(3)
-    for number in range(POPULATIONS):
+    for number in range(wide(POPULATIONS, 150)):
         k = int(rng.integers(2, 12))
         sampler = MECHANISMS[mechanism](dc.Simplex(k), epsilon=float(rng.uniform(0.2, 4.0)))
         kind = number % 3

@@ -15,6 +15,7 @@ import discreet
 from discreet import accounting, audit, client, engines, estimation, families, ledger, mechanisms
 from discreet.cli._app import COMMANDS, app
 from tests.fuzz.attacks import ATTACKS, attack
+from tests.soaking import examples
 
 EXAMPLES = {
     "ledgers": 60, "commands": 100, "collectors": 100, "accounting": 200, "auditing": 200, "continuous families": 200,
@@ -63,7 +64,10 @@ SLOW_COMMANDS = {"demo", "reproduce"}  # the attacks choose them now and then, t
 def test_every_entry_point_keeps_the_contract(name: str) -> None:
     @given(st.binary(max_size=48))
     @settings(
-        deadline=None, max_examples=EXAMPLES.get(name, 500), suppress_health_check=list(HealthCheck), database=None
+        deadline=None,
+        max_examples=examples(EXAMPLES.get(name, 500)),
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
     def attacked(data: bytes) -> None:
         attack(name, data)

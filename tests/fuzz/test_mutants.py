@@ -6,11 +6,12 @@ import sys
 import pytest
 
 from tests.fuzz.mutants import CANARY, foreign, hunted
+from tests.soaking import wide
 
 
 @pytest.mark.slow
 def test_no_damaged_input_crashes_panics_or_shows_what_is_not_its_own() -> None:
-    assert hunted(400, seed=0) == []
+    assert hunted(wide(400, 100), seed=0) == []
 
 
 def test_what_is_not_the_input_s_own_is_noticed() -> None:

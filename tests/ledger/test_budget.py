@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from discreet import Approximate, DiscreetError, Gaussian, OptimalSampler, Pure, Simplex
 from discreet.accounting import BoxProfile, compose
 from discreet.ledger import Budget, Spent
+from tests.soaking import examples
 
 
 def test_basic_sums_are_exact() -> None:
@@ -49,7 +50,7 @@ def test_what_is_drawn_never_loses_more_than_what_is_counted(epsilon: float) -> 
 
 
 @given(st.floats(0.01, 1.0), st.floats(0.01, 0.5), st.integers(1, 300), st.sampled_from([1e-9, 1e-6, 1e-3]))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_at_delta_the_accountant_counts(epsilon: float, alpha: float, count: int, delta: float) -> None:
     profile = BoxProfile(epsilon=epsilon, alpha=alpha)
     spent = Budget(epsilon=2.0, delta=delta).spent([(profile, count)])
@@ -62,7 +63,7 @@ def test_at_delta_the_accountant_counts(epsilon: float, alpha: float, count: int
 
 
 @given(st.floats(0.05, 3.0), st.floats(0.01, 0.5), st.sampled_from([1e-9, 1e-6, 1e-3]), st.floats(0.1, 2.0))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_what_only_fits_alone_is_followed_by_nothing(epsilon: float, alpha: float, delta: float, total: float) -> None:
     """The whole delta is used by a single release alone: where half of it would not do, no rule allows another, however small."""
     profile = BoxProfile(epsilon=epsilon, alpha=alpha)

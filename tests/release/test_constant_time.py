@@ -13,6 +13,7 @@ import discreet as dc
 from discreet import release
 from discreet.release import TOTAL
 from discreet.release import _constant_time as constant_time
+from tests.soaking import examples
 
 KINDS = (dc.OptimalSampler, dc.MollifierSampler, dc.LinearSampler)
 
@@ -45,7 +46,7 @@ def laws(rng: np.random.Generator, size: int) -> Any:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_it_is_the_law_of_every_release(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sampler = samplers(rng)

@@ -15,6 +15,7 @@ from discreet.projection import Box
 from discreet.release import TOTAL, Lattice
 from discreet.release import _compiled as compiled
 from tests.exact import assert_private
+from tests.soaking import examples
 
 GARBAGE = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -1.0, 1e308, -1e308]))
 
@@ -22,7 +23,7 @@ GARBAGE = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_f
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(GARBAGE, GARBAGE, st.integers(0, 2**32 - 1), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_garbage_from_the_solver_costs_utility_only(slope: float, lift: float, seed: int, skewed: bool) -> None:
     rng = np.random.default_rng(seed)
     family = Band(rng.random(7) + 0.1, lower=0.1, upper=3.0) if skewed else Simplex(7)

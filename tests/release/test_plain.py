@@ -14,6 +14,7 @@ from discreet.release import _plain as plain
 from discreet.release import _sparse as sparse
 from discreet.release._clients import Clients, plan_of
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
+from tests.soaking import examples
 
 KEY = Secret(bytes(range(32))).run_key("ab" * 32, 3, Question(value="v"))
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
@@ -79,7 +80,7 @@ def told(code: ModuleType, sampler: Sampler[Any], clients: Clients, first: int, 
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(problems(), st.data())
 def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler[Any], Clients], data: st.DataObject) -> None:
     sampler, clients = problem

@@ -23,6 +23,7 @@ from discreet.release._clients import Clients, ReferencePlan, plan_of
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 from discreet.release._portions import fraction_of, portioned
 from discreet.release._wide import quotient
+from tests.soaking import examples
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
 NONE = np.empty(0, dtype=np.int64)
@@ -89,7 +90,7 @@ def ends_of(parts: list[int]) -> list[int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(problems())
 @example((dc.OptimalSampler(dc.Band([1, 2, 3], lower=0, upper=1.2, everybody=True), epsilon=1.0), {0: 1}))
 @example((dc.OptimalSampler(dc.Band([1, 2**40], lower=0, upper=1.2, everybody=True), epsilon=9.0), {0: 1}))
@@ -116,7 +117,7 @@ def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(problems())
 def test_every_weight_is_in_the_lattice_and_the_sum_is_exact(problem: tuple[Any, Held]) -> None:
     """In fractions: L <= W <= U <= e^epsilon L, sum 2^62; and it is the projection, up to rounding."""
@@ -137,7 +138,7 @@ def test_every_weight_is_in_the_lattice_and_the_sum_is_exact(problem: tuple[Any,
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(problems())
 def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, Held]) -> None:
     """Weights read off the draw itself, in the box, and the reference up to rounding."""
@@ -158,7 +159,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(problems(), st.integers(1, 40))
 def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) -> None:
     """With keyed randomness: outcomes, words and digest, counted or weighed, with and without anything held."""
@@ -190,7 +191,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
 
 @pytest.mark.slow
 @given(st.integers(1, TOTAL), st.integers(0, TOTAL), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
     a = data.draw(st.integers(0, c))
     assert quotient(a, b, c) == a * b // c == int(fraction_of(np.array([a]), b, c)[0])
@@ -199,7 +200,7 @@ def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 2**58), min_size=1, max_size=12), st.integers(0, TOTAL), st.integers(1, TOTAL))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_portions_are_running_sums_rounded_up(parts: list[int], missing: int, shared: int) -> None:
     """Word for word as the docstring defines them, in Python's integers."""
     whole = sum(parts)

@@ -28,6 +28,7 @@ from discreet.release._keyed import (
     uniform,
     words,
 )
+from tests.soaking import examples
 from tests.strategies import epsilons
 
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
@@ -62,7 +63,7 @@ def sparse_outcomes(sampler: Sampler[Any], counts: Histogram, integers: Any) -> 
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(problems())
 @example((dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), {1: 1.0}))
 @example((dc.OptimalSampler(dc.Simplex(1), epsilon=1.0), {0: 5.0}))
@@ -80,7 +81,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(problems(largest=40), st.data())
 def test_any_integer_gives_the_same_outcome(problem: tuple[Sampler[Any], Histogram], data: st.DataObject) -> None:
     sampler, counts = problem
@@ -209,7 +210,7 @@ def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_t
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(LISTS, st.randoms(use_true_random=False), st.sampled_from([200, 10**4, 10**8]))
 def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(lists: Any, random: Any, k: int) -> None:
     """Through every way of sorting there is (short, counted in bits, digit by digit), with integers and with texts."""
@@ -241,7 +242,7 @@ COUNTS = st.one_of(st.integers(0, 5), st.sampled_from([6, 2**31, 2**32, 3 * 2**3
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), COUNTS), min_size=1, max_size=100), st.randoms(use_true_random=False))
 def test_counts_are_added_up_in_integers(records: list[tuple[int, int]], random: Any) -> None:
     """In whatever order, split over however many rows, and times 3: one message, that of the exact sums."""
@@ -264,7 +265,7 @@ WEIGHTS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), WEIGHTS), min_size=1, max_size=100),
     st.randoms(use_true_random=False),

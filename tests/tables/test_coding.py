@@ -16,6 +16,7 @@ from discreet._tables._outputs import samples_of
 from discreet._tables._records import fitted, outcomes_of
 from discreet.domain import Bins, Digested
 from tests.domain.kinds import hostile, intervals
+from tests.soaking import examples
 
 
 def read(coding: Coding, values: Sequence[float | None]) -> list[int]:
@@ -25,7 +26,7 @@ def read(coding: Coding, values: Sequence[float | None]) -> list[int]:
 
 @pytest.mark.slow
 @given(intervals(most=LARGEST_DOMAIN), st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_a_column_and_the_core_find_the_same_cell(interval: dc.Interval, data: st.DataObject) -> None:
     values = data.draw(st.lists(hostile(interval), min_size=1, max_size=20))
     inside = [value for value in values if interval.low <= value <= interval.high]

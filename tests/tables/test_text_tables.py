@@ -15,6 +15,7 @@ from discreet.engines import sample
 from discreet.errors import DiscreetError
 from discreet.ledger._rounds import forget_held
 from tests.engines.small_tables import SECRET, by_client, expected, rows
+from tests.soaking import examples
 
 TERMS: dict[str, Any] = {
     "client": "client", "value": "value", "domain": 40, "epsilon": 1.0, "mechanism": "optimal", "secret": SECRET,
@@ -55,7 +56,7 @@ def test_every_text_table_gives_the_same_release(tmp_path: Path, name: str, sepa
 TEXTS = st.text(max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=20))
 def test_json_lines_give_back_every_text(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]

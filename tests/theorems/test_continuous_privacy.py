@@ -24,6 +24,7 @@ from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.exact import assert_private
 from tests.mechanisms.continuous.clients import interval_family, random_mixture
+from tests.soaking import examples
 
 HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 Points = NDArray[np.float64]
@@ -104,7 +105,7 @@ def quiet_weights(sampler: Any, p: Any) -> NDArray[np.int64] | None:
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
 @given(clients, clients, epsilons)
-@settings(HARD, max_examples=60)
+@settings(HARD, max_examples=examples(60))
 def test_adversarial_pairs(setting: str, kind: Any, first: Density, second: Density, epsilon: float) -> None:
     family, how = SETTINGS[setting]
     sampler = kind(family, epsilon=epsilon, how=how)
@@ -151,7 +152,7 @@ def spiked(centre: float, width: float, kind: str) -> Any:
     st.sampled_from(["mixture", "function"]),
     epsilons,
 )
-@settings(HARD, max_examples=60)
+@settings(HARD, max_examples=examples(60))
 def test_a_spike_that_slips_between_the_nodes(
     kind: Any, centre: float, width: float, given_as: str, epsilon: float
 ) -> None:
@@ -199,7 +200,7 @@ def test_what_would_rest_on_an_integral_releases_nothing(kind: Any) -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), epsilons)
-@settings(HARD, max_examples=60)
+@settings(HARD, max_examples=examples(60))
 def test_members_of_the_linear_sampler(first: int, second: int, epsilon: float) -> None:
     for how in (dc.Cells(60), dc.Points(80, seed=3)):
         sampler = dc.LinearSampler(interval_family(), epsilon=epsilon, how=how)

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 import discreet as dc
 from discreet.divergences import BUILT_IN
 from tests.mechanisms.continuous.clients import interval_family, random_mixture
+from tests.soaking import examples
 
 CAUCHY = stats.cauchy(0.3, 2.0)
 INTERVAL = interval_family()
@@ -90,7 +91,7 @@ def test_extreme_clients_in_the_plane() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 4.0), st.sampled_from(sorted(BANDS)))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_no_member_exceeds_the_risk(seed: int, epsilon: float, name: str) -> None:
     """Random members: mixtures, extreme points, and p/h a random trigonometric function clipped into the band."""
     family = BANDS[name]

@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.privacy import Privacy
+from tests.soaking import wide
 from tests.theorems import bands
 from tests.theorems.bands import TOLERANCE, Floats, vertices
 from tests.theorems.test_notions_over_all_mechanisms import optimal_tv
@@ -56,6 +57,6 @@ def test_a_few_settings() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 11))
+@pytest.mark.parametrize("seed", range(1, wide(11, 3)))
 def test_five_hundred_settings(seed: int) -> None:
     assert checked(seed, SETTINGS // 10) >= 15

@@ -1,4 +1,6 @@
-"""What is really drawn with, a thousand random pairs of integer laws for each notion: no event tells two clients apart better than promised.
+"""What is really drawn with, random pairs of integer laws for each notion: no event tells two clients apart better than promised.
+
+There are a thousand pairs in a soak and 200 otherwise.
 
 The trade-off curve of two laws is a broken line, and the function of a notion is convex: it lies below the line if and only if it does at the
 corners. These are sums of integers over 2^62; the functions are evaluated to 60 digits, by other means than the package's own.
@@ -20,10 +22,11 @@ from discreet.mechanisms import nearest_member
 from discreet.privacy import Privacy
 from discreet.release import TOTAL
 from tests.needed import needed_module
+from tests.soaking import wide
 
 distributions = needed_module("dp_accounting.pld.privacy_loss_distribution", "pip install --group trust")
 
-PAIRS = 1_000
+PAIRS = wide(1_000, 200)
 TABLE = [(0.0, 1.0), (0.125, 0.5), (0.5, 0.125), (1.0, 0.0)]
 FAMILIES: list[Any] = [
     dc.Simplex(2),

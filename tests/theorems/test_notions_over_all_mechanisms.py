@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import discreet as dc
+from tests.soaking import wide
 from tests.theorems.bands import TOLERANCE, Floats, vertices
 
 MOST_VERTICES = 15
@@ -88,7 +89,7 @@ def generated(rng: np.random.Generator) -> dc.Band:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(wide(5, 1)))
 def test_approximate_privacy_on_generated_bands(seed: int) -> None:
     rng = np.random.default_rng(seed)
     tight = 0

@@ -15,6 +15,7 @@ from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from discreet.release import _drawing as drawing
 from tests.exact import assert_private, spelled_out
+from tests.soaking import examples, wide
 from tests.strategies import bands, epsilons, laws, members, sizes
 
 SAMPLERS = [OptimalSampler, LinearSampler, MollifierSampler]
@@ -24,7 +25,7 @@ HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database
 @pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [(1e-6, 1e-3), (1e-3, 0.5), (0.5, 5.0), (5.0, 50.0)])
 @given(st.data())
-@settings(HARD, max_examples=850)  # 10,200 pairs in all: three clients each
+@settings(HARD, max_examples=examples(850))  # 10,200 pairs in all in a soak: three clients each
 def test_optimal_sampler_on_the_simplex(low: float, high: float, data: st.DataObject) -> None:
     k = data.draw(sizes(2000))
     epsilon = data.draw(epsilons(low, high))
@@ -36,7 +37,7 @@ def test_optimal_sampler_on_the_simplex(low: float, high: float, data: st.DataOb
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", [LinearSampler, MollifierSampler])
 @given(st.data())
-@settings(HARD, max_examples=340)
+@settings(HARD, max_examples=examples(340))
 def test_rivals_on_the_simplex(sampler: type[Sampler[Any]], data: st.DataObject) -> None:
     k = data.draw(sizes(500))
     epsilon = data.draw(epsilons())
@@ -48,7 +49,7 @@ def test_rivals_on_the_simplex(sampler: type[Sampler[Any]], data: st.DataObject)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
-@settings(HARD, max_examples=340)
+@settings(HARD, max_examples=examples(340))
 def test_clients_outside_the_band_are_private_too(data: st.DataObject) -> None:
     band = data.draw(bands(200))
     epsilon = data.draw(epsilons())
@@ -59,7 +60,7 @@ def test_clients_outside_the_band_are_private_too(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(HARD, max_examples=300)
+@settings(HARD, max_examples=examples(300))
 def test_linear_sampler_on_a_band(data: st.DataObject) -> None:
     band = data.draw(bands(200))
     epsilon = data.draw(epsilons())
@@ -69,7 +70,7 @@ def test_linear_sampler_on_a_band(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
+@pytest.mark.parametrize("epsilon", wide([1e-6, 0.1, 1.0, 50.0], [1e-6, 1.0]))
 def test_large_domain(sampler: type[Sampler[Any]], epsilon: float) -> None:
     k = 128_000
     rng = np.random.default_rng(7)
@@ -90,7 +91,7 @@ def test_extreme_budgets(k: int, epsilon: float) -> None:
 
 @pytest.mark.slow
 def test_ten_million_outcomes() -> None:
-    k = 10**7
+    k = wide(10**7, 10**6)
     sampler = OptimalSampler(Simplex(k), epsilon=2.0)
     point = np.zeros(k)
     point[k // 2] = 1.0
@@ -102,7 +103,7 @@ def test_ten_million_outcomes() -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
-@settings(HARD, max_examples=200)
+@settings(HARD, max_examples=examples(200))
 def test_every_integer_draws_the_outcome_its_weights_say(data: st.DataObject) -> None:
     """The kernel that draws, against the definition in Python integers, at both ends of every interval of [0, 2^62)."""
     family = data.draw(st.one_of(bands(12), sizes(12).map(Simplex)))
@@ -122,7 +123,7 @@ def test_every_integer_draws_the_outcome_its_weights_say(data: st.DataObject) ->
 
 @pytest.mark.slow
 @given(sizes(300), epsilons(), st.integers(0, 2**32 - 1))
-@settings(HARD, max_examples=300)
+@settings(HARD, max_examples=examples(300))
 def test_randomised_response_is_private_and_is_the_linear_sampler(k: int, epsilon: float, seed: int) -> None:
     """Every integer answered by record x is counted: the law of the response to a record is the weights of its point mass."""
     sampler = LinearSampler(Simplex(k), epsilon=epsilon)

@@ -23,6 +23,7 @@ from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.projection._breakpoints import NEGLIGIBLE
 from tests.exact import exact_slope
+from tests.soaking import examples
 from tests.strategies import bands, epsilons, laws, members, sizes
 
 EVERY_DIVERGENCE = [*BUILT_IN, "alpha:0.5", "alpha:-1", "alpha:3", "hockey_stick:1.5", "hockey_stick:0.5"]
@@ -44,7 +45,7 @@ def competitor(box: Box, q: NDArray[np.float64], rng: np.random.Generator) -> ND
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_no_law_of_the_box_is_closer_in_any_divergence(data: st.DataObject) -> None:
     family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
     kind = data.draw(st.sampled_from([OptimalSampler, MollifierSampler]))
@@ -62,7 +63,7 @@ def test_no_law_of_the_box_is_closer_in_any_divergence(data: st.DataObject) -> N
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_projection_beats_the_linear_mechanism_for_every_client(data: st.DataObject) -> None:
     family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
     epsilon = data.draw(epsilons(1e-2, 8.0))
@@ -76,7 +77,7 @@ def test_the_projection_beats_the_linear_mechanism_for_every_client(data: st.Dat
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_scale_is_exact(data: st.DataObject) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     kind = data.draw(st.sampled_from([OptimalSampler, MollifierSampler]))
@@ -104,7 +105,7 @@ def test_scale_is_exact(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_projection_onto_too_small_a_support(data: st.DataObject) -> None:
     """Husain's closed form has no solution here: the projection is e^(eps/2) Q0 on the support, one multiple of Q0 off it."""
     k = data.draw(st.integers(3, 30))
@@ -124,7 +125,7 @@ def test_projection_onto_too_small_a_support(data: st.DataObject) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_floating_box_is_private_between_the_floats(data: st.DataObject) -> None:
     family = data.draw(st.one_of(bands(40), sizes(40).map(Simplex)))
     epsilon = data.draw(epsilons(1e-6, 700.0))
@@ -145,7 +146,7 @@ def test_behaviour_at_the_ends_of_epsilon() -> None:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_continuity(data: st.DataObject) -> None:
     """Proposition 4.1: TV(Q(P), Q(P')) <= 2/max(r_P, r_P') TV(P, P') for members of the family."""
     family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
@@ -158,7 +159,7 @@ def test_continuity(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_scale_lies_where_the_paper_says(data: st.DataObject) -> None:
     """Proposition C.2 and Theorem 3.1: r1 < r_P <= r2, and 1 <= r_P on the simplex."""
     family = data.draw(st.one_of(bands(15), sizes(15).map(Simplex)))
@@ -171,7 +172,7 @@ def test_scale_lies_where_the_paper_says(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_the_nearest_member_of_a_band_is_nearest(data: st.DataObject) -> None:
     """In the band, p itself for a member, and no mixture of it with another member is closer in any divergence."""
     family = data.draw(bands(8))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from tests.soaking import wide
 from tests.theorems.bands import Case, complaint, generated, optimal_tv, vertices
 
 
@@ -11,7 +12,7 @@ from tests.theorems.bands import Case, complaint, generated, optimal_tv, vertice
 @pytest.mark.parametrize("seed", range(4))
 def test_generated_bands(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    for _ in range(75):
+    for _ in range(wide(75, 20)):
         case = generated(rng)
         assert complaint(case) is None, case
 

@@ -22,11 +22,12 @@ from tests.needed import needed_module
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import TokenTerms  # noqa: E402
 from discreet.transformers._terms import box_profile  # noqa: E402
+from tests.soaking import examples  # noqa: E402
 
 TERMS = TokenTerms(epsilon=0.5, tokens=64, vocabulary=1000)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     epsilon=st.floats(0.05, 12.0),
     upper=st.none() | st.floats(1.2, 1e4),

@@ -16,6 +16,7 @@ from discreet._quadrature import ORDER
 from discreet.families._continuous import ContinuousFamily
 from discreet.mechanisms._continuous import _one_client as one_client
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
+from tests.soaking import examples
 
 PUBLISHED_H = dc.DensityBand(published_envelope, [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0)
 FIRST_ROWS = {  # KL, TV, half of squared Hellinger of the proposed mechanism, from the authors' published arrays
@@ -174,7 +175,7 @@ def test_three_dimensions_against_its_own_symmetry(monkeypatch: pytest.MonkeyPat
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 6.0))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_the_scale_lies_where_the_theorem_says(seed: int, epsilon: float) -> None:
     """r1 < r_P <= r2, and 1 <= 1/gamma bounds: every member, every epsilon [paper, Thm 3.3, Prop. C.2]."""
     sampler = dc.OptimalSampler(interval_family(), epsilon=epsilon)

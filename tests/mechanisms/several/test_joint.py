@@ -20,6 +20,7 @@ from discreet.mechanisms._several._envelope import envelope_of
 from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.release import TOTAL
+from tests.soaking import examples
 from tests.strategies import laws
 
 FAMILIES: list[Any] = [
@@ -33,7 +34,7 @@ NAMES = ("kl", "tv", "hellinger", "chi2")
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 @given(st.sampled_from(FAMILIES), st.integers(2, 4), st.floats(0.05, 8.0), st.sampled_from(AROUND), st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_any_two_clients_keep_epsilon_as_integers(
     family: Any, samples: int, epsilon: float, around: Any, data: st.DataObject
 ) -> None:
@@ -46,7 +47,7 @@ def test_any_two_clients_keep_epsilon_as_integers(
 
 
 @given(st.sampled_from(FAMILIES), st.integers(2, 4), st.floats(0.05, 8.0), st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_nobody_fares_worse_than_with_a_share_of_the_budget_for_each_draw(
     family: Any, samples: int, epsilon: float, data: st.DataObject
 ) -> None:
@@ -140,7 +141,7 @@ def test_the_default_serves_the_worst_client_several_times_better(
 
 
 @given(st.integers(2, 5), st.integers(2, 6), st.floats(0.01, 20.0))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_around_the_envelope_the_worst_case_is_at_most_that_around_the_product(
     k: int, samples: int, epsilon: float
 ) -> None:
@@ -150,7 +151,7 @@ def test_around_the_envelope_the_worst_case_is_at_most_that_around_the_product(
 
 
 @given(st.sampled_from(FAMILIES), st.integers(2, 5), st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_no_client_gives_a_multiset_more_than_the_envelope(family: Any, samples: int, data: st.DataObject) -> None:
     """And some client gives it as much: the one whose own law is nearest to the multiset's frequencies."""
     joint = dc.JointSampler(family, samples=samples, epsilon=1.0)
@@ -165,7 +166,7 @@ def test_no_client_gives_a_multiset_more_than_the_envelope(family: Any, samples:
 
 
 @given(st.sampled_from(FAMILIES), st.integers(2, 4), st.floats(0.05, 8.0), st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_no_client_of_the_family_is_worse_off_than_the_risk_says(
     family: Any, samples: int, epsilon: float, data: st.DataObject
 ) -> None:
