@@ -136,7 +136,7 @@ def started(command: str, folder: Path) -> AbstractContextManager[Collector]:
     """A service in a process of its own."""
     name, kind, *arguments = shlex.split(command)
     assert (name, kind) == ("discreet", "collect")
-    return running(folder, *arguments)
+    return running(folder, *arguments, fresh=True)
 
 
 def prints_what_is_shown(command: str, lines: list[str]) -> None:

