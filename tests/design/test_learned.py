@@ -86,7 +86,7 @@ def test_without_a_sample_the_prior_decides() -> None:
     assert small.samples == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_is_published_is_no_worse_than_the_safe_ones() -> None:
     """Twenty populations of very different kinds, few samples: as seldom worse as the confidence says, and never by much."""
     rng = np.random.default_rng(5)
@@ -153,7 +153,7 @@ def test_the_response_of_the_linear_mechanism_is_exact_and_that_of_others_near()
             assert off < (1e-12 if kind is dc.LinearSampler else 0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_posterior_covers_the_mean_of_the_clients() -> None:
     """Over 40 populations from linear samples: the mean law lies within two deviations about as often as it should."""
     linear = dc.LinearSampler(FAMILY, epsilon=2.0)

@@ -8,6 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.design import _notions as notions
+from tests.soaking import wide
 from tests.theorems.bands import vertices
 from tests.theorems.test_notions_over_all_mechanisms import generated, optimal_tv
 
@@ -15,7 +16,7 @@ FOUR = dc.Band([4, 3, 2, 1], lower=0.5, upper=2.0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(wide(12, 4)))
 def test_the_optimum_of_approximate_privacy_is_bracketed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     band = generated(rng)

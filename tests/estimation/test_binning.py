@@ -97,8 +97,18 @@ def cdf(x: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler])
-@pytest.mark.parametrize("how", [dc.Cells(), dc.Cells(24)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        (dc.LinearSampler, dc.Cells()),
+        (dc.LinearSampler, dc.Cells(24)),
+        (dc.OptimalSampler, dc.Cells(24)),
+        pytest.param(dc.OptimalSampler, dc.Cells(), marks=pytest.mark.soak),
+        pytest.param(dc.MollifierSampler, dc.Cells(), marks=pytest.mark.soak),
+        pytest.param(dc.MollifierSampler, dc.Cells(24), marks=pytest.mark.soak),
+    ],
+)
 def test_intervals_hold_the_average_member(kind: Any, how: Any) -> None:
     """Samples drawn with the integers that are really drawn with, through the agreement that a file would carry."""
     sampler = kind(INTERVAL, epsilon=1.5, how=how)

@@ -12,6 +12,7 @@ from discreet.estimation import population
 from discreet.estimation._binning import line_of
 from discreet.release import TOTAL
 from tests.estimation.line_coverage import CELLS, KINDS, WIDTHS, coverage, least_of, settings
+from tests.soaking import wide
 
 
 @pytest.mark.parametrize(("kind", "family", "centre", "width"), settings())
@@ -30,7 +31,7 @@ def test_a_release_goes_by_the_client_s_own_masses(kind: str, family: Any, centr
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [dc.LinearSampler, dc.OptimalSampler])
 def test_intervals_hold_the_truth(kind: str, make: Any) -> None:
-    for width in (WIDTHS[0], WIDTHS[2], WIDTHS[-1]):
+    for width in wide((WIDTHS[0], WIDTHS[2], WIDTHS[-1]), (WIDTHS[0],)):
         _, family, centre, _ = settings()[0]
         given, below = KINDS[kind](centre, width / CELLS)
         covered = coverage(make(family, epsilon=6.0, how=dc.Cells(CELLS)), given, below, 20_000, 60, seed=3)

@@ -22,8 +22,9 @@ from discreet.cli._app import app
 from discreet.estimation._planning import exact_variance, outlook
 from discreet.numerics import exp_nearest
 from tests.javascript.browser import ROOT, SITE, chromium, node, node_modules, served, until, watched
+from tests.soaking import wide
 
-STATES = 500
+STATES = wide(500, 100)
 MEASURES = ("tv", "kl", "hellinger", "chi2")
 SAMPLERS = ("optimal", "linear", "mollifier", "designed")
 SHOW = """(hash) => new Promise((done) => {

@@ -9,6 +9,7 @@ from scipy import stats
 
 import discreet as dc
 from tests.mechanisms.continuous.clients import interval_family
+from tests.soaking import wide
 
 BAND = dc.DensityBand(stats.norm(), [(-4.0, 4.0)], lower=0.3, upper=2.0)
 PLANE = dc.GaussianMixtures(2)
@@ -133,7 +134,7 @@ def test_kernels_are_pulled_inside_the_radius() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bandwidth", [None, 0.05, 1e-3, 1e-6])
+@pytest.mark.parametrize("bandwidth", wide([None, 0.05, 1e-3, 1e-6], [None, 1e-3]))
 @pytest.mark.parametrize("family", [
     BAND,
     dc.DensityBand(stats.norm(), lower=0.0, upper=1.5),

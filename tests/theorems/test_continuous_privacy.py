@@ -24,7 +24,7 @@ from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.exact import assert_private
 from tests.mechanisms.continuous.clients import interval_family, random_mixture
-from tests.soaking import examples
+from tests.soaking import examples, wide
 
 HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 Points = NDArray[np.float64]
@@ -178,8 +178,8 @@ def test_no_way_of_releasing_publishes_a_spike(kind: Any, how: How) -> None:
     """A quarter of 2,000 releases of this client once lay within 5e-5 of its spike, at a claimed epsilon of 1."""
     centre = 0.12345678
     sampler = kind(interval_family(), epsilon=1.0, how=how)
-    drawn = sampler.release([spiked(centre, 1e-5, "function")] * 2000)
-    assert int((np.abs(drawn - centre) < 5e-5).sum()) <= 10
+    drawn = sampler.release([spiked(centre, 1e-5, "function")] * wide(2000, 400))
+    assert int((np.abs(drawn - centre) < 5e-5).sum()) <= wide(10, 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)

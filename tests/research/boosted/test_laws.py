@@ -39,7 +39,7 @@ def test_the_published_preset_spends_half() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", list(PRESETS))
-@pytest.mark.parametrize("sampling", ["metropolis", "exact"])
+@pytest.mark.parametrize("sampling", [pytest.param("metropolis", marks=pytest.mark.soak), "exact"])
 def test_it_learns(preset: str, sampling: str) -> None:
     training = Training(epochs=60, samples=2_000, batch=1_000, burn_in=60, sampling=sampling)  # type: ignore[arg-type]
     sampler = BoostedSampler(interval_family(), epsilon=5.0, preset=preset, training=training)
