@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rivals import eager_boosting
-from discreet.projection._threads import available
+from discreet.projection._threads import processor_count
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
 from discreet.research._boosted import _compiled as compiled
 from discreet.research._boosted import _networks as networks
 from discreet.research._boosted import _tensors as tensors
-from discreet.research.experiments._mixtures import RandomMixtures, family, random_clients
-from discreet.research.experiments._running import run as run_experiment
+from discreet.research.experiments._mixtures import RandomMixtures, mixture_family, random_clients
+from discreet.research.experiments._running import run_experiment as run_experiment
 
 EPSILON, SEED = 1.0, 3
 UNITS = 500  # clients times budgets in Figure 4
@@ -31,10 +31,10 @@ def on_this_cpu(share: float = 0.1) -> None:
     """Both on a share of the epochs, a share that both have; the rival on one client, ours on as many as there are cores, twice."""
     epochs = max(1, round(750 * share))
     training = Training(epochs=epochs, burn_in=max(1, round(1_000 * share)))
-    sampler = BoostedSampler(family(), epsilon=EPSILON, training=training)
-    clients = random_clients(2 * available(), seed=SEED, most=10, mean_extra=2.0)
+    sampler = BoostedSampler(mixture_family(), epsilon=EPSILON, training=training)
+    clients = random_clients(2 * processor_count(), seed=SEED, most=10, mean_extra=2.0)
     warm = replace(training, epochs=1, samples=200, batch=100, burn_in=1)
-    BoostedSampler(family(), epsilon=EPSILON, training=warm).output(clients[0])
+    BoostedSampler(mixture_family(), epsilon=EPSILON, training=warm).output(clients[0])
     start = time.perf_counter()
     theirs = eager_boosting(clients[0], EPSILON, training)
     slow = time.perf_counter() - start
@@ -42,7 +42,7 @@ def on_this_cpu(share: float = 0.1) -> None:
     law = sampler.output(clients)
     fast = (time.perf_counter() - start) / len(clients)
     print(
-        f"Boosted baseline, {epochs} of 750 epochs and {training.burn_in} of 1,000 burn-in steps, {available()} cores"
+        f"Boosted baseline, {epochs} of 750 epochs and {training.burn_in} of 1,000 burn-in steps, {processor_count()} cores"
     )
     for name, seconds in (("eager torch, one client at a time", slow), ("all clients at once", fast)):
         whole = seconds / share * UNITS / 3600
@@ -75,12 +75,12 @@ def in_both_ways(epochs: int = 10, steps: int = 50) -> None:
         "training, 2 x 5,000 points": (
             epochs * training.samples // training.batch,
             trained_compiled,
-            lambda: tensors.trained(fresh[None], p[None], q[None], training, "cpu"),
+            lambda: tensors.train_networks(fresh[None], p[None], q[None], training, "cpu"),
         ),
         "10,000 chains, two networks": (
             steps,
             walked_compiled,
-            lambda: tensors.walked(two[None], weights[None], *box, training, preset, SEED, "cpu"),
+            lambda: tensors.walk_chains(two[None], weights[None], *box, training, preset, SEED, "cpu"),
         ),
     }
     print("One step on one core, ms                 compiled     torch     ratio")

@@ -19,7 +19,7 @@ from benchmarks.engines import shown_table
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.estimation import population
-from discreet.estimation._tallies import agreed_outcomes, tally
+from discreet.estimation._tallies import coding_and_sampler, tally
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 
@@ -61,7 +61,7 @@ def speed(console: Console, rows: int) -> None:
         f"{runs['ours'].seconds / runs['plain'].seconds:.2f}",
         *(f"{runs[name].gigabytes:.2f}" for name in ("plain", "ours")),
     )
-    domain, sampler = agreed_outcomes(agreement)
+    domain, sampler = coding_and_sampler(agreement)
     only_counts = _best(lambda: pl.scan_parquet(path).group_by("sample").len().collect(engine="streaming"))
     with_ids = _best(lambda: pl.scan_parquet(path).group_by("sample", "agreement").len().collect(engine="streaming"))
     ours = _best(lambda: population(sampler, counts=tally(file_source(str(path)), agreement, domain).counts).law)

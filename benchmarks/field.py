@@ -139,7 +139,7 @@ def audited(name: str, write: Callable[[list[str]], str], private: tuple[list[st
     found = black_box_audit(sampled, list(private), epsilon=2.0 * EPSILON, delta=DELTA, draws=draws)
     print(
         f"  audit of {name}, {draws} draws each: at least {found.empirical_epsilon_lower_bound:.2f} where two texts of epsilon {EPSILON:g} "
-        f"may differ by {2 * EPSILON:g}: {'refuted' if found.refuted else 'not refuted'} ({found.events[0].description})",
+        f"may differ by {2 * EPSILON:g}: {'refuted' if found.is_refuted else 'not refuted'} ({found.events[0].description})",
         flush=True,
     )
 

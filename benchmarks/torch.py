@@ -21,12 +21,12 @@ from torch.profiler import ProfilerActivity, profile
 
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
-from discreet.release._randomness import Given
+from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host
 from discreet.torch import release, weights
 from discreet.torch._boxes import terms_of
 from discreet.torch._inputs import rows_of
-from discreet.torch._sampling import drawn
+from discreet.torch._sampling import draw_outcomes
 
 SHAPES = [(512, 128_256), (64, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]
 DTYPES = [torch.float32, torch.bfloat16]
@@ -225,9 +225,9 @@ def check() -> None:
     for public in (None, exact[0]):
         given, terms = rows_of(exact, None, public, 1.0), terms_of(epsilon=2.0)
         beside = rows_of(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
-        on_device = drawn(given, terms, Given(uniform))
+        on_device = draw_outcomes(given, terms, FixedIntegers(uniform))
         assert on_device.is_cuda
-        assert np.array_equal(on_device.cpu().numpy(), host.drawn(beside, terms, uniform))
+        assert np.array_equal(on_device.cpu().numpy(), host.draw_outcomes(beside, terms, uniform))
     _check_parts(generator)
     print("integers, ratios, draws and the numpy path: as they should be")
     wrong, settings = check_batches()
@@ -235,7 +235,7 @@ def check() -> None:
     assert not wrong
 
 
-class _InParts(Given):
+class _InParts(FixedIntegers):
     """Integers that come part by part, as the operating system's do where there are many."""
 
     def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
@@ -253,10 +253,10 @@ def _check_parts(generator: torch.Generator) -> None:
         integers = SystemEntropy().integers(len(p))
         for public in (None, p[0], -p):
             rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon=4.0)
-            found = gpu.drawn(rows, terms, Given(integers))
-            assert torch.equal(found, gpu.drawn(rows, terms, _InParts(integers)))
+            found = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+            assert torch.equal(found, gpu.draw_outcomes(rows, terms, _InParts(integers)))
             with torch.cuda.stream(torch.cuda.Stream()):
-                assert torch.equal(found, gpu.drawn(rows, terms, Given(integers)))
+                assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
 
 
 def check_batches() -> tuple[int, int]:
@@ -330,7 +330,7 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
         place = torch.where(uniform < shared, _place(lower, uniform), -1)
         place = torch.where((place < 0) & (rest < excess.sum(1).cpu()), _place(excess, rest), place)
         place = torch.where(place < 0, _place(fill, rest - excess.sum(1).cpu()), place)
-        assert torch.equal(gpu.drawn(rows, terms, Given(integers)).cpu(), place)
+        assert torch.equal(gpu.draw_outcomes(rows, terms, FixedIntegers(integers)).cpu(), place)
 
 
 def _place(part: torch.Tensor, integer: torch.Tensor) -> torch.Tensor:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from discreet._kernels import Code, only
-from discreet.ledger._rounds import forget_held
+from discreet._kernels import Code, use_only
+from discreet.ledger._rounds import forget_rounds_in_memory
 from tests.soaking import examples
 
 settings.register_profile("discreet", deadline=None, max_examples=examples(100))
@@ -22,10 +22,10 @@ settings.load_profile("discreet")
 
 @pytest.fixture(autouse=True)
 def _forget_rounds() -> None:
-    forget_held()
+    forget_rounds_in_memory()
 
 
 @pytest.fixture(params=Code, ids=lambda code: code.value)
 def either_code(request: pytest.FixtureRequest) -> Iterator[None]:
-    with only(request.param):
+    with use_only(request.param):
         yield

@@ -383,7 +383,7 @@ def test_many_fields_are_read_in_time_that_grows_with_their_number() -> None:
 
     fields: list[tuple[str, Any]] = [(Name(f"field {number}"), 1) for number in range(2000)]
     with pytest.raises(DiscreetError, match="gives 'field 1999' twice"):
-        agreement._once([*fields, (Name("field 1999"), 2)])
+        agreement._refuse_repeats([*fields, (Name("field 1999"), 2)])
     assert compared < 10 * len(fields)
 
 
@@ -432,7 +432,7 @@ def test_a_file_whose_weights_are_not_those_of_its_id_is_not_read() -> None:
 
 
 def test_many_weights_are_kept_in_a_file_beside_the_agreement(tmp_path: Path) -> None:
-    size = family_terms.LISTED + 1
+    size = family_terms.MOST_LISTED_WEIGHTS + 1
     family = Band(1.0 + np.arange(size), lower=0.0, upper=3.0, everybody=True)
     agreed = Agreement.of(OptimalSampler(family, epsilon=1.0))
     path, weights = tmp_path / "a.json", tmp_path / "a.json.weights"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex
-from discreet._files import check_apart, check_target, same_file, written
+from discreet._files import atomic_write, check_apart, check_target, same_file
 from discreet.agreement import Agreement
 from discreet.audit import certificate
 from discreet.plots import _style as style
@@ -24,13 +24,13 @@ def mode(path: Path) -> int:
 
 def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    with written(target) as file:
+    with atomic_write(target) as file:
         file.write(b"half")
         assert not target.exists()
     assert target.read_bytes() == b"half"
 
     def broken() -> None:
-        with written(target, replace=True) as file:
+        with atomic_write(target, replace=True) as file:
             file.write(b"new")
             raise RuntimeError
 
@@ -42,13 +42,13 @@ def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
 def test_a_file_that_is_there_stays_unless_it_may_be_replaced(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_bytes(b"old")
-    with pytest.raises(DiscreetError, match="exists already; name another file"), written(target):
+    with pytest.raises(DiscreetError, match="exists already; name another file"), atomic_write(target):
         raise AssertionError
     meanwhile = tmp_path / "meanwhile"
-    with pytest.raises(DiscreetError, match="exists already"), written(meanwhile):
+    with pytest.raises(DiscreetError, match="exists already"), atomic_write(meanwhile):
         meanwhile.write_bytes(b"another's")
     assert meanwhile.read_bytes() == b"another's"
-    with written(target, replace=True) as file:
+    with atomic_write(target, replace=True) as file:
         file.write(b"new")
     assert target.read_bytes() == b"new"
     assert {path.name for path in tmp_path.iterdir()} == {"out", "meanwhile"}
@@ -59,7 +59,7 @@ def test_a_replaced_file_passes_its_mode_on(tmp_path: Path, kept: int) -> None:
     target = tmp_path / "out"
     target.write_bytes(b"old")
     target.chmod(kept)
-    with written(target, replace=True) as file:
+    with atomic_write(target, replace=True) as file:
         file.write(b"new")
     assert (target.read_bytes(), mode(target)) == (b"new", kept)
 
@@ -70,7 +70,7 @@ def test_a_new_file_has_the_mode_that_the_umask_leaves_and_a_private_one_is_its_
 ) -> None:
     before = os.umask(umask)
     try:
-        with written(tmp_path / "plain"), written(tmp_path / "private", private=True):
+        with atomic_write(tmp_path / "plain"), atomic_write(tmp_path / "private", private=True):
             assert max(mode(path) & 0o077 for path in tmp_path.glob(".private*")) == 0
     finally:
         os.umask(before)
@@ -87,7 +87,7 @@ def test_only_plain_files_are_replaced(tmp_path: Path) -> None:
         ("link", "is a link"), ("dangling", "is a link"), ("folder", "is a folder; name a file"), ("pipe", "is a pipe"),
         ("/dev/null", "is a device"), ("zero\0byte", "cannot be written"), ("no/folder", "cannot be written: No such file"),
     ]:  # fmt: skip
-        with pytest.raises(DiscreetError, match=says), written(tmp_path / name, replace=True):
+        with pytest.raises(DiscreetError, match=says), atomic_write(tmp_path / name, replace=True):
             raise AssertionError
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert (tmp_path / "precious").read_bytes() == b"precious"
@@ -95,12 +95,12 @@ def test_only_plain_files_are_replaced(tmp_path: Path) -> None:
 
 
 def test_folders_on_the_way_are_made_where_that_is_asked_for(tmp_path: Path) -> None:
-    with written(tmp_path / "new" / "folder" / "file", folders=True) as file:
+    with atomic_write(tmp_path / "new" / "folder" / "file", folders=True) as file:
         file.write(b"whole")
     assert (tmp_path / "new" / "folder" / "file").read_bytes() == b"whole"
     with (
         pytest.raises(DiscreetError, match="its folder cannot be made"),
-        written(tmp_path / "new" / "folder" / "file" / "in" / "it", folders=True),
+        atomic_write(tmp_path / "new" / "folder" / "file" / "in" / "it", folders=True),
     ):
         raise AssertionError
 

@@ -9,11 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import _protocol as protocol
-from discreet._protocol import CollectorKey, Statement, is_signed, read_collector_key, read_signed
+from discreet._protocol import (
+    CollectionStatement,
+    CollectorKey,
+    has_valid_signature,
+    read_collector_key,
+    read_signature,
+)
 from discreet.errors import DiscreetError
 
 KEY, OTHER = CollectorKey(bytes(32)), CollectorKey(bytes(31) + b"\1")
-STATEMENT = Statement(agreement="a" * 64, collection="b" * 64, follows=None, addresses=("https://a.example",))
+STATEMENT = CollectionStatement(agreement="a" * 64, collection="b" * 64, follows=None, addresses=("https://a.example",))
 CHANGES: list[dict[str, Any]] = [
     {"agreement": "c" * 64},
     {"collection": "a" * 64},
@@ -25,29 +31,29 @@ CHANGES: list[dict[str, Any]] = [
 
 def test_a_statement_is_signed_by_its_key() -> None:
     signed = KEY.sign(STATEMENT)
-    assert is_signed(STATEMENT, signed)
-    assert read_signed(signed.document) == signed
+    assert has_valid_signature(STATEMENT, signed)
+    assert read_signature(signed.document) == signed
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_no_other_statement_is(change: dict[str, Any]) -> None:
     signed = KEY.sign(STATEMENT)
     other = replace(STATEMENT, **change)
-    assert not is_signed(other, signed)
-    assert not is_signed(other, replace(signed, addresses=other.addresses))
+    assert not has_valid_signature(other, signed)
+    assert not has_valid_signature(other, replace(signed, addresses=other.addresses))
 
 
 def test_no_other_key_vouches_for_it() -> None:
     signed = KEY.sign(STATEMENT)
-    assert not is_signed(STATEMENT, replace(signed, key=OTHER.public))
-    assert not is_signed(STATEMENT, replace(OTHER.sign(STATEMENT), key=KEY.public))
+    assert not has_valid_signature(STATEMENT, replace(signed, key=OTHER.public))
+    assert not has_valid_signature(STATEMENT, replace(OTHER.sign(STATEMENT), key=KEY.public))
 
 
 @given(st.integers(0, 511))
 def test_no_flipped_bit_passes(bit: int) -> None:
     signed = KEY.sign(STATEMENT)
     damaged = int(signed.signature, 16) ^ (1 << bit)
-    assert not is_signed(STATEMENT, replace(signed, signature=f"{damaged:0128x}"))
+    assert not has_valid_signature(STATEMENT, replace(signed, signature=f"{damaged:0128x}"))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,7 @@ def test_no_flipped_bit_passes(bit: int) -> None:
     ],
 )
 def test_what_is_no_signature_is_not_read_as_one(document: object) -> None:
-    assert read_signed(document) is None
+    assert read_signature(document) is None
 
 
 def test_a_key_lies_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:

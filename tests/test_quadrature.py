@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet._quadrature import Panels, subdivided
-from discreet.families._charts import Cartesian, Chart, HalfLine, Identity, Line, Polar, Spherical
+from discreet._quadrature import Panels, subdivide_breaks
+from discreet.families._charts import Cartesian, Chart, HalfLine, Identity, Polar, Spherical, WholeLine
 from tests.soaking import examples
 
 EDGES = [np.array([0.0, 0.3, 1.0]), np.array([-1.0, 0.0, 2.0, 2.5]), np.array([0.0, 1.0])]
@@ -16,13 +16,13 @@ EDGES = [np.array([0.0, 0.3, 1.0]), np.array([-1.0, 0.0, 2.0, 2.5]), np.array([0
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_splitting_keeps_the_volume(dim: int) -> None:
-    panels = Panels.between(EDGES[:dim])
+    panels = Panels.from_edges(EDGES[:dim])
     whole = float(panels.volume.sum())
     assert panels.split(3).volume.sum() == pytest.approx(whole)
     assert len(panels.split(3)) == len(panels) * 3**dim
     longest = np.argmax(panels.upper - panels.lower, axis=1)
-    assert panels.halved(longest).volume.sum() == pytest.approx(whole)
-    assert len(panels[np.arange(len(panels)) > 0].joined(panels)) == 2 * len(panels) - 1
+    assert panels.halve(longest).volume.sum() == pytest.approx(whole)
+    assert len(panels[np.arange(len(panels)) > 0].concat(panels)) == 2 * len(panels) - 1
 
 
 @given(st.integers(1, 3), st.integers(4, 8), st.integers(0, 2**32 - 1))
@@ -30,7 +30,7 @@ def test_splitting_keeps_the_volume(dim: int) -> None:
 def test_polynomials_are_exact(dim: int, order: int, seed: int) -> None:
     """Degree 2 order - 1 along each axis, whatever the panels."""
     rng = np.random.default_rng(seed)
-    panels = Panels.between(EDGES[:dim])
+    panels = Panels.from_edges(EDGES[:dim])
     powers = rng.integers(0, 2 * order, dim)
     t, weights = panels.nodes(order)
     found = float((np.prod(t**powers, axis=-1) * weights).sum())
@@ -55,7 +55,7 @@ def test_the_error_estimate_is_not_too_small(name: str, dim: int) -> None:
     order = {1: 10, 2: 6, 3: 5}[dim]
     errors = estimates = 0.0
     for _ in range(20):
-        panels = Panels.between([np.sort(rng.uniform(-1.0, 1.0, 3)) for _ in range(dim)])
+        panels = Panels.from_edges([np.sort(rng.uniform(-1.0, 1.0, 3)) for _ in range(dim)])
         finer = panels.split({1: 512, 2: 24, 3: 5}[dim])
         t, weights = panels.nodes(order)
         fine_t, fine_weights = finer.nodes(order)
@@ -68,7 +68,7 @@ def test_the_error_estimate_is_not_too_small(name: str, dim: int) -> None:
 
 
 def test_subdivided_leaves_no_wide_gap() -> None:
-    edges = subdivided(np.array([0.0, 0.1, 1.0]), 0.25)
+    edges = subdivide_breaks(np.array([0.0, 0.1, 1.0]), 0.25)
     assert np.diff(edges).max() <= 0.25 + 1e-12
     assert {0.0, 0.1, 1.0} <= set(edges.tolist())
 
@@ -77,7 +77,7 @@ EMPTY = (np.array([0.0, 1.0]),)
 
 
 @pytest.mark.parametrize("chart", [
-    Cartesian((Identity(), Line(1.0, 2.0), HalfLine(-1.0, -0.5)), EMPTY * 3, EMPTY * 3),
+    Cartesian((Identity(), WholeLine(1.0, 2.0), HalfLine(-1.0, -0.5)), EMPTY * 3, EMPTY * 3),
     Polar(EMPTY * 2, EMPTY * 2),
     Spherical(EMPTY * 3, EMPTY * 3),
 ], ids=lambda chart: type(chart).__name__)  # fmt: skip

@@ -203,7 +203,7 @@ def test_more_than_a_file_lists_stands_as_a_digest() -> None:
     sampler = dc.MollifierSampler(dc.Simplex(size), epsilon=1.0, reference=np.full(size, 1.0 / size))
     terms = ReferenceTerms.of(sampler)
     assert terms is not None
-    assert terms.listed == terms.document
+    assert terms.full_terms == terms.document
     read = dc.Agreement.from_json(dc.Agreement.of(sampler).text)
     with pytest.raises(dc.DiscreetError, match="pass reference="):
         read.sampler()

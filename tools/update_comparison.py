@@ -16,10 +16,10 @@ from discreet.research._figures._follow_up import follow_up_figures
 from discreet.research._figures._population import population_figures
 from discreet.research._reports._contests import by_set
 from discreet.research._reports._designs import design_findings, design_table, keep_table, shift_findings, shift_table
-from discreet.research._reports._follow_up import findings as follow_up_findings
+from discreet.research._reports._follow_up import follow_up_findings as follow_up_findings
 from discreet.research._reports._follow_up import minimax_table, mixture_table, ordered_table, published_table
 from discreet.research._reports._learned import learned_findings, learned_table, reweighted_findings, reweighted_table
-from discreet.research._reports._population_findings import contest_table, fidelity_table, findings
+from discreet.research._reports._population_findings import contest_table, fidelity_table, population_findings
 from discreet.research.experiments._design_keeps import KeptAtBudget
 from discreet.research.experiments._design_shifts import ShiftedDesign
 from discreet.research.experiments._designs import DesignedSplit
@@ -29,7 +29,7 @@ from discreet.research.experiments._follow_up._plane import PlaneLaw
 from discreet.research.experiments._learned import LearnedRun
 from discreet.research.experiments._ordered import OrderedSet
 from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import Recorded, read
+from discreet.research.experiments._records import RecordedRun, read_records
 from discreet.research.experiments._reweighted import SKEWS, ReweightedSet
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -63,13 +63,13 @@ def learned_blocks(records: Path) -> dict[str, str]:
     """Designs learned privately, and the population behind designed samples, where these were run."""
     blocks = {}
     if (records / "learned.jsonl").exists():
-        learned = read(records / "learned.jsonl", LearnedRun).rows
+        learned = read_records(records / "learned.jsonl", LearnedRun).rows
         blocks["learned"] = listed(learned_findings(learned))
         blocks |= {
             f"learned_{times}": markdown(*learned_table(learned, times)) for times in {row.times for row in learned}
         }
     if (records / "reweighted.jsonl").exists():
-        reweighted = read(records / "reweighted.jsonl", ReweightedSet).rows
+        reweighted = read_records(records / "reweighted.jsonl", ReweightedSet).rows
         blocks["reweighted"] = listed(reweighted_findings(reweighted))
         blocks |= {f"reweighted_{drawn}": markdown(*reweighted_table(reweighted, drawn)) for drawn in SKEWS}
     return blocks
@@ -79,13 +79,13 @@ def population_blocks(records: Path) -> dict[str, str]:
     path = records / "population.jsonl"
     if not path.exists():
         return {}
-    run = read(path, SetAtBudget)
+    run = read_records(path, SetAtBudget)
     drawn = population_figures(run)
     for name in SHOWN:
         save(drawn[name], DOCS / "images" / f"{name}.png")
     return {
         "sets": sets_table(run.rows),
-        "findings": listed(findings(run.rows)),
+        "findings": listed(population_findings(run.rows)),
         "contests": markdown(*contest_table(run.rows)),
         "fidelity": markdown(*fidelity_table(run.rows)),
     }
@@ -95,12 +95,12 @@ def design_blocks(records: Path) -> dict[str, str]:
     paths = {name: records / f"{name}.jsonl" for name in ("designs", "keeps", "shifts")}
     if not all(path.exists() for path in paths.values()):
         return {}
-    run, shifts = read(paths["designs"], DesignedSplit), read(paths["shifts"], ShiftedDesign).rows
+    run, shifts = read_records(paths["designs"], DesignedSplit), read_records(paths["shifts"], ShiftedDesign).rows
     save(design_figure(run), DOCS / "images" / "designs.png")
     return {
         "designs": listed(design_findings(run.rows)),
         **{f"designs_{name}": markdown(*design_table(run.rows, name)) for name in ("kl", "tv", "hellinger")},
-        "keeps": markdown(*keep_table(read(paths["keeps"], KeptAtBudget).rows)),
+        "keeps": markdown(*keep_table(read_records(paths["keeps"], KeptAtBudget).rows)),
         "shifts": listed(shift_findings(shifts)),
         "shifts_kl": markdown(*shift_table(shifts)),
     }
@@ -115,7 +115,9 @@ def follow_up_blocks(records: Path) -> dict[str, str]:
     }
     if not all((records / f"{name}.jsonl").exists() for name in kinds):
         return {}
-    runs: dict[str, Recorded[Any]] = {name: read(records / f"{name}.jsonl", kind) for name, kind in kinds.items()}
+    runs: dict[str, RecordedRun[Any]] = {
+        name: read_records(records / f"{name}.jsonl", kind) for name, kind in kinds.items()
+    }
     for name, drawn in follow_up_figures(runs).items():
         save(drawn, DOCS / "images" / f"follow-up-{name.removeprefix('local_')}.png")
     finite, mixtures, ordered = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))

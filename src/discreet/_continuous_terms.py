@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.domain._canonical import VERSION, canonical
 from discreet.domain._digested import is_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, LaplaceMixtures, Tabulated
 from discreet.families._band import check_everybody
 from discreet.mechanisms._carriers import Cells, Points
-from discreet.mechanisms._carriers._choice import How
-from discreet.mechanisms._carriers._densities import DensityCarrier
+from discreet.mechanisms._carriers._choice import Discretisation
+from discreet.mechanisms._carriers._densities import DensityAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
-LISTED = 1 << 16  # values of a table that a document holds; who has more passes the family
+MOST_LISTED_VALUES = 1 << 16  # values of a table that a document holds; who has more passes the family
 MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "gaussian mixtures": GaussianMixtures,
     "laplace mixtures": LaplaceMixtures,
@@ -41,7 +41,7 @@ _BY = {"cells": Cells, "points": Points}
 Box = tuple[tuple[float | None, float | None], ...]
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, eq=False)
 class ContinuousTerms:
     """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
@@ -67,11 +67,13 @@ class ContinuousTerms:
     @classmethod
     def of(cls, sampler: Sampler[AnyFamily], family: ContinuousFamily, version: int = VERSION) -> ContinuousTerms:
         """The terms of a sampler's family, and of the atoms it releases by."""
-        atoms = _atoms(sampler)
+        atoms = _atoms_document(sampler)
         match family:
             case GaussianMixtures() | LaplaceMixtures():
                 kind = next(name for name, one in MIXTURES.items() if type(family) is one)
-                return cls(kind, family.dim, atoms, family.radius, family.scale, _ends(family.box), version=version)
+                return cls(
+                    kind, family.dim, atoms, family.radius, family.scale, _finite_ends(family.box), version=version
+                )
             case DensityBand():
                 given, lower, upper = family.given_as
                 if not isinstance(given, Tabulated):
@@ -80,13 +82,13 @@ class ContinuousTerms:
                         "DensityBand(Tabulated(axes, values), ...)"
                     )
                 terms = (float(lower), float(upper), given.digest, True if family.everybody else None, given)
-                return cls(DENSITY_BAND, family.dim, atoms, None, None, _ends(family.box), *terms, version)
+                return cls(DENSITY_BAND, family.dim, atoms, None, None, _finite_ends(family.box), *terms, version)
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
         )
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The family in words."""
         at_least = (
             "at least " if self.atoms["by"] == "cells" else ""
@@ -99,7 +101,7 @@ class ContinuousTerms:
         return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
 
     @property
-    def how(self) -> How:
+    def how(self) -> Discretisation:
         """By what clients are released."""
         if self.atoms["by"] == "cells":
             return Cells(self.atoms["count"])
@@ -113,9 +115,9 @@ class ContinuousTerms:
         return {name: value for name, value in terms.items() if value is not None}
 
     @property
-    def listed(self) -> dict[str, Any]:
+    def full_terms(self) -> dict[str, Any]:
         """The terms as a file lists them: with the table itself, where it is known and not too large."""
-        return self.document if self.table is None else {**self.document, **listed_table(self.table)}
+        return self.document if self.table is None else {**self.document, **table_fields(self.table)}
 
     @property
     def beside(self) -> None:
@@ -152,7 +154,7 @@ class ContinuousTerms:
         return [(-math.inf if low is None else low, math.inf if high is None else high) for low, high in self.box]
 
 
-def _ends(box: list[tuple[float, float]] | None) -> Box | None:
+def _finite_ends(box: list[tuple[float, float]] | None) -> Box | None:
     """A box without infinities, which JSON does not have."""
     if box is None:
         return None
@@ -161,9 +163,9 @@ def _ends(box: list[tuple[float, float]] | None) -> Box | None:
     )
 
 
-def _atoms(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
+def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
     how, carrier = sampler.how, sampler.carrier
-    if not isinstance(how, (Cells, Points)) or not isinstance(carrier, DensityCarrier):
+    if not isinstance(how, (Cells, Points)) or not isinstance(carrier, DensityAtoms):
         raise DiscreetError(
             f"how = {how!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
         )
@@ -172,7 +174,7 @@ def _atoms(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
     return atoms if isinstance(how, Cells) else {**atoms, "seed": how.seed}
 
 
-def continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
+def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
     """The terms that a document of that version states; an error names the first field that is wrong."""
     kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
     atoms, box = _read_atoms(fields["atoms"]), _read_box(fields.get("box"), dim)
@@ -226,9 +228,9 @@ def _is_end(end: Any) -> bool:
     return end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and abs(end) < 1e300)
 
 
-def listed_table(table: Tabulated) -> dict[str, Any]:
+def table_fields(table: Tabulated) -> dict[str, Any]:
     """A table as a file lists it beside its digest; nothing where it is too large."""
-    if table.values.size > LISTED:
+    if table.values.size > MOST_LISTED_VALUES:
         return {}
     return {"table": {"axes": [axis.tolist() for axis in table.axes], "values": table.values.tolist()}}
 

@@ -3,7 +3,7 @@
 import resource
 
 
-def switch_off() -> None:
+def disable_core_dumps() -> None:
     """For this process, from now on."""
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.domain import Digested, Domain
 from discreet.domain._canonical import VERSION, canonical, digest
 from discreet.domain._digested import is_digest
-from discreet.domain._terms import FIELDS as DOMAIN_FIELDS
+from discreet.domain._terms import DOMAIN_FIELDS as DOMAIN_FIELDS
 from discreet.domain._terms import from_terms
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.families._band import check_everybody
 
-LISTED = 1 << 16  # weights that a document holds; more are in a file beside it
+MOST_LISTED_WEIGHTS = 1 << 16  # weights that a document holds; more are in a file beside it
 BESIDE = ".weights"
 KINDS = ("simplex", "band")
 _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
@@ -29,7 +29,7 @@ FIELDS = ("kind", *DOMAIN_FIELDS, "lower", "upper", "weights", "everybody")
 READ_FIELDS = {*FIELDS, "reference"}
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, eq=False)
 class FamilyTerms:
     """A family in an agreement, on its domain. `weights` is the digest of a band's reference.
@@ -74,7 +74,7 @@ class FamilyTerms:
         return
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The family in words."""
         return f"{self.size:,} outcomes"
 
@@ -86,9 +86,9 @@ class FamilyTerms:
     @property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values, without those that are not set."""
-        return self._with(self.domain.terms_in(self.version))
+        return self._with_domain_terms(self.domain.terms_in(self.version))
 
-    def _with(self, domain: dict[str, Any]) -> dict[str, Any]:
+    def _with_domain_terms(self, domain: dict[str, Any]) -> dict[str, Any]:
         terms = {
             "kind": self.kind,
             **domain,
@@ -122,17 +122,17 @@ class FamilyTerms:
         return replace(self, domain=domain)
 
     @property
-    def listed(self) -> dict[str, Any]:
+    def full_terms(self) -> dict[str, Any]:
         """The terms as a file lists them: labels and weights themselves, where they are known and not too many."""
-        listed = self._with(self.domain.listed)
-        if self.reference is not None and self.size <= LISTED:
+        listed = self._with_domain_terms(self.domain.full_terms)
+        if self.reference is not None and self.size <= MOST_LISTED_WEIGHTS:
             listed["reference"] = self.reference.tolist()
         return listed
 
     @property
     def beside(self) -> bytes | None:
         """The weights as a file beside the agreement holds them, where they are too many for the document."""
-        if self.reference is None or self.size <= LISTED:
+        if self.reference is None or self.size <= MOST_LISTED_WEIGHTS:
             return None
         return self.reference.astype("<f8").tobytes()
 
@@ -151,7 +151,7 @@ class FamilyTerms:
         """The terms with the weights that such a file holds; `where`: what errors call it."""
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
-        weights = _checked_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
+        weights = _check_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
         return replace(self, reference=weights)._with_true_weights()
 
     def family(self) -> FiniteFamily:
@@ -198,7 +198,7 @@ def _uniform_digest(size: int) -> str:
     return digest(np.full(size, 1.0 / size).astype("<f8").tobytes())
 
 
-def _checked_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
+def _check_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
     if not ((weights > 0.0) & (weights <= 1.0)).all():
         bad = int(np.argmin((weights > 0.0) & (weights <= 1.0)))
         raise DiscreetError(
@@ -208,7 +208,7 @@ def _checked_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.flo
     return weights
 
 
-def family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
+def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
     """The terms that a document of that version states, of one of the kinds there are; an error names the first field that is wrong."""
     domain = from_terms(fields, "family", version)
     weights = fields.get("weights")
@@ -234,12 +234,12 @@ def family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
         upper,
         weights,
         fields.get("everybody"),
-        _reference(fields.get("reference"), domain.size),
+        _read_listed_weights(fields.get("reference"), domain.size),
         version,
     )._with_true_weights()
 
 
-def _reference(listed: Any, size: int) -> NDArray[np.float64] | None:
+def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
     """The weights that a file lists."""
     if listed is None:
         return None
@@ -249,6 +249,6 @@ def _reference(listed: Any, size: int) -> NDArray[np.float64] | None:
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
             raise DiscreetError(f"family.reference[{place}] = {weight!r} is not a number")
     try:
-        return _checked_weights(np.array(listed, dtype=np.float64), "family.reference")
+        return _check_weights(np.array(listed, dtype=np.float64), "family.reference")
     except OverflowError:
         raise DiscreetError("family.reference holds a whole number that no float can; weights are in (0, 1]") from None

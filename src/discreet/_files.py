@@ -36,7 +36,7 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
-def reading(name: str, what: str, *also: type[Exception]) -> Iterator[None]:
+def translate_read_errors(name: str, what: str, *also: type[Exception]) -> Iterator[None]:
     """What reading data from outside fails on (`also`: in the words of a library), as one of our errors: the first line of it."""
     problems: tuple[type[Exception], ...] = (*also, ValueError, KeyError, MemoryError, OverflowError)
     try:
@@ -106,7 +106,7 @@ def same_file(path: str | Path, other: str | Path) -> bool:
 
 
 @contextmanager
-def written(
+def atomic_write(
     path: str | Path,
     *,
     what: str = "output",
@@ -139,7 +139,7 @@ def written(
         if replace:
             os.replace(partial, target)
         else:
-            _name(partial, target)
+            _give_name(partial, target)
         sync_folder(target.parent)
     except FileExistsError:
         raise DiscreetError(f"{what} {path} exists already; {fix}") from None
@@ -165,7 +165,7 @@ def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
         os.fchmod(file.fileno(), stat.S_IMODE(os.lstat(target).st_mode))
 
 
-def _name(partial: Path, target: Path) -> None:
+def _give_name(partial: Path, target: Path) -> None:
     """Give a file its name unless something has that name by now."""
     try:
         os.link(partial, target)

@@ -30,7 +30,7 @@ def refuse_after_fork() -> None:
     _used = True
 
 
-def _note() -> None:
+def _note_threads() -> None:
     global _noted
     try:
         names = [path.read_text(errors="replace") for path in Path("/proc/self/task").glob("*/comm")]
@@ -45,4 +45,4 @@ def _inherit() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_note, after_in_child=_inherit)
+    os.register_at_fork(before=_note_threads, after_in_child=_inherit)

@@ -24,17 +24,17 @@ Places = Callable[[Sequence[Any]], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class LabelledValues:
     """Numbers (..., m) and the m labels of their last axis."""
 
     labels: tuple[Any, ...]
     values: NDArray[Any]
 
 
-def labelled(values: Any, name: str) -> Labelled | None:
+def labelled_values(values: Any, name: str) -> LabelledValues | None:
     """The labels that one dict, Series or frame carries, with its numbers; None for values without labels."""
     if isinstance(values, Mapping):
-        return Labelled(tuple(values), _columns(values, name))
+        return LabelledValues(tuple(values), _dict_numbers(values, name))
     labels = _names(values)
     if labels is None or _is_default(labels):
         return None
@@ -46,7 +46,7 @@ def labelled(values: Any, name: str) -> Labelled | None:
     if repeated:
         twice = next(label for place, label in enumerate(found) if label in found[:place])
         raise DiscreetError(f"{name} has the label {twice!r} twice; add up what belongs together")
-    return Labelled(found, _numbers(values, name))
+    return LabelledValues(found, _numbers(values, name))
 
 
 def carries_labels(values: Any) -> bool:
@@ -57,7 +57,7 @@ def carries_labels(values: Any) -> bool:
     return names is not None and not _is_default(names)
 
 
-def unboxed(column: Any) -> Any:
+def plain_column(column: Any) -> Any:
     """A column of pyarrow, which holds boxes around values, as a list of them; others as they are.
 
     It is checked in full first: its offsets and indices are claims by whoever wrote it, and may point anywhere in this process.
@@ -84,8 +84,10 @@ def in_order(values: Any, size: int, places: Places, name: str, missing: float =
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
         if not any(carries_labels(one) for one in values):
             return values
-        return _stacked([in_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)], 0, name)
-    found = labelled(values, name)
+        return _stack_arrays(
+            [in_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)], 0, name
+        )
+    found = labelled_values(values, name)
     if found is None:
         _refuse_ambiguous(values, places, name)
         return values
@@ -99,7 +101,7 @@ def in_order(values: Any, size: int, places: Places, name: str, missing: float =
     return ordered
 
 
-def aligned(p: Any, q: Any) -> tuple[Any, Any]:
+def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     """Two laws under the same labels, in one order; what one of them leaves out is 0 there. Without labels they stay as they are."""
     names = [dict.fromkeys(_labels(values)) for values in (p, q)]
     if not any(names):
@@ -127,14 +129,14 @@ def _labels(values: Any) -> list[Any]:
     return list(values if isinstance(values, Mapping) else _names(values))
 
 
-def _columns(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
+def _dict_numbers(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
     """The values of a dict as (..., m): numbers for one client, lists of equal length for many."""
     if not values:
         raise DiscreetError(f"{name} is an empty dict; name at least one outcome")
-    return _stacked([_numbers(one, name) for one in values.values()], -1, name)
+    return _stack_arrays([_numbers(one, name) for one in values.values()], -1, name)
 
 
-def _stacked(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
+def _stack_arrays(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
     try:
         return np.stack([np.asarray(part) for part in parts], axis=axis)
     except (TypeError, ValueError):
@@ -185,14 +187,14 @@ def _refuse_ambiguous(values: Any, places: Places, name: str) -> None:
     if names is None:
         return
     for place, label in enumerate(names):
-        if _place(places, label) not in (None, place):
+        if _label_place(places, label) not in (None, place):
             raise DiscreetError(
                 f"{name} has the default index, and {label} is also the label of another outcome; give it the labels as its "
                 "index, or pass .to_numpy() for the order of the outcomes"
             )
 
 
-def _place(places: Places, label: Hashable) -> int | None:
+def _label_place(places: Places, label: Hashable) -> int | None:
     try:
         return int(places([label])[0])
     except DiscreetError:

@@ -64,7 +64,7 @@ class PowerPerspective:
 
 
 @dataclass(frozen=True)
-class Excess:
+class HockeyStickPerspective:
     """max(p - gamma q, 0); for gamma < 1 with its tangent taken off, which leaves max(gamma q - p, 0)."""
 
     gamma: float
@@ -111,7 +111,7 @@ def entropy_excess(t: FloatArray) -> FloatArray:
     return values
 
 
-def triangular(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def triangular_discrimination(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     return np.abs(difference) * np.abs(contrast(p, q, difference)) / 2
 
 
@@ -129,13 +129,13 @@ class RatioPerspective:
     def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
         ratio = p / q
         in_range = (ratio > 0) & np.isfinite(ratio)
-        values = values_of(self.f, np.where(in_range, ratio, 1.0))
+        values = evaluate_generator(self.f, np.where(in_range, ratio, 1.0))
         _refuse(np.isnan(values), ratio, values, "is not a number; rewrite f so that it does not overflow")
         limits = np.where(p > q, p * self.slope_at_infinity, q * self.at_zero)
         return np.where(in_range & np.isfinite(values), q * values, limits)
 
 
-def values_of(f: Function, x: FloatArray) -> FloatArray:
+def evaluate_generator(f: Function, x: FloatArray) -> FloatArray:
     try:
         with np.errstate(all="ignore"):
             values = np.asarray(f(x.copy()), dtype=np.float64)  # f may work in place
@@ -150,7 +150,7 @@ def values_of(f: Function, x: FloatArray) -> FloatArray:
 
 def check_generator(f: Function) -> None:
     """Refuse f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
-    values = values_of(f, _GRID)
+    values = evaluate_generator(f, _GRID)
     _refuse(np.isnan(values) | np.isneginf(values), _GRID, values, "is not a real number; f must be finite on (0, inf)")
     _refuse((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
     left, middle, right = _GRID[:-2], _GRID[1:-1], _GRID[2:]
@@ -168,7 +168,7 @@ def _refuse(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str)
         raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")
 
 
-def limit(name: str, values: FloatArray) -> float:
+def sequence_limit(name: str, values: FloatArray) -> float:
     """The limit of a sequence that clearly settles, or inf if it clearly grows for ever; otherwise ask.
 
     A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Values that overflow

@@ -20,7 +20,7 @@ outside the collection: devices make it of a secret of their own that never leav
 Samples travel encrypted: plain http goes to this machine alone, unless somebody insists. A sample is private on its own, but who took part
 and when is seen by whoever can read the way, and a name that is stolen on it lets others speak in one's place.
 
-A collector may have a key (Ed25519). What it signs is a `Statement`: this agreement, in this collection, after that one, is collected at
+A collector may have a key (Ed25519). What it signs is a `CollectionStatement`: this agreement, in this collection, after that one, is collected at
 these addresses. The addresses are part of it because anybody can copy a signature: a device believes one only at an address that it names.
 Ed25519 comes from `cryptography`, which is well kept and has wheels for every system. Signatures are plain 64-byte ones over a canonical
 JSON text, so that any other implementation can check them; minisign's format would add a second encoding of the same.
@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from discreet._files import read_private, written
+from discreet._files import atomic_write, read_private
 from discreet.domain._canonical import canonical
 from discreet.errors import DiscreetError, need_extra
 
@@ -161,7 +161,7 @@ MOST_ADDRESSES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
+class CollectionStatement:
     """What a collector signs: an agreement, the collection it is of, the agreement it follows, and the addresses it is collected at."""
 
     agreement: str
@@ -182,7 +182,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Signed:
+class StatementSignature:
     """A signature as a collection shows it: by which key (64 hexadecimal digits), for which addresses."""
 
     key: str
@@ -210,15 +210,15 @@ class CollectorKey:
         """The public half, 64 hexadecimal digits: what devices pin."""
         return self._private.public_key().public_bytes_raw().hex()
 
-    def sign(self, statement: Statement) -> Signed:
+    def sign(self, statement: CollectionStatement) -> StatementSignature:
         """The statement's signature."""
-        return Signed(self.public, self._private.sign(statement.message).hex(), statement.addresses)
+        return StatementSignature(self.public, self._private.sign(statement.message).hex(), statement.addresses)
 
     def __repr__(self) -> str:
         return f"<CollectorKey {short_key(self.public)}>"
 
 
-def is_signed(statement: Statement, signed: Signed) -> bool:
+def has_valid_signature(statement: CollectionStatement, signed: StatementSignature) -> bool:
     """Whether the signature is one of this statement by the key it names."""
     try:
         from cryptography.exceptions import InvalidSignature
@@ -235,7 +235,7 @@ def is_signed(statement: Statement, signed: Signed) -> bool:
     return True
 
 
-def read_signed(document: Any) -> Signed | None:
+def read_signature(document: Any) -> StatementSignature | None:
     """The signature that a JSON object holds; None for what is no such object."""
     if not isinstance(document, dict) or document.keys() != {"addresses", "key", "signature"}:
         return None
@@ -250,7 +250,7 @@ def read_signed(document: Any) -> Signed | None:
         return None
     if not all(isinstance(address, str) and len(address) <= 1000 and address.isprintable() for address in addresses):
         return None
-    return Signed(key, signature, tuple(addresses))
+    return StatementSignature(key, signature, tuple(addresses))
 
 
 def is_key(text: Any) -> bool:
@@ -266,7 +266,7 @@ def short_key(key: str) -> str:
 def write_collector_key(path: str | Path) -> None:
     """Write a fresh key to a new file that its owner alone may read. An existing file is never replaced."""
     fix = "devices have pinned its key and would refuse another; choose another name"
-    with written(path, what="collector key", private=True, fix=fix) as file:
+    with atomic_write(path, what="collector key", private=True, fix=fix) as file:
         file.write(b"discreet-collector-key-1 " + os.urandom(32).hex().encode() + b"\n")
 
 

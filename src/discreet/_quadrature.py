@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ _SQUARES = 1e150
 _FAST = 0.1  # past this rho they fall like a power of the degree
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True)
 class Panels:
     """Boxes in coordinate space: lower and upper corners, (n, dim) each."""
@@ -42,7 +42,7 @@ class Panels:
     upper: Floats
 
     @classmethod
-    def between(cls, edges: Sequence[Floats]) -> "Panels":
+    def from_edges(cls, edges: Sequence[Floats]) -> "Panels":
         """The product of consecutive intervals, one list of increasing edges for each axis."""
         lower = np.meshgrid(*(axis[:-1] for axis in edges), indexing="ij")
         upper = np.meshgrid(*(axis[1:] for axis in edges), indexing="ij")
@@ -78,7 +78,7 @@ class Panels:
         upper = np.where(steps == ways - 1, self.upper[:, None, :], lower + width[:, None, :])
         return Panels(lower.reshape(-1, self.dim), upper.reshape(-1, self.dim))
 
-    def halved(self, axis: NDArray[np.intp]) -> "Panels":
+    def halve(self, axis: NDArray[np.intp]) -> "Panels":
         """Every panel cut in two along its own axis: 2n panels, the lower halves first."""
         rows = np.arange(len(self))
         middle = 0.5 * (self.lower[rows, axis] + self.upper[rows, axis])
@@ -93,7 +93,7 @@ class Panels:
             across = (panels.lower[:, axis] < place) & (place < panels.upper[:, axis])
             below, above = panels[across], panels[across]
             below.upper[:, axis], above.lower[:, axis] = place, place
-            panels = panels[~across].joined(below).joined(above)
+            panels = panels[~across].concat(below).concat(above)
         return panels
 
     @property
@@ -106,7 +106,7 @@ class Panels:
         """(dim,) the sides below which a panel is next to rounding, compared with all of them together."""
         return np.asarray(_NARROWEST * (self.upper.max(axis=0) - self.lower.min(axis=0)))
 
-    def joined(self, other: "Panels") -> "Panels":
+    def concat(self, other: "Panels") -> "Panels":
         """These panels and then the others."""
         return Panels(np.vstack([self.lower, other.lower]), np.vstack([self.upper, other.upper]))
 
@@ -144,7 +144,7 @@ def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAS
 
 
 @cache
-def rule(order: int) -> tuple[Floats, Floats]:
+def gauss_rule(order: int) -> tuple[Floats, Floats]:
     """Gauss-Legendre nodes and weights on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     return 0.5 * (nodes + 1.0), 0.5 * weights
@@ -153,7 +153,7 @@ def rule(order: int) -> tuple[Floats, Floats]:
 @cache
 def tensor_rule(order: int, dim: int) -> tuple[Floats, Floats]:
     """Nodes (order^dim, dim) and weights (order^dim,) on the unit cube."""
-    nodes, weights = rule(order)
+    nodes, weights = gauss_rule(order)
     places = np.stack(np.meshgrid(*[nodes] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     masses = np.stack(np.meshgrid(*[weights] * dim, indexing="ij"), axis=-1).reshape(-1, dim).prod(axis=1)
     return places, masses
@@ -162,7 +162,7 @@ def tensor_rule(order: int, dim: int) -> tuple[Floats, Floats]:
 @cache
 def _last_coefficients(order: int, count: int) -> Floats:
     """The map (order, count) from values on a line to its Legendre coefficients of the last degrees, the highest first."""
-    nodes, weights = rule(order)
+    nodes, weights = gauss_rule(order)
     degrees = np.arange(order - 1, order - 1 - count, -1)
     basis = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1)[:, degrees]
     return np.ascontiguousarray(weights[:, None] * basis * (2 * degrees + 1))
@@ -171,13 +171,13 @@ def _last_coefficients(order: int, count: int) -> Floats:
 @cache
 def _end_values(order: int) -> Floats:
     """The map (order, 2) from values on a line to what their polynomial has near its two ends."""
-    nodes, _ = rule(order)
+    nodes, _ = gauss_rule(order)
     basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
     near = np.polynomial.legendre.legvander(2.0 * np.array([_INSIDE, 1.0 - _INSIDE]) - 1.0, order - 1)
     return np.ascontiguousarray((near @ basis).T)
 
 
-def subdivided(breaks: Floats, width: float, most: int = 4096) -> Floats:
+def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
     """Increasing breaks with points put between them so that no gap exceeds `width` (or there are `most` gaps in all)."""
     gaps = np.diff(breaks)
     width = max(width, float(gaps.sum()) / most)
@@ -188,24 +188,24 @@ def subdivided(breaks: Floats, width: float, most: int = 4096) -> Floats:
     return np.concatenate([*pieces, breaks[-1:]])
 
 
-def measured(panels: Panels, element: Element) -> tuple[Panels, float, float]:
+def integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
     """Panels good enough to evaluate every client on; and the integral of `element(t)`, known better than that, with its error."""
     dim = panels.dim
-    coarse, *_ = resolved(panels, element, _CLIENTS[dim], 0.1)
-    return (coarse, *resolved(coarse, element, _INTEGRAL[dim], 0.0)[1:])
+    coarse, *_ = integrate_element(panels, element, _CLIENTS[dim], 0.1)
+    return (coarse, *integrate_element(coarse, element, _INTEGRAL[dim], 0.0)[1:])
 
 
-def resolved(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
+def integrate_element(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
     """Panels split until the integral of `element(t)` is known to a relative tolerance, with the integral and its error.
 
     `fast` as in `errors_on_unit_cube`: 0 for an error that a jump in some derivative cannot hide from.
     """
-    fine, _, integrals, errors = resolved_parts(panels, element, tolerance, fast)
+    fine, _, integrals, errors = integrate_parts(panels, element, tolerance, fast)
     with np.errstate(over="ignore", invalid="ignore"):
         return fine, float(integrals.sum()), float(errors.sum())
 
 
-def resolved_parts(
+def integrate_parts(
     panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False
 ) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
     """The same part by part: the panels, of which of the given ones each is a part, their integrals and the errors of these.
@@ -226,7 +226,7 @@ def resolved_parts(
                     (inside > some.lower[:, None]) & (inside < some.upper[:, None]), inside, t[:, [0, -1]]
                 )
                 apart = np.abs(element(inside) - values @ _end_values(order)).sum(axis=1)
-                errors = errors + rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(apart), apart, 0.0)
+                errors = errors + gauss_rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(apart), apart, 0.0)
             return np.sum(values * weights, axis=1), errors
 
     integrals, errors = values_of(panels)
@@ -236,18 +236,18 @@ def resolved_parts(
             total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
             return panels, owner, integrals, errors
-        bad = worst(errors, 0.5 * tolerance * total) & panels.divisible
+        bad = worst_panels(errors, 0.5 * tolerance * total) & panels.divisible
         if not bad.any():
             return panels, owner, integrals, errors
         new = panels[bad].split(2)
         fresh = values_of(new)
         owner = np.concatenate([owner[~bad], np.repeat(owner[bad], len(new) // int(bad.sum()))])
-        panels = panels[~bad].joined(new)
+        panels = panels[~bad].concat(new)
         integrals = np.concatenate([integrals[~bad], fresh[0]])
         errors = np.concatenate([errors[~bad], fresh[1]])
 
 
-def worst(errors: Floats, allowed: float) -> NDArray[np.bool_]:
+def worst_panels(errors: Floats, allowed: float) -> NDArray[np.bool_]:
     """The fewest panels whose errors must go so that those of the rest add up to no more than allowed."""
     order = np.argsort(errors)
     chosen = np.zeros(len(errors), dtype=bool)

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._continuous_terms import listed_table, read_table
-from discreet._family_terms import LISTED
-from discreet._showing import shown_shortly
+from discreet._continuous_terms import read_table, table_fields
+from discreet._family_terms import MOST_LISTED_WEIGHTS
+from discreet._showing import with_short_repr
 from discreet.domain._canonical import digest
 from discreet.domain._digested import is_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, Tabulated
 from discreet.mechanisms import MollifierSampler
-from discreet.mechanisms._mollifier import normalised
+from discreet.mechanisms._mollifier import normalised_law
 from discreet.mechanisms._sampler import AnyFamily
 
 READ_FIELDS = {"digest", "lower", "upper", "weights", "table"}
@@ -28,7 +28,7 @@ NEEDED = {"digest"}
 Floats = NDArray[np.float64]
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, eq=False)
 class ReferenceTerms:
     """A reference of a mollifier's own in an agreement. `given` is it as it was given, where that is known.
@@ -71,12 +71,12 @@ class ReferenceTerms:
         return {name: value for name, value in terms.items() if value is not None}
 
     @property
-    def listed(self) -> dict[str, Any]:
+    def full_terms(self) -> dict[str, Any]:
         """The terms as a file lists them: with the probabilities or the table, where they are known and not too many."""
-        if isinstance(self.given, np.ndarray) and self.given.size <= LISTED:
+        if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED_WEIGHTS:
             return {**self.document, "weights": self.given.tolist()}
         if isinstance(self.given, Tabulated):
-            return {**self.document, **listed_table(self.given)}
+            return {**self.document, **table_fields(self.given)}
         return self.document
 
     def __eq__(self, other: object) -> bool:
@@ -96,7 +96,7 @@ class ReferenceTerms:
         return DensityBand(self.given, family.whole_box, lower=self.lower or 0.0, upper=self.upper)
 
 
-def reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
+def read_reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
     """The terms that a document states; an error names the first field that is wrong."""
     stated, weights, table = fields["digest"], fields.get("weights"), read_table(fields.get("table"), "reference.table")
     if not is_digest(stated):
@@ -106,7 +106,7 @@ def reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
     lower, upper = fields.get("lower"), fields.get("upper")
     if upper is not None or lower is not None:
         lower, upper = NON_NEGATIVE.check("reference.lower", lower), POSITIVE.check("reference.upper", upper)
-    given = table if weights is None else _read_weights(weights)
+    given = table if weights is None else _read_probabilities(weights)
     if given is not None and stated != (_law_digest(given) if isinstance(given, np.ndarray) else given.digest):
         raise DiscreetError(f"the reference listed is not the one whose digest is {stated}; get the file anew")
     return ReferenceTerms(stated, lower, upper, given)
@@ -114,10 +114,10 @@ def reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
 
 def _law_digest(law: Floats) -> str:
     """Of the probabilities that the box is made of."""
-    return digest(normalised(law).astype("<f8").tobytes())
+    return digest(normalised_law(law).astype("<f8").tobytes())
 
 
-def _read_weights(listed: Any) -> Floats:
+def _read_probabilities(listed: Any) -> Floats:
     if not isinstance(listed, list) or not listed:
         raise DiscreetError("reference.weights is not a list of probabilities, one for each outcome")
     for place, weight in enumerate(listed):

@@ -21,7 +21,7 @@ _LONGEST = 60  # characters of a text
 _Class = TypeVar("_Class", bound=type)
 
 
-class _Short(reprlib.Repr):
+class _ShortRepr(reprlib.Repr):
     """reprlib with arrays; it cuts lists and texts by itself."""
 
     def repr1(self, x: Any, level: int) -> str:
@@ -35,8 +35,8 @@ class _Short(reprlib.Repr):
         return repr(x)  # what has a line of its own is short already
 
 
-def _cutter() -> _Short:
-    cutter = _Short()
+def _cutter() -> _ShortRepr:
+    cutter = _ShortRepr()
     cutter.maxlist = cutter.maxtuple = cutter.maxset = cutter.maxfrozenset = cutter.maxdict = _FEW
     cutter.maxstring = cutter.maxother = cutter.maxlong = _LONGEST
     return cutter
@@ -45,23 +45,23 @@ def _cutter() -> _Short:
 _CUTTER = _cutter()
 
 
-def shortly(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A value in one short line."""
     return _CUTTER.repr(value)
 
 
-def shown_shortly(cls: _Class) -> _Class:
+def with_short_repr(cls: _Class) -> _Class:
     """For a dataclass: a repr of the same form that shows no more than the beginning of each field."""
 
     def line(self: Any) -> str:
         fields = (field.name for field in dataclasses.fields(self) if field.repr)
-        return f"{cls.__name__}({', '.join(f'{name}={shortly(getattr(self, name))}' for name in fields)})"
+        return f"{cls.__name__}({', '.join(f'{name}={short_repr(getattr(self, name))}' for name in fields)})"
 
     type.__setattr__(cls, "__repr__", line)
     return cls
 
 
-def counted(count: int, noun: str) -> str:
+def pluralise(count: int, noun: str) -> str:
     """ "1 flight", "2 flights"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
@@ -71,7 +71,7 @@ def json_number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
+def notebook_table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
     """A title and rows of a name and a value as HTML for a notebook."""
     cells = "".join(
         f'<tr><td style="text-align:left">{_safe(name)}</td><td style="text-align:left">{_safe(value)}</td></tr>'

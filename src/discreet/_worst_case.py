@@ -35,20 +35,20 @@ from discreet.families._worst_members import WorstMembers
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy._approximate import DELTA, DELTA_IS
-from discreet.privacy._normal import LEAST
-from discreet.privacy._notion import rounded_down
+from discreet.privacy._normal import LEAST_PROBABILITY
+from discreet.privacy._notion import check_budget
 from discreet.projection import Affine, Box
 from discreet.tradeoff import (
     Constants,
     Family,
     Risk,
     box_epsilon,
-    claimed,
-    constants_under,
+    claimed_family,
+    constants_for_privacy,
     formula_is_exact,
+    formula_is_minimax,
     formula_risk,
     mollifier_constants,
-    none_is_better,
     optimal_constants,
 )
 
@@ -78,11 +78,11 @@ def sampler_risk(
     if not (constants.below > 0.0 and constants.above > 0.0):
         return Risk(formula, True)
     if formula_is_exact(family):
-        return Risk(formula, none_is_better(family, privacy))
+        return Risk(formula, formula_is_minimax(family, privacy))
     members: WorstMembers | None = getattr(family, "worst_members", None)
     if members is None:
         return Risk(formula, False, attained=False)
-    own = _at_worst_members(members, constants, epsilon, divergences.divergence(divergence), mixing)
+    own = _risk_at_worst_members(members, constants, epsilon, divergences.divergence(divergence), mixing)
     if own <= _LOST_IN_ROUNDING:
         return Risk(formula, False, attained=False)
     return Risk(min(own, formula), False)
@@ -106,10 +106,10 @@ def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -
     is min(B mu, 1 - b (1 - mu)) for a point of mass mu, so the rarest one is worst (`discreet.design._floors`, T2).
     """
     kept, lost = min(box.B * least, 1.0 - box.b * (1.0 - least)), max(1.0 - box.B * least, box.b * (1.0 - least))
-    return Risk(risk_of_kept(divergences.divergence(divergence), kept, lost), False)
+    return Risk(point_mass_risk(divergences.divergence(divergence), kept, lost), False)
 
 
-def risk_of_kept(f: FDivergence, kept: float, lost: float) -> float:
+def point_mass_risk(f: FDivergence, kept: float, lost: float) -> float:
     """t f(1/t) + (1 - t) f(0), the divergence of a sure client whose outcome is released with chance t = `kept`.
 
     `lost` is 1 - t, given by itself: the difference of the other from 1 would have lost the digits of what is small.
@@ -117,7 +117,7 @@ def risk_of_kept(f: FDivergence, kept: float, lost: float) -> float:
     return f.chord_at_one(1.0, lost / kept) if kept >= _TINY else f.maximum
 
 
-def _at_worst_members(
+def _risk_at_worst_members(
     members: WorstMembers, constants: Constants, epsilon: float, f: FDivergence, mixing: Affine | None
 ) -> float:
     """The largest divergence of a worst member from its output."""
@@ -157,7 +157,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
         ImpossibleError: where no epsilon reaches the risk, or at a delta only one of 64 or more, for which it is not decided.
         DiscreetError: for something that is no family, or a risk or a delta that is none.
     """
-    delta = rounded_down(DELTA, "delta", delta, DELTA_IS)
+    delta = check_budget(DELTA, "delta", delta, DELTA_IS)
     family, pure, lower, upper = _box_reaching(family, divergence, risk)
     if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
         return pure
@@ -169,7 +169,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
             f"risk = {risk:g} asks for an epsilon of {LARGEST_EXPONENT:g} or more, from which on (epsilon, delta)-LDP has one box here; take "
             "a larger risk, or delta = 0"
         )
-    return _kept(lambda x: Approximate(x, delta=delta), needed, family, divergence, risk)
+    return _round_up_budget(lambda x: Approximate(x, delta=delta), needed, family, divergence, risk)
 
 
 def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
@@ -190,21 +190,21 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
     family, pure, lower, upper = _box_reaching(family, divergence, risk)
     if pure == 0.0:
         return 0.0
-    if lower < LEAST:
+    if lower < LEAST_PROBABILITY:
         raise ImpossibleError(
-            f"risk = {risk:g} asks for outcomes rarer than {float(LEAST):g}, where nu-Gaussian privacy is not decided any more; "
+            f"risk = {risk:g} asks for outcomes rarer than {float(LEAST_PROBABILITY):g}, where nu-Gaussian privacy is not decided any more; "
             "take a larger risk"
         )
     normal, alpha = NormalDist(), family.bounds.alpha
     rest = (
         lower * (1.0 - alpha) / alpha if alpha <= 0.5 else 1.0 - upper
     )  # 1 - m B, which B alone would lose in rounding
-    return _kept(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
+    return _round_up_budget(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
 
 
 def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) -> tuple[Family, float, float, float]:
     """The family, the pure epsilon whose box has that risk, and m b and m B of the box: boxes of all notions are those of some epsilon."""
-    family = claimed(family)
+    family = claimed_family(family)
     check_family(family)
     bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
@@ -215,14 +215,14 @@ def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) ->
     return family, pure, mass * box.b, min(mass * box.B, mass * bounds.upper)
 
 
-def _kept(
+def _round_up_budget(
     notion: Callable[[float], Privacy], budget: float, family: Family, divergence: str | FDivergence, risk: float
 ) -> float:
     """The budget, or as many units in the last place more as it takes to keep the promise."""
 
     def lost(at: float) -> float:
         privacy = notion(at)
-        constants = constants_under(privacy, family.bounds)
+        constants = constants_for_privacy(privacy, family.bounds)
         return float(sampler_risk(family, constants, box_epsilon(constants), divergence, privacy))
 
     step = math.ulp(budget)
@@ -236,7 +236,7 @@ def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk
 
     Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
     """
-    family = claimed(family)
+    family = claimed_family(family)
     check_family(family)
     bounds = family.bounds
     identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
@@ -270,7 +270,7 @@ def _epsilon_reaching(
             "so every epsilon-LDP sampler has infinite risk; use a bounded divergence such as 'tv', or a Band with lower > 0"
         )
     if math.isfinite(identity_at):
-        return _smallest(at, target, identity_at)
+        return _smallest_float(at, target, identity_at)
     if target == 0.0:
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = 0 on a family with lower = 0; ask for a positive risk, or use a Band with lower > 0"
@@ -278,10 +278,10 @@ def _epsilon_reaching(
     high = 1.0
     while at(high) > target:
         high *= 2.0
-    return _smallest(at, target, high)
+    return _smallest_float(at, target, high)
 
 
-def _smallest(at: Callable[[float], float], target: float, high: float) -> float:
+def _smallest_float(at: Callable[[float], float], target: float, high: float) -> float:
     """The smallest float up to `high` with at(x) <= target, for a non-increasing function with at(high) <= target."""
     from scipy.optimize import brentq  # here, because importing it costs more than most commands do
 

@@ -24,18 +24,18 @@ from typing import Any, TypeVar, overload
 from discreet import _continuous_terms as continuous
 from discreet import _reference_terms as own_reference
 from discreet._continuous_terms import ContinuousTerms
-from discreet._family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, family_terms
-from discreet._files import check_target, reason, written
+from discreet._family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, read_family_terms
+from discreet._files import atomic_write, check_target, reason
 from discreet._reference_terms import ReferenceTerms
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.domain import Domain
-from discreet.domain._canonical import VERSION, canonical, check_version, number
+from discreet.domain._canonical import VERSION, canonical, check_version, read_number
 from discreet.errors import (
     DiscreetError,
     LargeEpsilonWarning,
-    asked_from_outside,
     check_count,
     check_kind,
+    is_called_by_user,
     warn_caller,
 )
 from discreet.families import ContinuousFamily, FiniteFamily
@@ -54,7 +54,7 @@ from discreet.privacy import Gaussian, Privacy, Pure
 from discreet.privacy._pure import check_epsilon
 from discreet.privacy._terms import privacy_document, read_privacy
 from discreet.release._randomness import BITS
-from discreet.tradeoff import little_by_rounds
+from discreet.tradeoff import weak_rounds_warning
 
 __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms", "JointTerms"]
 
@@ -114,7 +114,7 @@ def learned_purpose(purpose: str, ids: Sequence[str]) -> str:
     return f"{purpose} (learned from samples under {', '.join(dict.fromkeys(ids))})".strip()
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
     """The terms under which samples are released. Every record carries its `id`.
@@ -217,7 +217,7 @@ class Agreement:
             joint=JointTerms(sampler.samples, str(sampler.around)) if isinstance(sampler, JointSampler) else None,
         )
         doubt = made.doubt_of_rounds
-        if doubt is not None and asked_from_outside("agreement"):
+        if doubt is not None and is_called_by_user("agreement"):
             warn_caller(doubt, LargeEpsilonWarning)
         return made
 
@@ -231,7 +231,7 @@ class Agreement:
         """The terms of a family on finitely many outcomes; a continuous one has none, and is refused."""
         if isinstance(self.family, ContinuousTerms):
             raise DiscreetError(
-                f"agreement {self.id} is on {self.family.described}, which are no list of outcomes; use agreement.sampler(), and for "
+                f"agreement {self.id} is on {self.family.description}, which are no list of outcomes; use agreement.sampler(), and for "
                 "estimates population(agreement, samples=...)"
             )
         return self.family
@@ -291,7 +291,7 @@ class Agreement:
     @property
     def doubt_of_rounds(self) -> str | None:
         """What to say where each round promises enough and all of them together promise little; None elsewhere."""
-        return little_by_rounds(self.promise, self.together, self.rounds)
+        return weak_rounds_warning(self.promise, self.together, self.rounds)
 
     @cached_property
     def canonical(self) -> str:
@@ -301,8 +301,8 @@ class Agreement:
     @cached_property
     def text(self) -> str:
         """What a file holds: the canonical form, but with labels and weights themselves where they are known and not too many."""
-        own = {} if self.reference is None else {"reference": self.reference.listed}
-        return canonical({**self.document, "family": self.family.listed, **own}, self.version)
+        own = {} if self.reference is None else {"reference": self.reference.full_terms}
+        return canonical({**self.document, "family": self.family.full_terms, **own}, self.version)
 
     @cached_property
     def id(self) -> str:
@@ -415,9 +415,9 @@ class Agreement:
         weights = self.family.beside
         if weights is not None:
             check_target(path, what="agreement")
-            with written(weights_beside(path), what="file of weights", folders=True) as file:
+            with atomic_write(weights_path(path), what="file of weights", folders=True) as file:
                 file.write(weights)
-        with written(path, what="agreement", folders=True) as file:
+        with atomic_write(path, what="agreement", folders=True) as file:
             file.write(self.text.encode() + b"\n")
 
     def check_file(self, path: str | Path) -> None:
@@ -440,7 +440,7 @@ class Agreement:
         """The agreement in a file, with the weights in the file beside it where there is one."""
         try:
             found = cls.from_json(Path(path).read_text(encoding="utf-8"))
-            return replace(found, family=found.family.with_beside(weights_beside(path)))
+            return replace(found, family=found.family.with_beside(weights_path(path)))
         except UnicodeDecodeError:
             raise DiscreetError(f"{path} is not a text in UTF-8, so not an agreement") from None
         except DiscreetError as error:
@@ -452,7 +452,7 @@ class Agreement:
         """The agreement with the weights of its reference where these are too many to list, as the file beside it holds them."""
         if isinstance(self.family, ContinuousTerms):
             raise DiscreetError(
-                f"agreement {self.id} is on {self.family.described}, which has no weights; leave them out"
+                f"agreement {self.id} is on {self.family.description}, which has no weights; leave them out"
             )
         return replace(self, family=self.family.with_weights(content, where))
 
@@ -461,14 +461,16 @@ class Agreement:
         """The agreement that a JSON document states; an error names the first field that is wrong."""
         check_kind("text", text, str, "pass the JSON text itself, not what a reader of JSON made of it")
         try:
-            document = json.loads(text, object_pairs_hook=_once)
+            document = json.loads(text, object_pairs_hook=_refuse_repeats)
             if isinstance(document, dict) and document.get("discreet") != 1:
-                document = json.loads(text, parse_int=number, parse_float=number)
+                document = json.loads(text, parse_int=read_number, parse_float=read_number)
         except DiscreetError:
             raise
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
             raise DiscreetError(f"the agreement is not JSON: {error}") from None
-        terms = _object("the agreement", document, _FIELDS, {"discreet", "family", "mechanism", "epsilon", "bits"})
+        terms = _check_object(
+            "the agreement", document, _FIELDS, {"discreet", "family", "mechanism", "epsilon", "bits"}
+        )
         version = check_version(terms["discreet"])
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
@@ -481,7 +483,7 @@ class Agreement:
             privacy=read_privacy(terms["privacy"]) if "privacy" in terms else None,
             reference=_read_reference(terms["reference"]) if "reference" in terms else None,
             other=_check_other(terms["other"], None) if "other" in terms else None,
-            joint=JointTerms(**_object("joint", terms["joint"], _JOINT_FIELDS, _JOINT_FIELDS))
+            joint=JointTerms(**_check_object("joint", terms["joint"], _JOINT_FIELDS, _JOINT_FIELDS))
             if "joint" in terms
             else None,
         )
@@ -522,22 +524,24 @@ def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms:
     if isinstance(fields, dict) and fields.get("kind") not in (None, *KINDS, *continuous.KINDS):
         raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of {', '.join((*KINDS, *continuous.KINDS))}")
     if isinstance(fields, dict) and fields.get("kind") in continuous.KINDS:
-        return continuous.continuous_terms(
-            _object("family", fields, continuous.READ_FIELDS, continuous.NEEDED), version
+        return continuous.read_continuous_terms(
+            _check_object("family", fields, continuous.READ_FIELDS, continuous.NEEDED), version
         )
-    return family_terms(_object("family", fields, READ_FIELDS, {"kind", "size"}), version)
+    return read_family_terms(_check_object("family", fields, READ_FIELDS, {"kind", "size"}), version)
 
 
 def _read_reference(fields: Any) -> ReferenceTerms:
-    return own_reference.reference_terms(_object("reference", fields, own_reference.READ_FIELDS, own_reference.NEEDED))
+    return own_reference.read_reference_terms(
+        _check_object("reference", fields, own_reference.READ_FIELDS, own_reference.NEEDED)
+    )
 
 
-def weights_beside(path: str | Path) -> Path:
+def weights_path(path: str | Path) -> Path:
     """Where the weights lie that are too many for an agreement's own file."""
     return Path(f"{path}{BESIDE}")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object; a field that is given twice is refused, since readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -546,7 +550,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(name: str, value: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
+def _check_object(name: str, value: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DiscreetError(f"{name} = {value!r} is not a JSON object")
     for absent in sorted(needed - value.keys()):

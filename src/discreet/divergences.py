@@ -23,22 +23,22 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._labelled import LawLike, aligned
+from discreet._labelled import LawLike, align_laws
 from discreet._perspectives import (
-    Excess,
     Function,
+    HockeyStickPerspective,
     PowerPerspective,
     RatioPerspective,
     check_generator,
     entropy_gap,
+    evaluate_generator,
     half_difference,
-    limit,
     relative_entropy,
     reverse_relative_entropy,
+    sequence_limit,
     squared_difference,
     squared_root_difference,
-    triangular,
-    values_of,
+    triangular_discrimination,
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
 
@@ -120,9 +120,11 @@ class FDivergence:
     ) -> None:
         check_generator(f)
         if at_zero is None:
-            at_zero = limit("at_zero", values_of(f, _TOWARDS_ZERO))
+            at_zero = sequence_limit("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
         if slope_at_infinity is None:
-            slope_at_infinity = limit("slope_at_infinity", values_of(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO)
+            slope_at_infinity = sequence_limit(
+                "slope_at_infinity", evaluate_generator(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO
+            )
         at_zero = _LIMIT.check("at_zero", at_zero)
         slope_at_infinity = _LIMIT.check("slope_at_infinity", slope_at_infinity)
         generator = f if isinstance(f, _Generator) else _Generator(RatioPerspective(f, at_zero, slope_at_infinity))
@@ -139,12 +141,12 @@ class FDivergence:
     def f(self, x: ArrayLike) -> float | FloatArray:
         """f(x) for x >= 0, with f(0) the limit; a float for a number, an array for an array."""
         entries = _entries("x", x)
-        return _unwrapped(self._extended(self._generator.perspective, 0.0, entries, np.ones_like(entries)))
+        return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, entries, np.ones_like(entries)))
 
     def perspective(self, p: ArrayLike, q: ArrayLike) -> float | FloatArray:
         """q f(p/q) entry by entry, with the zero conventions; p and q broadcast."""
         p, q = _broadcast(_entries("p", p), _entries("q", q))
-        return _unwrapped(self._extended(self._generator.perspective, 0.0, p, q))
+        return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, p, q))
 
     def chord_at_one(self, below: float, above: float) -> float:
         """The height at 1 of the chord of f from 1 - below to 1 + above: what the paper's risk is.
@@ -176,13 +178,13 @@ class FDivergence:
         p, q = _laws(p, q)
         nodes = _nodes(weights, p.shape[-1])
         generator = self._generator
-        total = _sum(self._extended(generator.excess, generator.slope_at_one, p, q), nodes)
+        total = _sum(self._terms_with_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
         equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
         if not np.all(equal):
-            total = np.where(equal, total, _sum(self._extended(generator.perspective, 0.0, p, q), nodes))
-        return _unwrapped(total)
+            total = np.where(equal, total, _sum(self._terms_with_zeros(generator.perspective, 0.0, p, q), nodes))
+        return _float_or_array(total)
 
-    def _extended(self, perspective: Perspective, slope: float, p: FloatArray, q: FloatArray) -> FloatArray:
+    def _terms_with_zeros(self, perspective: Perspective, slope: float, p: FloatArray, q: FloatArray) -> FloatArray:
         """The perspective of f(x) - slope (x - 1), extended from positive entries to zeros by the conventions."""
         terms = np.zeros(p.shape)  # 0 f(0/0) = 0
         both, only_q, only_p = (p > 0) & (q > 0), (p == 0) & (q > 0), (p > 0) & (q == 0)
@@ -212,7 +214,7 @@ def _entries(name: str, values: ArrayLike) -> FloatArray:
 
 
 def _laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
-    in_place_p, in_place_q = aligned(p, q)
+    in_place_p, in_place_q = align_laws(p, q)
     first, second = _entries("p", in_place_p), _entries("q", in_place_q)
     if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
         raise _shape_error(first, second)
@@ -256,24 +258,26 @@ def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDA
         return np.asarray(~(np.abs(mass_p - mass_q) > rounding))
 
 
-def _unwrapped(values: FloatArray) -> float | FloatArray:
+def _float_or_array(values: FloatArray) -> float | FloatArray:
     return float(values) if values.ndim == 0 else values
 
 
 # The divergences shipped.
 
 
-def _shipped(name: str, at_zero: float, slope_at_infinity: float, generator: _Generator) -> FDivergence:
+def _make_divergence(name: str, at_zero: float, slope_at_infinity: float, generator: _Generator) -> FDivergence:
     return FDivergence(generator, name=name, at_zero=at_zero, slope_at_infinity=slope_at_infinity)
 
 
-kl = _shipped("kl", 0.0, math.inf, _Generator(PowerPerspective(1.0), 1.0, relative_entropy))
-reverse_kl = _shipped("reverse_kl", math.inf, 0.0, _Generator(PowerPerspective(0.0), -1.0, reverse_relative_entropy))
-tv = _shipped("tv", 0.5, 0.5, _Generator(half_difference))
-hellinger = _shipped("hellinger", 1.0, 1.0, _Generator(squared_root_difference))
-chi2 = _shipped("chi2", -1.0, math.inf, _Generator(squared_difference, 2.0))
-jensen_shannon = _shipped("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(entropy_gap))
-le_cam = _shipped("le_cam", 0.5, 0.5, _Generator(triangular))
+kl = _make_divergence("kl", 0.0, math.inf, _Generator(PowerPerspective(1.0), 1.0, relative_entropy))
+reverse_kl = _make_divergence(
+    "reverse_kl", math.inf, 0.0, _Generator(PowerPerspective(0.0), -1.0, reverse_relative_entropy)
+)
+tv = _make_divergence("tv", 0.5, 0.5, _Generator(half_difference))
+hellinger = _make_divergence("hellinger", 1.0, 1.0, _Generator(squared_root_difference))
+chi2 = _make_divergence("chi2", -1.0, math.inf, _Generator(squared_difference, 2.0))
+jensen_shannon = _make_divergence("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(entropy_gap))
+le_cam = _make_divergence("le_cam", 0.5, 0.5, _Generator(triangular_discrimination))
 
 
 def alpha(order: float) -> FDivergence:
@@ -284,14 +288,14 @@ def alpha(order: float) -> FDivergence:
     order = _REAL.check("order", order)
     at_zero = 1.0 / order if order > 0 else math.inf
     slope_at_infinity = 1.0 / (1.0 - order) if order < 1 else math.inf
-    return _shipped(f"alpha:{_digits(order)}", at_zero, slope_at_infinity, _Generator(PowerPerspective(order)))
+    return _make_divergence(f"alpha:{_digits(order)}", at_zero, slope_at_infinity, _Generator(PowerPerspective(order)))
 
 
 def hockey_stick(gamma: float) -> FDivergence:
     """f(x) = max(x - gamma, 0) - max(1 - gamma, 0): total variation at 1, the delta of (epsilon, delta) at e^epsilon."""
     gamma = POSITIVE.check("gamma", gamma)
-    generator = _Generator(Excess(gamma), 1.0 if gamma < 1 else 0.0)
-    return _shipped(f"hockey_stick:{_digits(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
+    generator = _Generator(HockeyStickPerspective(gamma), 1.0 if gamma < 1 else 0.0)
+    return _make_divergence(f"hockey_stick:{_digits(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
 
 
 @final
@@ -332,7 +336,7 @@ class RenyiDivergence(FDivergence):
             terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)
             terms = terms if nodes is None else terms + np.log(nodes)
         terms[(first == 0.0) | np.isnan(terms)] = -np.inf  # 0^a q^(1-a) = 0
-        return _unwrapped(self._of(found, np.logaddexp.reduce(terms, axis=-1)))
+        return _float_or_array(self._from_alpha(found, np.logaddexp.reduce(terms, axis=-1)))
 
     def chord_at_one(self, below: float, above: float) -> float:
         """The same function of the height at 1 of the chord of the alpha generator: the paper's risk."""
@@ -341,9 +345,9 @@ class RenyiDivergence(FDivergence):
         high = math.log(below) + self.order * math.log1p(above)
         low = math.log(above) + self.order * math.log1p(-below) if below < 1.0 else -math.inf
         log_sum = np.logaddexp(high, low) - math.log(below + above)
-        return float(self._of(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
+        return float(self._from_alpha(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
 
-    def _of(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
+    def _from_alpha(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
         """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from the sum itself, which may be past every float."""
         with np.errstate(all="ignore"):  # an overflow here is one that the sum itself answers
             grown = self.order * (self.order - 1.0) * found

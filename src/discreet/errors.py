@@ -116,7 +116,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     warnings.warn(visible(message), category, stacklevel=level)
 
 
-def asked_from_outside(*through: str) -> bool:
+def is_called_by_user(*through: str) -> bool:
     """Whether the user's own code is what called, through frames of those parts of the library alone ("mechanisms", ...)."""
     package = os.path.dirname(__file__)
     parts = tuple(os.path.join(package, part) for part in ("errors", *through))

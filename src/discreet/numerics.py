@@ -29,7 +29,7 @@ __all__ = [
     "floor_product",
     "log_bracket",
     "product_up",
-    "stated",
+    "stated_decimal",
     "sum_up",
 ]
 
@@ -41,7 +41,7 @@ _LINEAR = (
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
-def stated(epsilon: float) -> decimal.Decimal:
+def stated_decimal(epsilon: float) -> decimal.Decimal:
     """The epsilon that a float stands for: the shortest decimal that reads back as it, which is what was written.
 
     Whoever writes 0.1 means a tenth, but the nearest float is larger by 5.6e-18, so that ten of them are more than 1. Samplers

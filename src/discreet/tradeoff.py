@@ -36,7 +36,7 @@ import numpy as np
 
 from discreet import divergences
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError, LargeEpsilonWarning, asked_from_outside, warn_caller
+from discreet.errors import DiscreetError, LargeEpsilonWarning, is_called_by_user, warn_caller
 from discreet.families._band import Bounds
 from discreet.families._decomposable import LARGEST_ENUMERATED, splits_evenly
 from discreet.families._finite import Band, Simplex
@@ -122,7 +122,7 @@ LARGE_EPSILON = 10.0  # where odds shift by a factor of 22,000
 _LARGE_DELTA = 1e-3
 
 
-def large_epsilon(epsilon: float) -> str | None:
+def large_epsilon_warning(epsilon: float) -> str | None:
     """What to say to somebody who is about to release at that epsilon; None where it is not too large to be meant."""
     if not LARGE_EPSILON < epsilon < math.inf:  # what is no epsilon is refused as such
         return None
@@ -135,14 +135,14 @@ def large_epsilon(epsilon: float) -> str | None:
 _MAKERS = "tradeoff", "mechanisms", "agreement", "design", "torch", "transformers"  # what a sampler is made through
 
 
-def warn_of_large(epsilon: float) -> None:
+def warn_of_large_epsilon(epsilon: float) -> None:
     """Warn whoever makes a sampler with too large an epsilon. What the library makes for itself, to compute, releases nothing."""
-    doubt = large_epsilon(epsilon)
-    if doubt is not None and asked_from_outside(*_MAKERS):
+    doubt = large_epsilon_warning(epsilon)
+    if doubt is not None and is_called_by_user(*_MAKERS):
         warn_caller(doubt, LargeEpsilonWarning)
 
 
-def little_promised(privacy: Privacy) -> str | None:
+def weak_privacy_warning(privacy: Privacy) -> str | None:
     """What to say of a notion that promises little, by what it states itself; None of one that promises enough.
 
     An epsilon above 10, a delta above 0.001; for others what they say at epsilon = 10. With a delta the promise bounds no odds, whatever its
@@ -151,7 +151,7 @@ def little_promised(privacy: Privacy) -> str | None:
     """
     stated = getattr(privacy, "epsilon", None)
     if stated is not None and not stated <= LARGE_EPSILON:
-        return large_epsilon(stated)
+        return large_epsilon_warning(stated)
     if isinstance(privacy, Pure):
         return None
     exponent = LARGE_EPSILON if stated is None else stated
@@ -165,26 +165,26 @@ def little_promised(privacy: Privacy) -> str | None:
     )
 
 
-def little_by_rounds(each: Privacy, together: Privacy, rounds: int) -> str | None:
+def weak_rounds_warning(each: Privacy, together: Privacy, rounds: int) -> str | None:
     """What to say of rounds that promise enough each and little together; None of others."""
-    if rounds == 1 or little_promised(each) is not None:
+    if rounds == 1 or weak_privacy_warning(each) is not None:
         return None
-    doubt = little_promised(together)
+    doubt = weak_privacy_warning(together)
     return None if doubt is None else f"{rounds:,} rounds at {each} each are {together} together: {doubt}"
 
 
-def little_by_pure_rounds(epsilon: float, rounds: Any) -> str | None:
+def weak_pure_rounds_warning(epsilon: float, rounds: Any) -> str | None:
     """The same for rounds of a pure epsilon, before anything has checked the two."""
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds <= 1 or not 0.0 < epsilon < math.inf:
         return None
     total = epsilon * rounds
-    return little_by_rounds(Pure(epsilon), Pure(total), rounds) if total < math.inf else None
+    return weak_rounds_warning(Pure(epsilon), Pure(total), rounds) if total < math.inf else None
 
 
-def warn_of_little(privacy: Privacy) -> None:
+def warn_of_weak_privacy(privacy: Privacy) -> None:
     """Warn whoever makes a sampler with a notion that promises little."""
-    doubt = little_promised(privacy)
-    if doubt is not None and asked_from_outside(*_MAKERS):
+    doubt = weak_privacy_warning(privacy)
+    if doubt is not None and is_called_by_user(*_MAKERS):
         warn_caller(doubt, LargeEpsilonWarning)
 
 
@@ -211,7 +211,7 @@ def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
     return Constants(alpha, upper * shrink, upper, r1, bounds.upper / upper, gamma, below, above)
 
 
-def constants_under(privacy: Privacy, bounds: Bounds) -> Constants:
+def constants_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
     """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy._notion`), 1 - lambda is not rounded.
 
     Where the notion allows a raw draw of every member, the box is the band itself, or that of `optimal_constants` for a pure one.
@@ -281,7 +281,7 @@ def formula_is_exact(family: Family) -> bool:
     return family.fills_band and family.decomposable
 
 
-def none_is_better(family: Family, privacy: Privacy) -> bool:
+def formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     """Whether the formula for the best box is also the smallest worst case of any sampler that keeps the notion.
 
     For a pure one that is so wherever it is exact [paper, Thm C.4]; for others where besides mu has no atoms or equal ones, or can be put
@@ -296,6 +296,6 @@ def none_is_better(family: Family, privacy: Privacy) -> bool:
     return reference.size <= LARGEST_ENUMERATED and splits_evenly(reference, family.bounds.alpha)
 
 
-def claimed(family: Family) -> Family:
+def claimed_family(family: Family) -> Family:
     """The family as far as it says anything about clients: a band on outcomes that serves everybody says nothing."""
     return Simplex(family.size) if isinstance(family, Band) and family.everybody else family

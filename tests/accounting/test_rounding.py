@@ -140,7 +140,7 @@ def test_a_profile_is_not_below_that_of_the_integers(kind: Any, k: int, epsilon:
     sampler = kind(Simplex(k), epsilon=epsilon)
     profile = profile_of(sampler)
     with mpmath.workdps(120):
-        shared = mpmath.mpf(sampler.lattice.shared) / TOTAL
+        shared = mpmath.mpf(sampler.lattice.shared_total) / TOTAL
         alpha = min((1 - shared) / (shared * (mpmath.exp(mpmath.mpf(profile.epsilon)) - 1)), mpmath.mpf(1))
         up, down = pair(profile.epsilon, alpha)
         assert up <= mpmath.mpf(profile.upper_mass)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.accounting import BoxProfile, compose, keeps_together, shared
+from discreet.accounting import BoxProfile, compose, equal_share, keeps_together
 from discreet.families._band import Bounds
-from discreet.numerics import stated
+from discreet.numerics import stated_decimal
 from discreet.privacy import Privacy
 
 EVERYBODY = Bounds(0.0, 10.0)
@@ -52,7 +52,7 @@ def test_what_is_decided_is_the_definition(
 @settings(deadline=None, max_examples=15)
 def test_gaussian_budgets_hold_at_every_beta(samples: int, nu: float, mass: float) -> None:
     notion = dc.Gaussian(nu)
-    share = shared(notion, samples=samples, bounds=Bounds(0.0, 1.0 / mass))
+    share = equal_share(notion, samples=samples, bounds=Bounds(0.0, 1.0 / mass))
     assert isinstance(share, dc.Pure)
     loss = compose([(BoxProfile(epsilon=share.epsilon, alpha=mass), samples)])
     for beta in (0.0, 0.2, 0.5, 1.0, 2.0, 4.0):
@@ -68,7 +68,7 @@ def test_gaussian_budgets_hold_at_every_beta(samples: int, nu: float, mass: floa
     ids=["approximate", "gaussian"],
 )
 def test_shares_are_no_smaller_than_what_the_notions_alone_allow(notion: Privacy, least: float) -> None:
-    share = shared(notion, samples=10, bounds=EVERYBODY)
+    share = equal_share(notion, samples=10, bounds=EVERYBODY)
     assert isinstance(share, dc.Pure)
     assert share.epsilon >= least
 
@@ -76,17 +76,17 @@ def test_shares_are_no_smaller_than_what_the_notions_alone_allow(notion: Privacy
 @given(st.integers(1, 10**6), st.integers(0, 6), st.integers(2, 500))
 def test_shares_of_pure_epsilon_add_up_to_no_more(digits: int, places: int, samples: int) -> None:
     epsilon = float(Fraction(digits, 10**places))
-    share = shared(dc.Pure(epsilon), samples=samples, bounds=EVERYBODY)
+    share = equal_share(dc.Pure(epsilon), samples=samples, bounds=EVERYBODY)
     assert isinstance(share, dc.Pure)
-    drawn = min(Fraction(share.epsilon), Fraction(stated(share.epsilon)))
-    assert drawn * samples <= min(Fraction(epsilon), Fraction(stated(epsilon)))
+    drawn = min(Fraction(share.epsilon), Fraction(stated_decimal(share.epsilon)))
+    assert drawn * samples <= min(Fraction(epsilon), Fraction(stated_decimal(epsilon)))
     assert share.epsilon * samples >= epsilon * (1 - 1e-12)
 
 
 def test_many_samples_and_mistakes() -> None:
-    assert isinstance(shared(dc.Gaussian(1.0), samples=1000, bounds=EVERYBODY), dc.Gaussian)
-    assert isinstance(shared(dc.Approximate(1.0, delta=1e-6), samples=1000, bounds=EVERYBODY), dc.Pure)
-    assert shared(dc.Gaussian(0.5), samples=1, bounds=EVERYBODY) == dc.Gaussian(0.5)
+    assert isinstance(equal_share(dc.Gaussian(1.0), samples=1000, bounds=EVERYBODY), dc.Gaussian)
+    assert isinstance(equal_share(dc.Approximate(1.0, delta=1e-6), samples=1000, bounds=EVERYBODY), dc.Pure)
+    assert equal_share(dc.Gaussian(0.5), samples=1, bounds=EVERYBODY) == dc.Gaussian(0.5)
     mistakes: list[tuple[Any, Any, str]] = [
         (0, dc.Pure(1.0), "samples = 0 is less than 1"),
         (2.0, dc.Pure(1.0), "samples = 2.0 is not a whole number"),
@@ -96,5 +96,5 @@ def test_many_samples_and_mistakes() -> None:
     ]
     for samples, notion, says in mistakes:
         with pytest.raises(dc.DiscreetError) as caught:
-            shared(notion, samples=samples, bounds=EVERYBODY)
+            equal_share(notion, samples=samples, bounds=EVERYBODY)
         assert says in str(caught.value)

@@ -38,14 +38,14 @@ def test_a_million_draws_are_tight() -> None:
     """About 0.99 at 99 % (0.988 on average); counts that are exactly what is expected would give 0.9863."""
     sampler = OptimalSampler(Simplex(10), epsilon=1.0)
     found = [black_box_audit(released(sampler, seed), POINTS, epsilon=1.0, draws=10**6) for seed in range(wide(4, 1))]
-    assert not any(audit.refuted for audit in found)
+    assert not any(audit.is_refuted for audit in found)
     assert 0.983 < np.mean([audit.empirical_epsilon_lower_bound for audit in found]) < 0.995
 
 
 @pytest.mark.slow
 def test_our_own_mechanism_at_a_larger_epsilon() -> None:
     found = black_box_audit(released(OptimalSampler(Simplex(10), epsilon=1.3), 1), POINTS, epsilon=1.0)
-    assert found.refuted
+    assert found.is_refuted
     assert 1.2 < found.empirical_epsilon_lower_bound < 1.3
     assert found.events[0].description in ("sample = 0", "sample = 1")
 
@@ -60,7 +60,7 @@ def test_one_wrong_atom() -> None:
         return np.where((drawn == 17) & (law[0] == 1.0) & (rng.random(n) < 0.9), 18, drawn)
 
     found = black_box_audit(wrong, list(np.eye(50)[:3]), epsilon=1.0)
-    assert found.refuted
+    assert found.is_refuted
     assert "17" in found.events[0].description
 
 
@@ -71,13 +71,13 @@ def test_a_leak_through_the_length() -> None:
         return [rng.random(3 if rng.random() < 0.5 + 0.2 * secret else 4).tolist() for _ in range(n)]
 
     found = black_box_audit(padded, [0, 1], epsilon=0.2, draws=20_000)
-    assert found.refuted
+    assert found.is_refuted
     assert found.events[0].description.startswith("length")
 
     def text(secret: int, n: int) -> list[str]:
         return [f"{x:.17f}"[: 8 + secret] for x in rng.random(n)]
 
-    assert black_box_audit(text, [0, 1], epsilon=2.0, draws=2_000).refuted
+    assert black_box_audit(text, [0, 1], epsilon=2.0, draws=2_000).is_refuted
 
 
 def test_a_coordinate_left_bare_among_many() -> None:
@@ -90,7 +90,7 @@ def test_a_coordinate_left_bare_among_many() -> None:
 
     zeros = [0] * 40
     found = black_box_audit(bits, [zeros, [*zeros[:-1], 1]], epsilon=1.0, draws=4_000)
-    assert found.refuted
+    assert found.is_refuted
     assert "sample[39]" in found.events[0].description
 
 
@@ -104,7 +104,7 @@ def test_a_leak_in_two_coordinates_together() -> None:
         return drawn
 
     found = black_box_audit(bits, [0, 1], epsilon=1.0, draws=20_000)
-    assert found.refuted
+    assert found.is_refuted
     assert {"sample[3]", "sample[11]"} <= set(found.events[0].description.replace("=", " ").split())
 
 
@@ -118,9 +118,9 @@ def test_continuous_outputs(dimension: int) -> None:
         noise[:, 0] += centre
         return noise[:, 0] if dimension == 1 else noise
 
-    assert not black_box_audit(laplace, [0.0, 1.0], epsilon=1.0, draws=200_000).refuted
+    assert not black_box_audit(laplace, [0.0, 1.0], epsilon=1.0, draws=200_000).is_refuted
     found = black_box_audit(laplace, [0.0, 1.0], epsilon=0.85, draws=200_000)
-    assert found.refuted
+    assert found.is_refuted
     assert 0.9 < found.empirical_epsilon_lower_bound < 1.0
 
 
@@ -131,7 +131,7 @@ def test_a_record_published_verbatim_among_noise() -> None:
         return np.where(rng.random(n) < 0.01, record, rng.normal(size=n))
 
     found = black_box_audit(mostly_noise, [0.123456, 0.123457], epsilon=3.0, draws=100_000)
-    assert found.refuted
+    assert found.is_refuted
     assert "sample = 0.12345" in found.events[0].description
 
 
@@ -139,15 +139,15 @@ def test_nan_and_infinity_are_outputs_too() -> None:
     def strange(secret: int, n: int) -> Any:
         return np.full(n, [math.nan, math.inf][secret])
 
-    assert black_box_audit(strange, [0, 1], epsilon=1.0, draws=1_000).refuted
+    assert black_box_audit(strange, [0, 1], epsilon=1.0, draws=1_000).is_refuted
 
 
 def test_outputs_of_another_kind_are_compared_as_values() -> None:
     def shape_shifter(secret: int, n: int) -> Any:
         return np.zeros((n, 2 + secret))
 
-    assert black_box_audit(shape_shifter, [0, 1], epsilon=1.0, draws=1_000).refuted
-    assert black_box_audit(lambda secret, n: ["a", "b"][secret] * n, [0, 1], epsilon=1.0, draws=1_000).refuted
+    assert black_box_audit(shape_shifter, [0, 1], epsilon=1.0, draws=1_000).is_refuted
+    assert black_box_audit(lambda secret, n: ["a", "b"][secret] * n, [0, 1], epsilon=1.0, draws=1_000).is_refuted
 
 
 def test_delta_forgives_rare_events() -> None:
@@ -156,8 +156,8 @@ def test_delta_forgives_rare_events() -> None:
     def rarely_bare(secret: int, n: int) -> Any:
         return np.where(rng.random(n) < 0.01, secret, 2)
 
-    assert black_box_audit(rarely_bare, [0, 1], epsilon=0.5, draws=40_000).refuted
-    assert not black_box_audit(rarely_bare, [0, 1], epsilon=0.5, delta=0.01, draws=40_000).refuted
+    assert black_box_audit(rarely_bare, [0, 1], epsilon=0.5, draws=40_000).is_refuted
+    assert not black_box_audit(rarely_bare, [0, 1], epsilon=0.5, delta=0.01, draws=40_000).is_refuted
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_delta_forgives_rare_events() -> None:
 def test_the_innocent_are_left_alone(sampler: Sampler[Any], laws: list[Any]) -> None:
     """50 audits of each of four right mechanisms, 200 in all, at 99 %."""
     mechanism = released(sampler, 10)
-    accused = sum(black_box_audit(mechanism, laws, epsilon=sampler.epsilon, draws=4_000).refuted for _ in range(50))
+    accused = sum(black_box_audit(mechanism, laws, epsilon=sampler.epsilon, draws=4_000).is_refuted for _ in range(50))
     assert accused == 0
 
 
@@ -212,7 +212,7 @@ def test_notions_that_are_exceeded_are_caught(real: Privacy, claimed: Privacy) -
     """A Gaussian sampler run at 1.3 nu, a delta of ten times the claim."""
     sampler = OptimalSampler(Simplex(10), privacy=real)
     found = black_box_audit(released(sampler, 7), POINTS, privacy=claimed, draws=200_000)
-    assert found.refuted
+    assert found.is_refuted
     assert found.delta == claimed.profile(found.epsilon)
 
 
@@ -233,7 +233,7 @@ def test_no_right_sampler_is_accused(privacy: Privacy) -> None:
         sampler = OptimalSampler(Simplex(size), privacy=privacy)
         for seed in range(4):
             found = black_box_audit(released(sampler, seed), list(np.eye(size)[:2]), privacy=privacy, draws=20_000)
-            assert not found.refuted
+            assert not found.is_refuted
 
 
 @pytest.mark.slow
@@ -246,7 +246,7 @@ def test_none_of_three_hundred_right_ones_is_accused(privacy: Privacy) -> None:
         mechanism = released(OptimalSampler(Simplex(size), privacy=privacy), size)
         for _ in range(20):
             found = black_box_audit(mechanism, list(np.eye(size)[:2]), privacy=privacy, draws=4_000)
-            accused += found.refuted
+            accused += found.is_refuted
     assert accused == 0
 
 

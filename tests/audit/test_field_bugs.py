@@ -113,6 +113,6 @@ def test_pure_ldp_loses_more_than_it_claims(throw_away: Path) -> None:
 
 
 def assert_caught(found: BlackBoxAudit, *named: str) -> None:
-    assert found.refuted
+    assert found.is_refuted
     event = found.events[0].description
     assert all(name in event for name in named) or event.startswith("sample = ["), event

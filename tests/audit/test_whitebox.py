@@ -46,9 +46,9 @@ def test_logarithms_are_bracketed(ratio: Fraction) -> None:
 def test_extreme_clients_realise_all_of_epsilon(kind: type[Sampler[Any]], family: Simplex | Band) -> None:
     found = certificate(kind(family, epsilon=1.0))
     assert found.holds
-    assert 1 - Fraction(1, 10**12) < found.realised[0] <= found.realised[1] < 1
+    assert 1 - Fraction(1, 10**12) < found.realised_epsilon[0] <= found.realised_epsilon[1] < 1
     assert found.possible is not None
-    assert found.realised[0] <= found.possible[1] <= 1
+    assert found.realised_epsilon[0] <= found.possible[1] <= 1
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     found = certificate(kind(family, epsilon=data.draw(epsilons(1e-3, 40.0))))
     assert found.holds
-    assert not found.refuted
+    assert not found.is_refuted
     assert verify.problems(verify.parsed(found.to_json())) == []
 
 
@@ -67,7 +67,7 @@ def test_several_samples_have_a_certificate_of_all_of_them() -> None:
     found = certificate(joint)
     assert found.holds
     assert len(found.weights[0]) == 10
-    assert 1 - Fraction(1, 10**12) < found.realised[0] <= found.realised[1] < 1
+    assert 1 - Fraction(1, 10**12) < found.realised_epsilon[0] <= found.realised_epsilon[1] < 1
     assert verify.problems(verify.parsed(found.to_json())) == []
     assert not certificate(joint, epsilon=0.999).holds
 
@@ -80,7 +80,7 @@ def test_one_wrong_atom_is_found_exactly(tmp_path: Path) -> None:
     table[0][1] -= 10**16
     table[0][2] += 10**16
     wrong = certificate_of(table, epsilon=1.0, mechanism="theirs", inputs=("a", "b", "c"))
-    assert wrong.refuted
+    assert wrong.is_refuted
     assert not wrong.holds
     assert wrong.worst[0] == 1
     wrong.write(tmp_path / "wrong.json")
@@ -118,5 +118,5 @@ def test_continuous_samplers_have_certificates_too(kind: type[Sampler[Any]], how
     assert found.holds
     assert len(found.weights) == 10
     assert len(found.weights[0]) == sampler.box.size
-    assert found.realised[0] > Fraction(9, 10) if kind is not MollifierSampler else found.realised[0] > 0
+    assert found.realised_epsilon[0] > Fraction(9, 10) if kind is not MollifierSampler else found.realised_epsilon[0] > 0
     assert verify.problems(verify.parsed(found.to_json())) == []

@@ -50,10 +50,10 @@ def sampled(run: Run, *more: str) -> tuple[str, str]:
 def test_elsewhere_the_population_is_meant_and_said(folder: Path, run: Run) -> None:
     mechanism, told = sampled(run)
     assert mechanism == "linear"
-    assert options.TAKEN in told
+    assert options.LINEAR_BY_DEFAULT in told
     assert sampled(run, "--quiet") == ("linear", "")
     made = run("agree", "a.json", "--epsilon", "1", "--outcomes", "3")
-    assert options.TAKEN in " ".join(made.stdout.split())
+    assert options.LINEAR_BY_DEFAULT in " ".join(made.stdout.split())
     assert Agreement.read("a.json").mechanism == "linear"
 
 
@@ -105,9 +105,9 @@ def test_on_a_terminal_it_is_asked(monkeypatch: pytest.MonkeyPatch, answer: str,
     monkeypatch.setattr(typer, "prompt", prompt)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert options.chosen(None, None) == (mechanism, None)
+    assert options.choose_mechanism(None, None) == (mechanism, None)
     assert asked == ["Estimate a population, or serve each client? (population or clients)"]
-    assert options.chosen("clients", None) == ("optimal", None)
-    assert options.chosen(None, "linear") == ("linear", None)
-    assert options.chosen(None, None, may_ask=False) == ("linear", options.TAKEN)
+    assert options.choose_mechanism("clients", None) == ("optimal", None)
+    assert options.choose_mechanism(None, "linear") == ("linear", None)
+    assert options.choose_mechanism(None, None, may_ask=False) == ("linear", options.LINEAR_BY_DEFAULT)
     assert len(asked) == 1

@@ -45,7 +45,7 @@ def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Pa
 @pytest.mark.slow
 def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With even less training than --quick, so that the test is quick too; the second time nothing is done again."""
-    monkeypatch.setattr(paper, "QUICK", Training(epochs=2, samples=100, batch=50, burn_in=5))
+    monkeypatch.setattr(paper, "QUICK_TRAINING", Training(epochs=2, samples=100, batch=50, burn_in=5))
     monkeypatch.setattr(paper, "QUICK_CLIENTS", 2)
     result = run("reproduce", "all", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.cli._terms_told import budget
+from discreet.cli._terms_told import promise_text
 
 Run = Callable[..., Any]
 WHOLE = dc.Simplex(["a", "b", "c"])
@@ -82,5 +82,5 @@ def test_a_designed_line_is_sampled_estimated_and_planned_without_a_word_about_o
 
 
 def test_a_pure_promise_is_its_epsilon() -> None:
-    assert budget(dc.Pure(0.5), 0.5) == "epsilon = 0.5"
-    assert json.dumps(budget(dc.Gaussian(1.0), 0.25)) == '"1-Gaussian LDP (pure epsilon = 0.25)"'
+    assert promise_text(dc.Pure(0.5), 0.5) == "epsilon = 0.5"
+    assert json.dumps(promise_text(dc.Gaussian(1.0), 0.25)) == '"1-Gaussian LDP (pure epsilon = 0.25)"'

@@ -30,7 +30,7 @@ from tests.collect.running import PATIENCE, Collector, agreed, running
 __all__ = ["PATIENCE"]
 OUTCOMES = 50  # so many that two draws are seldom the same
 # a stretch ends when the charge is durable, and when the answer to the last request is waited for
-ENDS = {"_charged": "return", "getresponse": "call"}
+ENDS = {"_charge": "return", "getresponse": "call"}
 
 
 def take_part(address: str, path: Path, data: int, fatal: int | None, careless: bool) -> tuple[str, list[int]]:

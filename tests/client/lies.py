@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import discreet as dc
-from discreet._protocol import CollectorKey, Statement
+from discreet._protocol import CollectionStatement, CollectorKey
 from discreet.agreement import Agreement
 from discreet.client import Client
 from discreet.errors import DiscreetError
@@ -113,7 +113,9 @@ class Liar:
         key = self.keys[kind == "other key"]
         addresses = tuple(self.addresses[1:] if kind == "other address" else self.addresses)
         of = POOL[0].id if kind == "forged" else agreement
-        return key.sign(Statement(agreement=of, collection=collection, follows=follows, addresses=addresses)).document
+        return key.sign(
+            CollectionStatement(agreement=of, collection=collection, follows=follows, addresses=addresses)
+        ).document
 
     def answer(self, server: Server, line: socket.socket) -> None:
         """Answer the last request that came."""

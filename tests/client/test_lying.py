@@ -13,12 +13,12 @@ import pytest
 
 import discreet as dc
 from discreet import _protocol as protocol
-from discreet._protocol import CollectorKey, Statement
+from discreet._protocol import CollectionStatement, CollectorKey
 from discreet.agreement import Agreement
 from discreet.client import Client, Receipt
 from discreet.client import _client as client_module
 from discreet.client import _collector as collector
-from discreet.client._holding import Fitted, Holding
+from discreet.client._holding import DeviceDraw, Holding
 from discreet.errors import BudgetError, CollectorError, LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._destinations import Destination
@@ -37,7 +37,9 @@ def device(address: str, folder: Path, **how: Any) -> Client:
 
 def signed(agreement: Agreement, addresses: list[str], key: CollectorKey = KEY, **more: Any) -> dict[str, Any]:
     """A collection whose one agreement is signed for these addresses."""
-    statement = Statement(agreement=agreement.id, collection=agreement.id, follows=None, addresses=tuple(addresses))
+    statement = CollectionStatement(
+        agreement=agreement.id, collection=agreement.id, follows=None, addresses=tuple(addresses)
+    )
     row = {"agreement": agreement.id, "follows": None, "rounds": 1, "open": [1], "purpose": ""}
     return offering(agreement, agreements=[{**row, "signed": key.sign(statement).document}], **more)
 
@@ -482,12 +484,12 @@ def test_every_outcome_takes_the_same_bytes(family: Any) -> None:
     sampler = dc.OptimalSampler(family, epsilon=1.0)
     longest = client_module.longest_sample(sampler)
     bodies = [
-        collector.one("a" * 64, 1, "b" * 64, client_module.plain(sampler.points(number)), longest)
+        collector.sample_body("a" * 64, 1, "b" * 64, client_module.json_value(sampler.points(number)), longest)
         for number in range(family.size)
     ]
     assert len(set(map(len, bodies))) == 1
     assert [json.loads(body)["sample"] for body in bodies] == [
-        client_module.plain(sampler.points(number)) for number in range(family.size)
+        client_module.json_value(sampler.points(number)) for number in range(family.size)
     ]
 
 
@@ -508,7 +510,7 @@ def without_padding(patch: pytest.MonkeyPatch) -> str:
 def refusing(patch: pytest.MonkeyPatch) -> str:
     def fit(self: Any, sampler: Any, agreed: Any) -> Any:
         law = sampler.family.law(records=self.records or ["nothing"])
-        return Fitted(lambda: int(sampler.release_number(law)))
+        return DeviceDraw(lambda: int(sampler.release_number(law)))
 
     patch.setattr(Holding, "fit", fit)
     return "requests tell two devices apart"

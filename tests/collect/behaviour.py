@@ -55,7 +55,7 @@ class Model:
         return verdicts
 
     def check(self, store: Store, agreements: list[Agreement]) -> None:
-        assert {kept.agreement.id: kept.collection for kept in store.kept()} == self.collections
+        assert {kept.agreement.id: kept.collection for kept in store.agreements()} == self.collections
         for agreement in agreements:
             for number in range(1, agreement.rounds + 1):
                 expected = [self.counted[agreement.id, number, outcome] for outcome in range(agreement.domain.size)]
@@ -99,7 +99,7 @@ class Behaviour:
         store.add(second, follows=first.id)
         store.add(third, follows=second.id)
         store.add(apart)
-        assert [(kept.agreement.id, kept.collection, kept.follows) for kept in store.kept()] == [
+        assert [(kept.agreement.id, kept.collection, kept.follows) for kept in store.agreements()] == [
             (first.id, first.id, None),
             (second.id, first.id, first.id),
             (third.id, first.id, second.id),
@@ -127,7 +127,7 @@ class Behaviour:
             store.add(agreement)
             store.add(agreement)
         again = open_store(where, create=False)
-        assert [kept.agreement.text for kept in again.kept()] == [labelled.text, cells.text, line.text]
+        assert [kept.agreement.text for kept in again.agreements()] == [labelled.text, cells.text, line.text]
         again.close()
         assert len(store.counts(line.id, 1)) > 100
         for one, follows in ((labelled, cells.id), (cells, "0" * 64)):
@@ -135,13 +135,13 @@ class Behaviour:
                 store.add(one, follows=follows)
         with pytest.raises(DiscreetError, match="is not in the store; collect under it first"):
             store.add(agreed(9), follows="0" * 64)
-        assert len(store.kept()) == 3
+        assert len(store.agreements()) == 3
 
     def test_weights_too_many_to_list_are_kept_too(self, store: Store) -> None:
         weights = 1.0 + np.arange(70_000) / 70_000
         many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, everybody=True), epsilon=1.0))
         store.add(many)
-        (kept,) = store.kept()
+        (kept,) = store.agreements()
         assert kept.agreement.id == many.id
         assert kept.agreement.sampler().family.weights.tolist() == many.sampler().family.weights.tolist()
         store.count(many.id, 1, [arrival("ann", 69_999)], DAY)

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.collect import open_store
 from discreet.collect._enrolment import enrol_tokens, gateway_of, read_tokens, token_digest, write_tokens
-from discreet.collect._problems import Problem
+from discreet.collect._problems import RequestProblem
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run
 from tests.collect.postgres import Server
@@ -75,17 +75,17 @@ def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -
         assert enrol_tokens(store, [CLIENT], [GATEWAY]) == 0
         enrolled = store.enrolment()
         assert enrolled.needed
-        assert store.enrolled([token_digest(CLIENT), token_digest(GATEWAY)]) == {token_digest(CLIENT)}
+        assert store.known_tokens([token_digest(CLIENT), token_digest(GATEWAY)]) == {token_digest(CLIENT)}
         for tokens, gateways in (([GATEWAY], []), ([], [CLIENT]), (["another-token-001"], [CLIENT])):
             with pytest.raises(DiscreetError, match="share 1 token"):
                 enrol_tokens(store, tokens, gateways)
         assert store.enrolment() == enrolled
-        assert store.enrolled([token_digest("another-token-001")]) == set()
+        assert store.known_tokens([token_digest("another-token-001")]) == set()
     assert gateway_of(enrolled, []) is None
     assert gateway_of(enrolled, [f"Basic {GATEWAY}"]) is None
     assert gateway_of(enrolled, [f"bearer {GATEWAY}"]) == enrolled.gateways[token_digest(GATEWAY)]
     for said in (f"Bearer {CLIENT}", "Bearer ", "Bearer é", f"Bearer {GATEWAY}0"):
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(RequestProblem) as refused:
             gateway_of(enrolled, [said])
         assert refused.value.status == 401
         assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
@@ -97,7 +97,7 @@ def test_a_token_that_is_revoked_stays_so_and_the_store_stays_enrolled(where: st
         assert store.revoke(map(token_digest, [CLIENT, GATEWAY, "nobody-has-this-1"])) == 2
         assert store.revoke([token_digest(CLIENT)]) == 0
         enrol_tokens(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
-        assert store.enrolled([token_digest(CLIENT)]) == set()
+        assert store.known_tokens([token_digest(CLIENT)]) == set()
         assert (store.enrolment().needed, store.enrolment().gateways) == (True, {})
 
 

@@ -13,7 +13,7 @@ from discreet.collect import _estimates as estimates
 from discreet.collect import open_store
 from discreet.collect._catalogue import Catalogue
 from discreet.collect._estimates import CONFIDENCES, Estimates
-from discreet.collect._problems import Problem
+from discreet.collect._problems import RequestProblem
 from discreet.collect._store import Arrival, digest
 from tests.collect.running import agreed, one, running
 
@@ -85,7 +85,7 @@ def test_answers_are_kept_for_a_few_questions_alone(store: Counting, monkeypatch
     async def main() -> None:
         for confidence in CONFIDENCES:
             assert json.loads((await made.of(collected, 1, confidence)).body)["confidence"] == float(confidence)
-        with pytest.raises(Problem):
+        with pytest.raises(RequestProblem):
             await made.of(collected, 1, "0.123")
 
     asyncio.run(main())

@@ -19,10 +19,10 @@ from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import Catalogue
-from discreet.collect._estimates import estimated
+from discreet.collect._estimates import estimate_document
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
-from discreet.estimation._tallies import agreed_outcomes, tally
+from discreet.estimation._tallies import coding_and_sampler, tally
 from tests.collect.behaviour import DAY, agreed, arrival
 
 
@@ -45,7 +45,7 @@ def read_back(path: Path) -> list[int]:
     source = file_source(str(path))
     assert source.agreement is not None
     agreement = Agreement.from_json(source.agreement)
-    coding, _ = agreed_outcomes(agreement)
+    coding, _ = coding_and_sampler(agreement)
     found = tally(source, agreement, coding)
     assert found.named
     assert found.distinct
@@ -95,7 +95,7 @@ def test_an_estimate_of_it_is_the_service_s(store: Store, tmp_path: Path, name: 
     filled(store, agreement, np.random.default_rng(1).integers(0, 40, size))
     export(store, tmp_path / "out.parquet")
     (collected,) = Catalogue(store, [1]).all
-    told = estimated(collected, store.counts(agreement.id, 1), 0.9)
+    told = estimate_document(collected, store.counts(agreement.id, 1), 0.9)
     printed = CliRunner().invoke(app, ["estimate", str(tmp_path / "out.parquet"), "--confidence", "0.9", "--json"])
     assert printed.exit_code == 0, printed.output
     assert json.loads(printed.stdout) == json.loads(json.dumps(told))

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import DiscreetError
 from discreet.collect import open_store
-from discreet.collect._opening import shown
+from discreet.collect._opening import display_name
 
 
 @pytest.mark.parametrize("where", ["", None, 3, b"store", ["store"]])
@@ -31,6 +31,6 @@ def test_a_store_that_is_not_there_is_made_only_where_that_is_asked_for(tmp_path
 
 
 def test_a_password_is_not_shown() -> None:
-    assert shown("postgresql://me:hunter2@host:5433/store") == "postgresql://me@host:5433/store"
-    assert shown("postgresql:///store?password=hunter2") == "postgresql:///store"
-    assert shown("samples.db") == "samples.db"
+    assert display_name("postgresql://me:hunter2@host:5433/store") == "postgresql://me@host:5433/store"
+    assert display_name("postgresql:///store?password=hunter2") == "postgresql:///store"
+    assert display_name("samples.db") == "samples.db"

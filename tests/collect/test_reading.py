@@ -12,10 +12,10 @@ from discreet._protocol import MOST_BATCH, MOST_NAME
 from discreet._tables._coding import Coding
 from discreet.agreement import Agreement
 from discreet.collect._outcomes import Outcomes
-from discreet.collect._problems import Problem
+from discreet.collect._problems import RequestProblem
 from discreet.collect._reading import from_arrow, from_json
 from discreet.domain import Domain
-from discreet.estimation._tallies import agreed_outcomes
+from discreet.estimation._tallies import coding_and_sampler
 
 ID = "ab" * 32
 ROW = {"client": "ann", "key": "k", "sample": 1}
@@ -23,8 +23,8 @@ ONE = {"agreement": ID, "round": 1, **ROW}
 METADATA = {"agreement": ID, "round": "1"}
 
 
-def refused(read: Any, body: bytes) -> Problem:
-    with pytest.raises(Problem) as found:
+def refused(read: Any, body: bytes) -> RequestProblem:
+    with pytest.raises(RequestProblem) as found:
         read(body)
     assert found.value.status in (400, 422)
     assert found.value.sentence.isprintable()
@@ -85,7 +85,7 @@ def test_agreement_and_round_are_what_they_say(field: str, value: Any) -> None:
 
 def on_a_line() -> Domain:
     mixtures = GaussianMixtures(1, box=(-4.0, 4.0))
-    coding, _ = agreed_outcomes(Agreement.of(OptimalSampler(mixtures, epsilon=1.0)))
+    coding, _ = coding_and_sampler(Agreement.of(OptimalSampler(mixtures, epsilon=1.0)))
     return coding.domain
 
 
@@ -121,7 +121,7 @@ def test_an_arrow_stream_is_read_like_a_document() -> None:
     sent = from_arrow(stream(columns()))
     assert (sent.agreement, sent.round, sent.clients, sent.keys) == (ID, 1, ["c0", "c1", "c2"], ["c0", "c1", "c2"])
     assert sent.outcomes(Outcomes(Coding(Numbers(3)))).tolist() == [0, 1, 2]
-    with pytest.raises(Problem, match="row 2 of column 'sample' is not a whole number from 0 to 1"):
+    with pytest.raises(RequestProblem, match="row 2 of column 'sample' is not a whole number from 0 to 1"):
         sent.outcomes(Outcomes(Coding(Numbers(2))))
 
 
@@ -172,7 +172,7 @@ def test_what_is_no_stream_of_samples_is_refused(body: bytes) -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.bool_(), pa.date32()])
 def test_a_column_of_another_type_holds_no_samples(kind: pa.DataType) -> None:
     values = pa.array([0, 1, 2]).cast(pa.int32()).cast(kind) if kind != pa.bool_() else pa.array([True, False, True])
-    with pytest.raises(Problem):
+    with pytest.raises(RequestProblem):
         from_arrow(stream(columns(sample=values))).outcomes(Outcomes(Coding(Numbers(3))))
 
 
@@ -181,16 +181,16 @@ def test_numbers_of_any_width_are_numbers() -> None:
         sent = from_arrow(stream(columns(sample=pa.array([0, 1, 2], kind))))
         assert sent.outcomes(Outcomes(Coding(Numbers(3)))).tolist() == [0, 1, 2]
     largest = from_arrow(stream(columns(sample=pa.array([0, 1, 2**64 - 1], pa.uint64()))))
-    with pytest.raises(Problem):
+    with pytest.raises(RequestProblem):
         largest.outcomes(Outcomes(Coding(Numbers(3))))
 
 
 def test_an_agreement_on_labels_is_read_by_its_own() -> None:
-    coding, _ = agreed_outcomes(Agreement.of(LinearSampler(Simplex(["x", "y"]), epsilon=1.0)))
+    coding, _ = coding_and_sampler(Agreement.of(LinearSampler(Simplex(["x", "y"]), epsilon=1.0)))
     assert Outcomes(coding).numbers(["y", "x", 0]).tolist() == [1, 0, -1]
 
 
-LINE = agreed_outcomes(
+LINE = coding_and_sampler(
     Agreement.of(OptimalSampler(GaussianMixtures(1, radius=1.0, scale=1.0, box=(-3, 3)), epsilon=1.0))
 )[0]
 
@@ -219,7 +219,8 @@ def test_a_stream_of_numbers_names_outcomes_by_their_place(coding: Coding, kind:
         except (OverflowError, pa.ArrowInvalid):
             continue
         with pytest.raises(
-            Problem, match=f"row 1 of column 'sample' is not the number of an outcome, from 0 to {outcomes.size - 1}"
+            RequestProblem,
+            match=f"row 1 of column 'sample' is not the number of an outcome, from 0 to {outcomes.size - 1}",
         ):
             from_arrow(stream(columns(sample=values), numbered)).outcomes(outcomes)
 

@@ -10,9 +10,9 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._catalogue import Collected, collectable
-from discreet.collect._estimates import estimated
-from discreet.collect._store import Kept
+from discreet.collect._catalogue import CollectedAgreement, collectable
+from discreet.collect._estimates import estimate_document
+from discreet.collect._store import StoredAgreement
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
 
@@ -80,7 +80,9 @@ def test_a_batch_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
     counts = store.counts(agreement.id, 1)
     assert counts.tolist() == [11, 10, 10, 10, 10]
     whole, coding, sampler = collectable(agreement)
-    expected = estimated(Collected(Kept(whole, whole.id), coding, sampler, (1,)), counts, 0.95)
+    expected = estimate_document(
+        CollectedAgreement(StoredAgreement(whole, whole.id), coding, sampler, (1,)), counts, 0.95
+    )
     days = store.by_day(agreement.id, 1)
     assert said == json.loads(json.dumps({**expected, "round": 1, "days": days}))
     store.close()

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet._protocol import Statement, is_signed, read_collector_key, read_signed, short_key, write_collector_key
+from discreet._protocol import (
+    CollectionStatement,
+    has_valid_signature,
+    read_collector_key,
+    read_signature,
+    short_key,
+    write_collector_key,
+)
 from discreet.collect import open_store, service
 from discreet.collect._pool import write_seal
 from discreet.collect._signing import sign_agreements
@@ -36,15 +43,16 @@ def check_shown(collector: Collector, key: str, *addresses: str) -> None:
     """Every agreement of the collection is signed by that key for those addresses."""
     shown = collector.get("/collection").json
     for each in shown["agreements"]:
-        signed = read_signed(each["signed"])
+        signed = read_signature(each["signed"])
         assert signed is not None
         assert (signed.key, signed.addresses) == (key, addresses)
-        statement = Statement(
+        statement = CollectionStatement(
             agreement=each["agreement"], collection=shown["collection"], follows=each["follows"], addresses=addresses
         )
-        assert is_signed(statement, signed)
-        assert not is_signed(
-            Statement(agreement=each["agreement"], collection="0" * 64, follows=None, addresses=addresses), signed
+        assert has_valid_signature(statement, signed)
+        assert not has_valid_signature(
+            CollectionStatement(agreement=each["agreement"], collection="0" * 64, follows=None, addresses=addresses),
+            signed,
         )
 
 
@@ -82,27 +90,29 @@ def test_another_key_is_refused_unless_it_may_take_the_place_of_the_first(where:
     with closing(open_store(where)) as store:
         store.add(one)
         sign_agreements(store, first, [ADDRESS])
-        before = store.kept()[0].signed
+        before = store.agreements()[0].signed
         sign_agreements(store, first, [ADDRESS])
-        assert store.kept()[0].signed == before
+        assert store.agreements()[0].signed == before
         store.add(other, follows=one.id)
         with pytest.raises(DiscreetError, match="signed by another key") as caught:
             sign_agreements(store, second, [ADDRESS])
         assert short_key(first.public) in str(caught.value)
-        assert [kept.signed for kept in store.kept()] == [before, None]
+        assert [kept.signed for kept in store.agreements()] == [before, None]
         sign_agreements(store, second, [ADDRESS], replace_key=True)
-        signed = [kept.signed for kept in store.kept()]
+        signed = [kept.signed for kept in store.agreements()]
         assert [each and each.key for each in signed] == [second.public] * 2
-        for kept in store.kept():
-            statement = Statement(
+        for kept in store.agreements():
+            statement = CollectionStatement(
                 agreement=kept.agreement.id, collection=one.id, follows=kept.follows, addresses=(ADDRESS,)
             )
             assert kept.signed is not None
-            assert is_signed(statement, kept.signed)
+            assert has_valid_signature(statement, kept.signed)
         with pytest.raises(DiscreetError, match="1 to 16 addresses"):
             sign_agreements(store, second, [])
         with pytest.raises(DiscreetError, match="is not in the store"):
-            store.sign("0" * 64, first.sign(Statement(agreement="a", collection="b", follows=None, addresses=("c",))))
+            store.sign(
+                "0" * 64, first.sign(CollectionStatement(agreement="a", collection="b", follows=None, addresses=("c",)))
+            )
         assert callable(service(store, key=tmp_path / "second.key", addresses=[ADDRESS]))
 
 

@@ -201,7 +201,7 @@ print(sum(one.value == "counted" for one in verdicts))
     assert sum(counted) == 30
     store = open_store(tmp_path / "store.db")
     assert store.counts(FIRST.id, 1).tolist() == [10, 10, 10]
-    assert [kept.agreement.id for kept in store.kept()] == [FIRST.id]
+    assert [kept.agreement.id for kept in store.agreements()] == [FIRST.id]
     store.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._catalogue import Collected, collectable
+from discreet.collect._catalogue import CollectedAgreement, collectable
 from discreet.collect._store import Store, Verdict
 from discreet.errors import StoreError
 from tests.collect.behaviour import DAY, agreed, arrival
@@ -108,7 +108,7 @@ def test_a_store_of_format_1_is_carried_on(where: str) -> None:
         store.add(SECOND, follows=FIRST.id)
         assert store.count(SECOND.id, 1, [arrival("bob", 1, key="other")], DAY) == [Verdict.SPOKEN]
         assert not store.enrolment().needed
-        assert [kept.signed for kept in store.kept()] == [None, None]
+        assert [kept.signed for kept in store.agreements()] == [None, None]
     for _ in range(2):
         with closing(open_store(where, create=False)) as store:
             assert store.counts(FIRST.id, 1).tolist() == [1, 200, 2]
@@ -118,9 +118,9 @@ def test_clients_of_gateways_who_spoke_before_have_spoken(where: str) -> None:
     """In a collection that began before gateways had ids, the names that they give are what they were; in a new one they are apart."""
 
     def digests(store: Store, agreement: Agreement) -> list[bytes]:
-        (kept,) = [one for one in store.kept() if one.agreement.id == agreement.id]
+        (kept,) = [one for one in store.agreements() if one.agreement.id == agreement.id]
         _, coding, sampler = collectable(kept.agreement)
-        collected = Collected(kept, coding, sampler, (1,))
+        collected = CollectedAgreement(kept, coding, sampler, (1,))
         sent = (["x"], ["key"], np.array([0]))
         return [collected.arrivals(1, *sent, gateway)[0].client for gateway in (None, "first", "second")]
 

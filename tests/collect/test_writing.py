@@ -12,9 +12,9 @@ import pytest
 from discreet.agreement import Agreement
 from discreet.collect import _writing as writing
 from discreet.collect import open_store
-from discreet.collect._problems import Problem
+from discreet.collect._problems import RequestProblem
 from discreet.collect._store import Arrival, Verdict, digest
-from discreet.collect._writing import Writer, today
+from discreet.collect._writing import StoreWriter, today
 from discreet.errors import StoreError
 from tests.collect.running import agreed
 
@@ -60,8 +60,8 @@ def arrivals(*names: str) -> list[Arrival]:
     return [Arrival(digest(name), digest("key"), 0) for name in names]
 
 
-def writer(store: Any, faults: list[BaseException] | None = None) -> Writer:
-    return Writer(store, wrote=lambda verdicts: None, failed=(faults if faults is not None else []).append)
+def writer(store: Any, faults: list[BaseException] | None = None) -> StoreWriter:
+    return StoreWriter(store, wrote=lambda verdicts: None, failed=(faults if faults is not None else []).append)
 
 
 def test_those_who_wait_are_written_together_and_each_is_told_its_own(store: Gated, agreement: Agreement) -> None:
@@ -94,7 +94,7 @@ def test_past_what_can_wait_nobody_is_taken(
         store.gate.clear()
         held = asyncio.create_task(one.take(agreement.id, 1, arrivals("a", "b")))
         await asyncio.to_thread(store.entered.wait, 60)
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(RequestProblem) as refused:
             await one.take(agreement.id, 1, arrivals("c", "d"))
         assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "1"})
         store.gate.set()
@@ -116,7 +116,7 @@ def test_a_failure_is_told_to_all_who_waited_and_the_next_are_written(
     store.failures = [failure]
 
     async def main() -> None:
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(RequestProblem) as refused:
             await one.take(agreement.id, 1, arrivals("a"))
         assert refused.value.status == 503
         assert await one.take(agreement.id, 1, arrivals("a")) == [Verdict.COUNTED]
@@ -136,7 +136,7 @@ def test_what_was_taken_before_the_end_is_written_and_nothing_after_it(store: Ga
         closing = asyncio.create_task(asyncio.to_thread(one.close))
         while not one._closed:
             await asyncio.sleep(0.001)
-        with pytest.raises(Problem, match="is stopping"):
+        with pytest.raises(RequestProblem, match="is stopping"):
             await one.take(agreement.id, 1, arrivals("b"))
         store.gate.set()
         assert await held == [Verdict.COUNTED]

@@ -232,7 +232,7 @@ def compared(seed: int, most_cells: int = 512) -> Compared:
         found = dc.design(
             UNIT, epsilon=epsilon, clients=[one.given for one in clients], divergence="tv", keep=0.0, cells=cells
         )
-        assert found.certified, (seed, found.estimated)
+        assert found.is_certified, (seed, found.estimated)
         masses = [one.masses(found.edges) for one in clients]
         weights = np.full(len(clients), 1.0 / len(clients))
         laws = np.array([[float(p) for p in law] for law in masses])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from discreet import Simplex, divergence
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.design import design
 from discreet.design._compiled import CompiledSteps
-from discreet.design._examples import Examples, as_examples
-from discreet.design._interior import InteriorPoint, Promise
+from discreet.design._examples import ExampleClients, as_examples
+from discreet.design._interior import FloorBounds, InteriorPoint
 from discreet.design._plain import PlainSteps
 from discreet.design._solving import Objective
 from tests.design.mechanisms import clients
@@ -21,7 +21,7 @@ interior = sys.modules[InteriorPoint.__module__]
 EPSILON, SIZE = 2.0, 9
 
 
-def _examples(*, alike: bool) -> Examples:
+def _examples(*, alike: bool) -> ExampleClients:
     """Clients of one outcome, of a few, and of all there are."""
     laws = np.vstack([clients(40, SIZE, 3), np.eye(SIZE)[:4], np.full((2, SIZE), 1.0 / SIZE)])
     weights = None if alike else np.random.default_rng(4).gamma(0.3, size=len(laws))
@@ -43,10 +43,10 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
 
         monkeypatch.setattr(steps, "move_apart", noticed)
     objective, ratio = Objective.of(divergence(name)), math.exp(EPSILON)
-    promise = Promise(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
+    promise = FloorBounds(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
     found = []
     for code in Code:
-        with only(code):
+        with use_only(code):
             point = InteriorPoint(
                 _examples(alike=alike), EPSILON, promise, objective.slope_at_one, objective.cost, cautious=cautious
             )
@@ -67,7 +67,7 @@ def test_designs_agree(name: str) -> None:
     laws = clients(60, 12, 8)
     found = []
     for code in Code:
-        with only(code):
+        with use_only(code):
             found.append(design(Simplex(12), epsilon=1.0, clients=laws, divergence=name))
     for one in found:
         assert max(other.bound for other in found) <= one.value <= one.bound * (1.0 + 1e-4)

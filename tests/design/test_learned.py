@@ -10,8 +10,8 @@ import pytest
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
 from discreet.design._held_out import judge_kinds
-from discreet.design._model import Clusters, drawn_clients, expected_agreement
-from discreet.design._posterior import Round, posterior, softmax
+from discreet.design._model import Clusters, draw_model_clients, expected_agreement
+from discreet.design._posterior import RoundCounts, posterior, softmax
 from discreet.mechanisms._sampler import Sampler
 
 K = 12
@@ -22,7 +22,7 @@ KL = dc.divergence("kl")
 
 def people(number: int, seed: int, concentration: float = 6.0, mean: np.ndarray = MEAN) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return drawn_clients(np.tile(mean, (number, 1)), np.full(number, concentration), rng)
+    return draw_model_clients(np.tile(mean, (number, 1)), np.full(number, concentration), rng)
 
 
 def counts(sampler: Sampler[Any], laws: np.ndarray, seed: int) -> np.ndarray:
@@ -146,7 +146,7 @@ def test_the_response_of_the_linear_mechanism_is_exact_and_that_of_others_near()
     model = people(4_000, 3)
     for kind in (dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler):
         sampler = kind(FAMILY, epsilon=1.0)
-        matrix, offset = Round(sampler, np.zeros(K)).response(model)
+        matrix, offset = RoundCounts(sampler, np.zeros(K)).response(model)
         for concentration in (3.0, 6.0, 12.0):
             others = people(4_000, 4, concentration)
             off = np.abs(matrix @ others.mean(axis=0) + offset - sampler.output(others).mean(axis=0)).max()
@@ -161,7 +161,7 @@ def test_the_posterior_covers_the_mean_of_the_clients() -> None:
     for seed in range(40):
         laws = people(1_500, seed)
         found = posterior(
-            K, [Round(linear, counts(linear, laws, seed).astype(float))], None, np.random.default_rng(seed)
+            K, [RoundCounts(linear, counts(linear, laws, seed).astype(float))], None, np.random.default_rng(seed)
         )
         means, _ = found.hypotheses(300, np.random.default_rng(seed))
         low, high = np.quantile(means, [0.025, 0.975], axis=0)
@@ -329,7 +329,7 @@ def test_held_out_samples_seldom_reject_the_truth(kind: Any) -> None:
     for seed in range(60):
         sampler = kind(FAMILY, epsilon=float(rng.choice([0.5, 1.0, 4.0])))
         laws = np.eye(K)[rng.choice(K, 1_500, p=rng.dirichlet(np.ones(K)))]
-        rounds = [Round(sampler, counts(sampler, laws, seed).astype(float))]
+        rounds = [RoundCounts(sampler, counts(sampler, laws, seed).astype(float))]
         found = judge_kinds(K, rounds, None, np.random.default_rng(seed))
         rejected += "of one value each" in found.rejected
         assert kind is dc.MollifierSampler or len(found.rejected) in (0, 3)
@@ -340,12 +340,12 @@ def test_held_out_samples_seldom_reject_the_truth(kind: Any) -> None:
 def test_held_out_samples_of_a_projection_or_bits_reject_point_masses() -> None:
     mollifier, linear = dc.MollifierSampler(FAMILY, epsilon=2.0), dc.LinearSampler(FAMILY, epsilon=2.0)
     two = dc.OptimalSampler(dc.Simplex(2), epsilon=2.0)
-    released = Round(mollifier, counts(mollifier, people(8_000, 1, 20.0), 1).astype(float))
+    released = RoundCounts(mollifier, counts(mollifier, people(8_000, 1, 20.0), 1).astype(float))
     found = judge_kinds(K, [released], None, np.random.default_rng(0))
     assert "of one value each" in found.rejected
     assert "spread around a mean" not in found.rejected
     assert found.log_likelihood["of one value each"] < found.log_likelihood["spread around a mean"]
-    plain = Round(linear, counts(linear, people(2_000, 2), 2).astype(float))
-    bits = Round(two, counts(two, concentration_law(people(1_000, 3)), 3).astype(float))
+    plain = RoundCounts(linear, counts(linear, people(2_000, 2), 2).astype(float))
+    bits = RoundCounts(two, counts(two, concentration_law(people(1_000, 3)), 3).astype(float))
     assert judge_kinds(K, [plain], None, np.random.default_rng(0)).rejected == ()
     assert "of one value each" in judge_kinds(K, [plain], bits, np.random.default_rng(0)).rejected

@@ -169,19 +169,19 @@ def test_a_mechanism_made_by_hand_is_not_below_the_bound() -> None:
 def test_a_bare_function_has_an_estimate_and_no_certificate() -> None:
     known = norm(0.5, 0.1)
     estimated = dc.design(UNIT, epsilon=1.0, clients=[beta(2.0, 5.0), lambda x: known.pdf(x)], cells=16)
-    assert not estimated.certified
+    assert not estimated.is_certified
     assert estimated.estimated == (1,)
     assert "not certified" in repr(estimated)
     assert "no sampler below" not in repr(estimated)
     with pytest.raises(DiscreetError, match=r"there is no certificate: clients\[1\] is known by its values alone"):
         _ = estimated.certificate
     proved = dc.design(UNIT, epsilon=1.0, clients=[beta(2.0, 5.0), known], cells=16)
-    assert proved.certified
+    assert proved.is_certified
     assert "no sampler below" in repr(proved)
     assert "not certified" not in repr(proved)
     assert estimated.bound == pytest.approx(proved.bound, rel=1e-6)
     enclosed = BoundedDensity(lambda x: known.pdf(x), cdf=known.cdf, error=1e-10)
-    assert dc.design(UNIT, epsilon=1.0, clients=[beta(2.0, 5.0), enclosed], cells=16).certified
+    assert dc.design(UNIT, epsilon=1.0, clients=[beta(2.0, 5.0), enclosed], cells=16).is_certified
 
 
 @pytest.mark.parametrize("name", ["tv", "kl", "hellinger", "chi2"])

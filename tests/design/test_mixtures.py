@@ -9,7 +9,14 @@ from scipy.stats import laplace, norm
 
 import discreet as dc
 from discreet.design._floors import band_of
-from discreet.design.mixtures import Bracket, FineCells, Line, Shifted, minimax_bracket, worst_divergence
+from discreet.design.mixtures import (
+    Bracket,
+    FineCells,
+    KernelsOnCells,
+    ShiftedDivergence,
+    minimax_bracket,
+    worst_kernel_divergence,
+)
 from discreet.errors import DiscreetError
 
 
@@ -86,9 +93,9 @@ FAMILIES = [
 @pytest.mark.parametrize("name", ["kl", "hellinger", "chi2"])
 def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> None:
     """The densities themselves, summed over 200,000 points for centres of any kind, under a floor that suits nobody in particular."""
-    line, f, epsilon = Line(family, 40), dc.divergence(name), 1.0
+    line, f, epsilon = KernelsOnCells(family, 40), dc.divergence(name), 1.0
     floor = line.cell_laws(np.array([-0.4, 0.1])).mean(axis=0) * 0.6
-    worst = worst_divergence(line, floor, epsilon, f)
+    worst = worst_kernel_divergence(line, floor, epsilon, f)
     fine = FineCells.of(line, floor)
     assert fine.masses.sum() == pytest.approx(0.6)
     sampler = dc.OptimalSampler(band_of(fine.masses, epsilon, dc.Simplex(fine.masses.size)), epsilon=epsilon)
@@ -105,7 +112,7 @@ def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> Non
         assert released.sum() * (x[1] - x[0]) == pytest.approx(1.0, abs=1e-4)
         costs.append(float(np.sum(f.perspective(held, released)) * (x[1] - x[0])))
     assert max(costs) <= worst + 1e-5
-    reached = fine.costs(centres, 0.0, q, Shifted(f, {"kl": 1.0, "hellinger": 0.0, "chi2": 2.0}[name]))
+    reached = fine.costs(centres, 0.0, q, ShiftedDivergence(f, {"kl": 1.0, "hellinger": 0.0, "chi2": 2.0}[name]))
     assert (np.array(costs) <= reached + 1e-5).all()
     assert reached == pytest.approx(costs, rel=2e-3, abs=5e-4)  # chords on cells as coarse as these
 

@@ -64,7 +64,7 @@ def test_other_notions_are_bracketed_narrowly(notion: dc.privacy.Privacy, name: 
 def test_many_vertices_bound_it_from_below_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     notion = dc.Approximate(0.5, delta=0.01)
     whole = dc.minimax_risk(FOUR, privacy=notion, divergence="tv", bracket=True)
-    monkeypatch.setattr(notions, "LARGEST", 4 * 16)
+    monkeypatch.setattr(notions, "LARGEST_PAIRS", 4 * 16)
     some = dc.minimax_risk(FOUR, privacy=notion, divergence="tv", bracket=True)
     assert 0.0 < some.bracket[0] <= whole.bracket[0] + 1e-9
     assert some.bracket[1] == float(dc.OptimalSampler(FOUR, privacy=notion).risk("tv"))
@@ -93,7 +93,7 @@ def test_the_proof_holds_whatever_the_multipliers_are() -> None:
     """The bound is a statement about numbers: wrong multipliers make it lower, and never higher than the optimum."""
     band = dc.Band([1, 1, 2], lower=0.3, upper=1.7)
     points = vertices(np.broadcast_to(band.reference, 3), 0.3, 1.7)
-    promises = notions.Promises.of(dc.Approximate(0.5, delta=0.05), 1.0)
+    promises = notions.PairPromises.of(dc.Approximate(0.5, delta=0.05), 1.0)
     programme = notions.PairProgramme(points, promises, dc.divergence("tv"), 1.0)
     optimum = optimal_tv(points, [(math.exp(0.5), 0.05)])
     rows = programme.whole
@@ -102,4 +102,4 @@ def test_the_proof_holds_whatever_the_multipliers_are() -> None:
         for _ in range(20):
             upper = size * rng.exponential(size=rows.right.size) * (rng.random(rows.right.size) < 0.1)
             equal = size * rng.normal(size=len(points))
-            assert programme.proved(rows, upper, equal) <= optimum
+            assert programme.proved_bound(rows, upper, equal) <= optimum

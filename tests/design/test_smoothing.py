@@ -13,7 +13,7 @@ from discreet.design._smoothing import (
     PARTS,
     STRAY,
     Smoother,
-    redrawn,
+    redraw_examples,
 )
 from discreet.research.experiments.client_sets import CLIENT_SETS
 
@@ -21,7 +21,7 @@ from discreet.research.experiments.client_sets import CLIENT_SETS
 def test_examples_that_teach_nothing_leave_the_optimal_sampler() -> None:
     """Every example holds another outcome, so those that were held back say that a design would do harm."""
     for epsilon in (1.5, 3.0):  # six examples are enough to judge each other, and are not
-        choice = Smoother(epsilon).chosen(np.eye(6))
+        choice = Smoother(epsilon).choose(np.eye(6))
         assert (choice.smoothing.rule == "optimal") == (epsilon == 1.5)
         assert float(choice.sampler.risk("tv")) == pytest.approx(
             float(dc.minimax_risk(dc.Simplex(6), epsilon=epsilon, divergence="tv"))
@@ -31,9 +31,9 @@ def test_examples_that_teach_nothing_leave_the_optimal_sampler() -> None:
 def test_the_others_count_what_they_are_said_to() -> None:
     examples = np.array([[0.7, 0.3, 0.0, 0.0]] * 4)
     parts = (0.2, 0.1)
-    bare, smoothed = (Smoother(1.0, 0.0).designed(examples, one) for one in ((0.0, 0.0), parts))
+    bare, smoothed = (Smoother(1.0, 0.0).design_with_parts(examples, one) for one in ((0.0, 0.0), parts))
     assert float(smoothed.worst("kl")) < float(bare.worst("kl"))
-    groups = (examples, redrawn(examples, np.random.default_rng(0)), np.eye(4))
+    groups = (examples, redraw_examples(examples, np.random.default_rng(0)), np.eye(4))
     mean = sum(
         part * float(np.mean(dc.divergence("kl")(group, smoothed.sampler.output(group))))
         for part, group in zip((1.0 - sum(parts), *parts), groups, strict=True)
@@ -43,7 +43,7 @@ def test_the_others_count_what_they_are_said_to() -> None:
 
 def test_redrawn_examples_keep_their_masses_and_go_where_others_are() -> None:
     examples = np.repeat([[0.6, 0.4, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]], [190, 10], axis=0)
-    found = redrawn(examples, np.random.default_rng(1))
+    found = redraw_examples(examples, np.random.default_rng(1))
     assert len(found) >= 1000
     np.testing.assert_array_equal(np.sort(found[:200], axis=1), np.sort(examples, axis=1))
     popular = (found[:, :2] > 0.0).sum() / (found > 0.0).sum()
@@ -67,7 +67,7 @@ def test_sure_examples_are_counted_by_popularity_and_not_drawn() -> None:
     epsilon = 3.0
     popularity = (1.0 - STRAY) * examples.mean(axis=0) + STRAY / 4
     weights = (1.0 - MODEL) * examples.mean(axis=0) + MODEL * popularity + ANYBODY * math.exp(-epsilon)
-    found = Smoother(epsilon).modelled(examples)
+    found = Smoother(epsilon).model_design(examples)
     same = dc.design(dc.Simplex(4), epsilon=epsilon, clients=np.eye(4), weights=weights, keep=0.001)
     assert found.value == pytest.approx(same.value, rel=1e-6)
     np.testing.assert_allclose(found.sampler.output(np.eye(4)), same.sampler.output(np.eye(4)), rtol=1e-3)
@@ -78,11 +78,11 @@ def test_fewer_examples_than_e_to_the_epsilon_do_not_speak_for_themselves() -> N
     rng = np.random.default_rng(0)
     examples = np.hstack([rng.dirichlet(np.full(4, 5.0), 20), np.zeros((20, 2))])
     epsilon = 8.0
-    choice = Smoother(epsilon).chosen(examples)
+    choice = Smoother(epsilon).choose(examples)
     sampler = choice.sampler
     assert choice.smoothing.rule == "model"
     assert choice.smoothing.redrawn == MODEL
-    by_parts = Smoother(epsilon).designed(examples, (0.01, 0.0)).sampler
+    by_parts = Smoother(epsilon).design_with_parts(examples, (0.01, 0.0)).sampler
     assert float(sampler.risk("kl")) < float(by_parts.risk("kl"))
     assert float(np.mean(dc.divergence("kl")(examples, sampler.output(examples)))) < float(
         np.mean(dc.divergence("kl")(examples, dc.OptimalSampler(dc.Simplex(6), epsilon=epsilon).output(examples)))
@@ -99,7 +99,7 @@ def test_an_outcome_that_an_example_is_sure_of_has_at_least_half_of_the_largest_
 
 def test_enough_examples_choose_among_the_parts() -> None:
     examples = np.random.default_rng(2).dirichlet([8.0, 4.0, 1.0, 0.2], 40)
-    smoothing = Smoother(2.0).chosen(examples).smoothing
+    smoothing = Smoother(2.0).choose(examples).smoothing
     assert smoothing.rule == "parts"
     assert (smoothing.redrawn, smoothing.points) in PARTS
 
@@ -147,7 +147,7 @@ def test_weights_count_as_repetitions_do() -> None:
     weights = np.repeat([3.0, 1.0], 15) / 60.0
     twice = np.vstack([np.repeat(laws[:15], 3, axis=0), laws[15:]])
     for parts in ((0.0, 0.0), (0.0, 0.1)):
-        weighted, repeated = smoother.designed(laws, parts, weights), smoother.designed(twice, parts)
+        weighted, repeated = smoother.design_with_parts(laws, parts, weights), smoother.design_with_parts(twice, parts)
         assert weighted.value == pytest.approx(repeated.value, rel=1e-4)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex, data, divergence
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.design import _cuts as cuts
 from discreet.design import _solving as solving
 from discreet.design import design
@@ -35,7 +35,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_aircraft_take_few_steps_at_every_epsilon(epsilon: float, most: int, steps: list[float]) -> None:
     """Steps that are as long for all as for the one entry that is nearest to a bound would be 15, 16, 22 and 38."""
     laws = Simplex(104).law(counts=data.logbooks().counts)
-    with only(Code.COMPILED):
+    with use_only(Code.COMPILED):
         found = design(Simplex(104), epsilon=epsilon, clients=laws)
     assert len(steps) <= most
     assert found.value - found.bound <= 1e-4 * found.value
@@ -48,7 +48,7 @@ def test_either_way_leads_to_the_same_floor(name: str, epsilon: float) -> None:
     laws = clients(30, 12, 5)
     examples = as_examples(laws, 10.0 ** np.random.default_rng(1).uniform(-6.0, 0.0, 30), 12)
     found = [
-        solving._settled(examples, divergence(name), epsilon, 0.01, None, cautious=cautious)
+        solving._solve_interior(examples, divergence(name), epsilon, 0.01, None, cautious=cautious)
         for cautious in (True, False)
     ]
     for one in found:
@@ -64,14 +64,14 @@ def test_whoever_does_not_settle_is_led_cautiously(lost: str, monkeypatch: pytes
     laws, asked = clients(20, 6, 5), []
     usual = design(Simplex(6), epsilon=1.0, clients=laws)
 
-    def settled(*terms: Any, cautious: bool, led: Any = solving._settled) -> solving.Found | None:
+    def settled(*terms: Any, cautious: bool, led: Any = solving._solve_interior) -> solving.FloorBracket | None:
         asked.append(cautious)
-        found: solving.Found | None = led(*terms, cautious=cautious)
+        found: solving.FloorBracket | None = led(*terms, cautious=cautious)
         if cautious or found is None:
             return found
-        return None if lost == "everything" else solving.Found(found.floor, found.value, 0.0, found.certificate)
+        return None if lost == "everything" else solving.FloorBracket(found.floor, found.value, 0.0, found.certificate)
 
-    monkeypatch.setattr(solving, "_settled", settled)
+    monkeypatch.setattr(solving, "_solve_interior", settled)
     found = design(Simplex(6), epsilon=1.0, clients=laws)
     assert asked == [False, True]
     assert found.value - found.bound <= 1e-4 * found.value
@@ -87,11 +87,11 @@ def test_an_edge_and_very_many_clients_are_led_cautiously_at_once(
 ) -> None:
     asked: list[bool] = []
 
-    def settled(*terms: Any, cautious: bool, led: Any = solving._settled) -> Any:
+    def settled(*terms: Any, cautious: bool, led: Any = solving._solve_interior) -> Any:
         asked.append(cautious)
         return led(*terms, cautious=cautious)
 
-    monkeypatch.setattr(solving, "_settled", settled)
+    monkeypatch.setattr(solving, "_solve_interior", settled)
     monkeypatch.setattr(solving, "_MOST_APART", entries)
     design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5), divergence=name)
     assert asked == ways
@@ -105,7 +105,7 @@ def test_programmes_settle_what_interior_steps_do_not(name: str, monkeypatch: py
     monkeypatch.setattr(solving, "STEPS", 2)
     monkeypatch.setattr(solving, "_STEPS_APART", 2)
     early = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
-    monkeypatch.setattr(solving, "_settled", lambda *_, cautious: None)
+    monkeypatch.setattr(solving, "_solve_interior", lambda *_, cautious: None)
     never = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
     for found in (early, never):
         assert found.value - found.bound <= 1e-4 * found.value
@@ -118,7 +118,7 @@ def test_a_wide_bracket_is_returned_with_a_warning_and_refused_on_request(monkey
     usual = design(Simplex(6), epsilon=1.0, clients=laws, tolerance=1e-4)
     monkeypatch.setattr(solving, "STEPS", 2)
     monkeypatch.setattr(solving, "_STEPS_APART", 2)
-    monkeypatch.setattr(cuts, "LARGEST", 0)
+    monkeypatch.setattr(cuts, "LARGEST_CUT", 0)
     with pytest.warns(WideBracketWarning, match="bracket is wide: the kl of the best sampler is at most"):
         wide = design(Simplex(6), epsilon=1.0, clients=laws)
     assert wide.bound <= usual.value <= wide.value
@@ -135,8 +135,8 @@ def test_where_every_method_fails_the_optimal_sampler_is_left(name: str, monkeyp
     """Its certificate, by the tangents at 1, is a lower bound all the same."""
     laws = clients(20, 6, 5)
     usual = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
-    monkeypatch.setattr(solving, "_settled", lambda *_, cautious: None)
-    monkeypatch.setattr(cuts, "LARGEST", 0)
+    monkeypatch.setattr(solving, "_solve_interior", lambda *_, cautious: None)
+    monkeypatch.setattr(cuts, "LARGEST_CUT", 0)
     with pytest.warns(WideBracketWarning):
         found = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
     same = OptimalSampler(Simplex(6), epsilon=1.0)
@@ -152,4 +152,4 @@ def test_steps_past_what_floats_hold_end_the_way(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(InteriorPoint, "step", broken)
     examples = as_examples(clients(20, 6, 5), None, 6)
-    assert solving._settled(examples, divergence("kl"), 1.0, 0.01, None, cautious=False) is None
+    assert solving._solve_interior(examples, divergence("kl"), 1.0, 0.01, None, cautious=False) is None

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design
-from discreet.design._certificate import Certificate
+from discreet.design._certificate import DesignCertificate
 from discreet.design._curves import curve_of
 from discreet.design._examples import as_examples
-from discreet.design._floors import Floors
+from discreet.design._floors import AllowedFloors
 from discreet.projection import Box
 from tests.design.mechanisms import best_mean_kl, best_mean_tv, clients
 from tests.soaking import examples
@@ -187,7 +187,9 @@ def test_any_multipliers_give_a_bound(name: str, seed: int, epsilon: float) -> N
         curve = curve_of(divergence(name))
         t = np.exp(rng.normal(size=examples.mass.size) * 2.0)
         (slope, intercept), at_zero = curve.line(curve.first(t), t), curve.at_zero
-    certificate = Certificate(examples, Floors(k, epsilon, 0.0), multiplier, slope, intercept, at_zero, name)
+    certificate = DesignCertificate(
+        examples, AllowedFloors(k, epsilon, 0.0), multiplier, slope, intercept, at_zero, name
+    )
     exact, bound = certificate.exact(), certificate.lower_bound()
     assert Fraction(bound) <= exact
     assert float(exact) - bound <= 1e-9 * (1 + abs(float(exact)))

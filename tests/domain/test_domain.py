@@ -24,17 +24,17 @@ from tests.soaking import examples
 def test_what_an_outcome_is_called_is_that_outcome(domain: dc.Domain, data: st.DataObject) -> None:
     places = [0, domain.size - 1, domain.size // 2, data.draw(st.integers(0, domain.size - 1))]
     numbers = np.array(places, dtype=np.int64)
-    assert domain.numbers(domain.named(numbers)).tolist() == places
-    assert domain.numbers([domain.named(np.asarray(places[3]))]).tolist() == places[3:]
+    assert domain.numbers(domain.to_samples(numbers)).tolist() == places
+    assert domain.numbers([domain.to_samples(np.asarray(places[3]))]).tolist() == places[3:]
 
 
 @given(domains())
 @settings(deadline=None)
 def test_a_domain_comes_back_from_its_canonical_form(domain: dc.Domain) -> None:
-    for document in (domain.terms, domain.listed):
+    for document in (domain.terms, domain.full_terms):
         again = from_terms(json.loads(json.dumps(document)), "family")
         assert (again.canonical, again.digest, again.size) == (domain.canonical, domain.digest, domain.size)
-    assert from_terms(domain.listed, "family") == domain
+    assert from_terms(domain.full_terms, "family") == domain
     assert pickle.loads(pickle.dumps(domain)) == domain
     assert as_domain(domain) is domain
 
@@ -69,7 +69,7 @@ def test_a_digest_stands_for_labels_and_says_nothing_else(labels: list[Any]) -> 
     with pytest.raises(dc.DiscreetError, match="holds a digest of its labels"):
         short.numbers(labels)
     with pytest.raises(dc.DiscreetError, match="holds a digest of its labels"):
-        short.named(np.array([0]))
+        short.to_samples(np.array([0]))
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_edges_increase_and_middles_lie_between_them(interval: dc.Interval) -> N
     assert len(edges) == interval.size + 1 == len(interval.names) + 1
     assert (edges[1:] > edges[:-1]).all()
     assert ((interval.values > edges[:-1]) & (interval.values < edges[1:])).all()
-    assert interval.numbers(np.asarray(interval.named(np.arange(interval.size)))).tolist() == list(range(interval.size))
+    assert interval.numbers(np.asarray(interval.to_samples(np.arange(interval.size)))).tolist() == list(range(interval.size))
     assert interval.numbers(interval.values).tolist() == list(range(interval.size))
 
 
@@ -124,7 +124,7 @@ def test_what_a_domain_holds_cannot_be_changed() -> None:
 def test_bins_need_not_be_equally_wide() -> None:
     bins = Bins([0.0, 1.0, 2.0, 4.0, 8.0])
     assert bins.numbers([0.0, 0.5, 1.0, 3.0, 4.0, 8.0]).tolist() == [0, 0, 1, 2, 3, 3]
-    assert bins.numbers(np.asarray(bins.named(np.arange(4)))).tolist() == [0, 1, 2, 3]
+    assert bins.numbers(np.asarray(bins.to_samples(np.arange(4)))).tolist() == [0, 1, 2, 3]
     assert bins == Bins([0, 1, 2, 4, 8]) != Bins([0, 1, 2, 4, 9])
     assert len({bins, Bins([0, 1, 2, 4, 8])}) == 1
     with pytest.raises(dc.DiscreetError, match="bins stand in no agreement; agree on equal cells"):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet import release
-from discreet.release._keyed import Question, Secret, uniform, words
+from discreet.release._keyed import Question, Secret, draw_words, uniform_integer
 
 SECRET = Secret(bytes(range(32)))
 
@@ -39,7 +39,7 @@ def expected(
     found = {}
     for client, counts in held.items():
         outcome_list = sorted(counts)
-        u = uniform(words(key, client, outcome_list, [counts[x] for x in outcome_list])[0])
+        u = uniform_integer(draw_words(key, client, outcome_list, [counts[x] for x in outcome_list])[0])
         law = sampler.family.law(counts=[counts[x] for x in range(outcomes)])
         found[client] = int(release.outcomes(sampler.lattice, law[None], sampler.mixing, np.array([u]))[0])
     return found

@@ -14,12 +14,12 @@ import pytest
 import discreet as dc
 from discreet import release
 from discreet._tables._coding import Coding
-from discreet._tables._records import outcomes_of, resolved
+from discreet._tables._records import outcome_codes, resolve_marks
 from discreet.engines import Request, sample, sample_file
 from discreet.families import Tabulated
 from discreet.mechanisms._carriers._line import LineCells
 from discreet.numerics import exp_lower
-from discreet.release._keyed import Question, uniform, words
+from discreet.release._keyed import Question, draw_words, uniform_integer
 from tests.engines.small_tables import SECRET
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -79,7 +79,7 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
     expected = {}
     for who, counts in held.items():
         cells = sorted(counts)
-        u = uniform(words(key, who, cells, [counts[cell] for cell in cells])[0])
+        u = uniform_integer(draw_words(key, who, cells, [counts[cell] for cell in cells])[0])
         law = np.bincount(cells, [counts[cell] for cell in cells], minlength=line.size) / counts.total()
         expected[who] = int(release.outcomes(sampler.lattice, law[None], None, np.array([u]))[0])
     numbers = line.numbers(found.column("sample").to_pylist()).tolist()
@@ -125,7 +125,7 @@ def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -
             sample(given, client="who", value="x", sampler=sampler)
     far = pl.DataFrame({"x": [-100.0, 100.0, -4.0, 4.0]})
     coding = Coding(line, "nearest")
-    found, tally = resolved(coding, far.select(outcomes_of(coding, "x")).to_series().to_numpy())
+    found, tally = resolve_marks(coding, far.select(outcome_codes(coding, "x")).to_series().to_numpy())
     assert found.tolist() == [*line.numbers([-4.0, 4.0]), *line.numbers([-4.0, 4.0])]
     assert tally.outside == 2
     sample(

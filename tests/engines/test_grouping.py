@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet._kernels import frozen
-from discreet._tables._marks import LISTED, MISSING, OUTSIDE
+from discreet._kernels import read_only_view
+from discreet._tables._marks import MARK_LISTED, MARK_MISSING, MARK_OUTSIDE
 from discreet.engines import _grouping as grouping
 from discreet.engines._parts import PLAIN
 from tests.soaking import examples
@@ -19,7 +19,7 @@ INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 
 )
 TEXTS = st.lists(st.one_of(st.sampled_from(["", "a", "ab", "b"]), st.text(max_size=25)), max_size=40)
 AMOUNTS = [lambda rows: np.empty(0), np.arange, lambda rows: np.arange(rows) * 0.5]  # none, counts, weights
-MARKS = [int(MISSING), int(OUTSIDE), int(LISTED), 0, 1, 7]
+MARKS = [int(MARK_MISSING), int(MARK_OUTSIDE), int(MARK_LISTED), 0, 1, 7]
 
 
 def laid_out(texts: list[str]) -> tuple[Any, Any]:
@@ -79,10 +79,10 @@ def test_rows_in_order_of_part(clients: Any, seed: Any, bits: int, amounts: Any,
     outcomes = np.array(data.draw(several(st.sampled_from(MARKS), len(clients))), dtype=np.uint32)
     arrays = (*who(clients), outcomes, amounts(len(clients)))
     before = [array.copy() for array in arrays]
-    compiled, plain = (code.in_parts(*map(frozen, arrays), bits, seed) for code in (grouping, PLAIN))
+    compiled, plain = (code.in_parts(*map(read_only_view, arrays), bits, seed) for code in (grouping, PLAIN))
     same(compiled, plain)
     same(tuple(before), arrays)
-    kept = int((outcomes < OUTSIDE).sum())
+    kept = int((outcomes < MARK_OUTSIDE).sum())
     assert compiled[0].size == 2**bits + 2
     assert (compiled[0][-2], compiled[0][-1], compiled[4].size) == (kept, len(clients), kept)
 
@@ -96,7 +96,7 @@ def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amoun
     size = int(lengths.sum()) if lengths.size else rows
     outcomes = np.array(data.draw(several(st.sampled_from(MARKS), size)), dtype=np.uint32)
     arrays = (*who(clients), outcomes, amounts(size))
-    compiled, plain = (code.by_client(*map(frozen, arrays), lengths, seed, 4) for code in (grouping, PLAIN))
+    compiled, plain = (code.by_client(*map(read_only_view, arrays), lengths, seed, 4) for code in (grouping, PLAIN))
     same(compiled, plain)
     _, ends, gathered, counts = compiled
     held = (ends, gathered, *(counts if counts.dtype == kind else np.empty(0, kind) for kind in (np.int64, np.float64)))

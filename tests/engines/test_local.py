@@ -22,7 +22,7 @@ from discreet.engines._parts import Parts
 from discreet.engines._request import Request
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
-from discreet.ledger._rounds import forget_held
+from discreet.ledger._rounds import forget_rounds_in_memory
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 from tests.needed import needed_module
 
@@ -127,7 +127,7 @@ def test_an_integer_and_its_digits_are_one_client(tmp_path: Path) -> None:
     st.randoms(use_true_random=False),
 )
 def test_order_of_rows_does_not_matter(pairs: list[tuple[int, int]], random: Any) -> None:
-    forget_held()  # of the example before
+    forget_rounds_in_memory()  # of the example before
     mixed = random.sample(pairs, len(pairs))
     one, two = (
         released(pa.table({"client": [c for c, _ in side], "value": [v for _, v in side]}), domain=7)
@@ -164,7 +164,7 @@ def test_one_changed_record_redraws_that_client_alone() -> None:
     before = by_client(released(pa.table(table)))
     moved = {"client": [*table["client"], 7], "value": [*table["value"], 3]}
     results = [by_client(released(pa.table(moved), secret=dc.engines.Secret(bytes([n]) * 32))) for n in range(30)]
-    forget_held()  # as if in another process
+    forget_rounds_in_memory()  # as if in another process
     origins = [by_client(released(pa.table(table), secret=dc.engines.Secret(bytes([n]) * 32))) for n in range(30)]
     for one, two in zip(results, origins, strict=True):
         assert {c: s for c, s in one.items() if c != 7} == {c: s for c, s in two.items() if c != 7}
@@ -209,7 +209,7 @@ def test_one_law_in_weights_is_one_sample() -> None:
     ]
     for other in same:
         assert by_client(released(other, weight="w")) == whole
-    forget_held()
+    forget_rounds_in_memory()
     clients = list(range(400))
     once = pl.DataFrame({"client": clients * 2, "value": [0] * 400 + [1] * 400, "w": [0.3] * 400 + [0.7] * 400})
     added = once.with_columns(pl.when(pl.col("w") == 0.3).then(0.1 + 0.2).otherwise("w").alias("w"))
@@ -286,7 +286,7 @@ def test_listed_clients_without_records_draw_from_the_reference() -> None:
     listed = list(range(4000))
     found = by_client(released(pa.table(table), domain=4, clients=listed, epsilon=8.0))
     assert sorted(found) == listed
-    forget_held()
+    forget_rounds_in_memory()
     alone = by_client(released(pa.table(table), domain=4, epsilon=8.0))
     assert {client: found[client] for client in alone} == alone
     counts = np.bincount([sample for client, sample in found.items() if client not in alone], minlength=4)
@@ -406,7 +406,7 @@ def test_cells_take_numbers() -> None:
         released(outside, domain=dc.Interval(-1.0, 1.0, cells=8))
     with pytest.raises(DiscreetError, match="outside the domain"):
         released(outside, domain=dc.Interval(-1.0, 1.0, cells=8), nulls="drop")
-    forget_held()
+    forget_rounds_in_memory()
     near = by_client(
         released(outside, domain=dc.Interval(-1.0, 1.0, cells=8), nulls="drop", other="nearest", epsilon=20.0)
     )
@@ -519,7 +519,7 @@ def test_no_rows_give_no_samples() -> None:
     empty = pa.table({"client": pa.array([], pa.int64()), "value": pa.array([], pa.int64())})
     assert released(empty).num_rows == 0
     assert released(empty, drop_client=True).num_rows == 0
-    forget_held()
+    forget_rounds_in_memory()
     assert released(empty, clients=[4]).num_rows == 1
 
 

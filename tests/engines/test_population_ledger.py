@@ -100,7 +100,7 @@ def test_the_output_appears_after_the_charge_and_not_without_it(
     def failing(*_: object) -> None:
         raise LedgerError("the power is gone")
 
-    monkeypatch.setattr("discreet.ledger._book.Pen.add", failing)
+    monkeypatch.setattr("discreet.ledger._book.BookWriter.add", failing)
     with pytest.raises(LedgerError, match="the power is gone"):
         sample_file(str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), Request(**TERMS), ledger=ledger)
     assert not (tmp_path / "out.parquet").exists()

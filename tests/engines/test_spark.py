@@ -20,7 +20,7 @@ from discreet._tables._sources import file_source
 from discreet.engines import read_secret, sample
 from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.families import Tabulated
-from discreet.ledger._rounds import forget_held
+from discreet.ledger._rounds import forget_rounds_in_memory
 from tests.engines.small_tables import SECRET, by_client, rows
 
 pytestmark = [
@@ -111,7 +111,7 @@ def check_a_source_that_changes_is_not_drawn_again(spark: Any, tmp_path: Path) -
     terms = {**TERMS, "rounds": 2}
     frame = pl.DataFrame(rows(clients=200, number=2000))
     for folder in (None, str(tmp_path / "checkpoints")):
-        forget_held()
+        forget_rounds_in_memory()
         frame.write_parquet(path)
         if folder is not None:
             spark.sparkContext.setCheckpointDir(folder)
@@ -387,16 +387,16 @@ def test_spark(spark: Any, tmp_path: Path) -> None:
     """All of the above."""
     check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))
     check_a_source_that_changes_is_not_drawn_again(spark, made(tmp_path / "changes"))
-    forget_held()  # each check stands for a process of its own
+    forget_rounds_in_memory()  # each check stands for a process of its own
     check_a_fresh_draw_each_time_would_be_noticed(spark)
     check_every_option_gives_what_one_machine_gives(spark)
-    forget_held()
+    forget_rounds_in_memory()
     check_cells_of_a_line_are_what_one_machine_gives(spark, made(tmp_path / "cells"))
-    forget_held()
+    forget_rounds_in_memory()
     check_sums_over_other_partitions_are_the_same_law(spark)
-    forget_held()
+    forget_rounds_in_memory()
     check_names_of_clients_are_read_as_on_one_machine(spark)
-    forget_held()
+    forget_rounds_in_memory()
     with pytest.MonkeyPatch.context() as patch:
         check_many_small_batches_cut_clients_in_two(spark, patch)
     with pytest.MonkeyPatch.context() as patch:

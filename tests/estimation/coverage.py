@@ -62,7 +62,7 @@ Intervals = dict[str, tuple[np.ndarray, np.ndarray]]
 def reported(found: Population) -> Intervals:
     """Every interval that is reported, by name; those that hold for several shares at once have several ends."""
     intervals: Intervals = {}
-    for what, shares in (("share", found.law), ("released share", found.released)):
+    for what, shares in (("share", found.law), ("released share", found.released_shares)):
         for x, value in enumerate(VALUES):
             intervals[f"{what} of {value:g}"] = shares.low[x], shares.high[x]
         intervals[f"every {what}"] = shares.all_low, shares.all_high

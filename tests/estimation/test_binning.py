@@ -9,7 +9,15 @@ from scipy import stats
 import discreet as dc
 from discreet.domain import Bins
 from discreet.estimation import population
-from discreet.estimation._binning import FEWEST, MOST, binned, every_cell, line_of, masses_between, usual_number
+from discreet.estimation._binning import (
+    FEWEST,
+    MOST,
+    bin_cells,
+    cells_as_bins,
+    line_of,
+    masses_between,
+    usual_bin_count,
+)
 from discreet.estimation._synthesis import points_within
 from discreet.families import Tabulated
 from discreet.release import TOTAL
@@ -37,7 +45,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
     edges = np.array([-4.0, -1.0, 0.2, 4.0])
     expected = np.histogram(points, edges)[0] / 50
     assert masses_between(sampler, Bins(edges)).tolist() == expected.tolist()
-    found = binned(sampler, clients=10**6, count=5)
+    found = bin_cells(sampler, clients=10**6, count=5)
     assert found.reference.tolist() == pytest.approx(np.histogram(points, found.bins.edges)[0] / 50)
     assert found.reference.min() > 0.0
     fresh = dc.OptimalSampler(
@@ -51,7 +59,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> None:
     sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Cells(200))
-    found, cells = binned(sampler, clients=1, count=count), every_cell(sampler)
+    found, cells = bin_cells(sampler, clients=1, count=count), cells_as_bins(sampler)
     assert found.bins.size == len(found.reference) == count
     assert set(found.bins.edges) <= set(cells.bins.edges)
     assert found.reference.sum() == pytest.approx(1.0)
@@ -65,7 +73,7 @@ def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> No
 def test_a_cell_that_is_worth_several_bins_is_one() -> None:
     heavy = Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 100.0, 1.0])
     sampler = dc.OptimalSampler(dc.DensityBand(heavy, lower=0.0, upper=3.0), epsilon=1.0, how=dc.Cells(2))
-    found = binned(sampler, clients=1, count=4)
+    found = bin_cells(sampler, clients=1, count=4)
     assert found.reference.min() > 0.0
     assert found.bins.size <= 4
     assert found.reference.sum() == pytest.approx(1.0)
@@ -73,7 +81,7 @@ def test_a_cell_that_is_worth_several_bins_is_one() -> None:
 
 def test_more_samples_have_more_bins() -> None:
     sampler = dc.LinearSampler(INTERVAL, epsilon=1.0)
-    numbers = [usual_number(sampler, clients) for clients in (1, 100, 500, 1000, 10**6)]
+    numbers = [usual_bin_count(sampler, clients) for clients in (1, 100, 500, 1000, 10**6)]
     assert numbers == sorted(numbers)
     assert (numbers[0], numbers[-1]) == (FEWEST, MOST)
     for clients, number in ((500, numbers[2]), (1000, numbers[3])):
@@ -81,7 +89,7 @@ def test_more_samples_have_more_bins() -> None:
         noise = np.sqrt((1 / number) / clients) / sampler.constants.gamma
         assert 2.0 * noise == pytest.approx(0.5 / number, rel=0.1)
     coarse = dc.LinearSampler(INTERVAL, epsilon=1.0, how=dc.Cells(3))
-    assert binned(coarse, clients=10**6).bins.size == line_of(coarse).size
+    assert bin_cells(coarse, clients=10**6).bins.size == line_of(coarse).size
 
 
 MEMBERS = [(np.array([0.4, 0.6]), np.array([-0.8, 0.9])), (np.ones(1), np.array([0.5])), (np.ones(1), np.array([-0.1]))]

@@ -10,8 +10,8 @@ import pytest
 import discreet as dc
 from discreet.estimation import Population, inversion_of, liars, population
 from discreet.estimation._intervals import clopper_pearson
-from discreet.estimation._inversion import held
-from discreet.estimation._liars import as_far_as_intervals
+from discreet.estimation._inversion import invert_intervals
+from discreet.estimation._liars import liars_per_half_interval
 from discreet.families import Band
 
 ROUNDING = 1e-12
@@ -57,7 +57,7 @@ def estimated(sampler: Any, counts: tuple[int, ...]) -> Population:
 def clopper_pearson_held(found: Population) -> tuple[Any, Any]:
     """Intervals that the reported ones lie inside, and that what is said of liars is about."""
     released = clopper_pearson(found.counts, found.clients, found.confidence)
-    return held(found.inversion, found.bounds, found.reference, released)
+    return invert_intervals(found.inversion, found.bounds, found.reference, released)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -81,7 +81,7 @@ def test_no_lie_moves_a_share_or_an_end_further_than_is_said_and_some_move_it_as
             true = estimates[other]
             moved = max(moved, float(np.abs(true.law.estimate - found.law.estimate).max()))
             for end in (inversion.least, inversion.most):
-                here, there = (end(each.reference, each.released.estimate) for each in (found, true))
+                here, there = (end(each.reference, each.released_shares.estimate) for each in (found, true))
                 if not found.exact:
                     here, there = np.clip(here, 0.0, 1.0), np.clip(there, 0.0, 1.0)
                 band_moved = max(band_moved, float(np.abs(here - there).max()))
@@ -115,7 +115,7 @@ def test_with_the_linear_mechanism_one_liar_shifts_a_share_by_one_over_gamma_n()
     assert one == pytest.approx(1.0 / (gamma * 1000))
     assert liars(found, 7).shift == pytest.approx(7.0 / (gamma * 1000))
     half = float((found.law.high - found.law.low).max()) / 2.0
-    many = as_far_as_intervals(found)
+    many = liars_per_half_interval(found)
     assert (many - 1) * one < half <= many * one * (1.0 + 1e-9)
 
 

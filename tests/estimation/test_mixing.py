@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from discreet.estimation._mixing import Mixture, mixtures
+from discreet.estimation._mixing import ExampleMixture, mixtures
 
 PULLS = (30.0, 3.0, 0.3, 0.03, 1e-3, 1e-5)
 
@@ -88,7 +88,7 @@ def test_what_leaving_one_out_does_is_what_freedom_says() -> None:
     counts = np.array([4000.0, 2500.0, 3000.0, 500.0])
     path = (10.0, 1.0, 0.1)
 
-    def solved(counts: np.ndarray) -> Mixture:
+    def solved(counts: np.ndarray) -> ExampleMixture:
         return list(mixtures(laws, counts / counts.sum(), path))[-1]
 
     found = solved(counts)

@@ -17,9 +17,9 @@ from discreet.estimation import (
     outlook,
     population,
 )
-from discreet.estimation._binning import binned
+from discreet.estimation._binning import bin_cells
 from discreet.estimation._intervals import clopper_pearson
-from discreet.estimation._inversion import held
+from discreet.estimation._inversion import invert_intervals
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_no_count_has_a_longer_interval_than_promised(kind: Any, k: int, epsilon
         shares = counts / clients
         reach = np.maximum(shares - np.maximum(low, least), np.minimum(high, most) - shares) * inversion.low.released
     else:
-        ends = held(inversion, sampler.bounds, np.full(clients + 1, 1.0 / k), (low, high))
+        ends = invert_intervals(inversion, sampler.bounds, np.full(clients + 1, 1.0 / k), (low, high))
         reach = 0.5 * (ends[1] - ends[0])
     assert np.max(reach[seen]) <= promised * (1 + 1e-12)
     assert promised <= np.max(reach[seen]) * 1.01
@@ -182,7 +182,7 @@ def test_bins_of_a_line_are_promised_what_outcomes_of_these_masses_are(kind: Any
     family = dc.LaplaceMixtures(1, radius=0.5)
     sampler = kind(family, epsilon=1.0)
     found = outlook(sampler, mechanism="x", clients=3000, bins=6)
-    masses = binned(sampler, clients=3000, count=6).reference
+    masses = bin_cells(sampler, clients=3000, count=6).reference
     band = dc.Band(masses, lower=family.bounds.lower, upper=family.bounds.upper)
     expected = outlook(kind(band, epsilon=1.0), mechanism="x", clients=3000)
     for name in ("at_worst", "together", "if_rare", "band", "total"):

@@ -266,7 +266,7 @@ def test_everything_is_defined_at_extremes(
     kind: type[Sampler[Any]], epsilon: float, counts: list[int], confidence: float
 ) -> None:
     found = population(kind(dc.Simplex(len(counts)), epsilon=epsilon), counts=counts, confidence=confidence)
-    for shares in (found.law, found.released):
+    for shares in (found.law, found.released_shares):
         assert all(np.isfinite(part).all() for part in vars(shares).values())
         assert (shares.low <= shares.high).all()
         assert (shares.all_low <= shares.all_high).all()

@@ -13,7 +13,7 @@ from discreet.estimation import nearest_law, report_liars, reported_average, rep
 from discreet.estimation._reports import ReportedPopulation, overlaps
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
-from discreet.release._randomness import _Seeded
+from discreet.release._randomness import _SeededRandomness
 
 GRID = [  # outcomes, epsilon, clients, clients who hold the outcome
     (size, epsilon, clients, holders)
@@ -65,7 +65,7 @@ def test_every_interval_covers_despite_liars_who_know_everything() -> None:
 @pytest.mark.parametrize(("size", "epsilon"), [(6, 1.0), (50, 0.5), (104, 1.0), (104, 4.0), (1000, 2.0), (20, 6.0)])
 def test_estimates_are_unbiased_and_joint_intervals_hold(size: int, epsilon: float) -> None:
     rng = np.random.default_rng(17)
-    sampler, randomness, clients = ReportSampler(Simplex(size), epsilon=epsilon), _Seeded(rng), 2000
+    sampler, randomness, clients = ReportSampler(Simplex(size), epsilon=epsilon), _SeededRandomness(rng), 2000
     law = rng.dirichlet(np.full(size, 0.3))
     held = rng.choice(size, size=clients, p=law)
     truth = np.bincount(held, minlength=size) / clients
@@ -100,7 +100,7 @@ def test_what_is_returned_has_the_names_of_a_population() -> None:
     assert found.clients == found.samples == 400
     assert found.exact
     assert np.array_equal(found.counts, again.counts)
-    assert found.released.estimate == pytest.approx(found.counts / 400)
+    assert found.released_shares.estimate == pytest.approx(found.counts / 400)
     assert found.nearest == pytest.approx(nearest_law(found.law.estimate))
     assert found.law.estimate.sum() == pytest.approx(1.0)  # every report holds as many outcomes
     assert found.standard_errors.shape == (6,)
@@ -176,7 +176,7 @@ def test_averages_are_unbiased_and_their_intervals_hold(size: int, epsilon: floa
     rng = np.random.default_rng(23)
     sampler, randomness, held = (
         ReportSampler(Simplex(size), epsilon=epsilon),
-        _Seeded(rng),
+        _SeededRandomness(rng),
         rng.integers(0, size // 2, 400),
     )
     for values in (np.arange(size) ** 2.0, np.arange(size) < 2):

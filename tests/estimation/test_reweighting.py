@@ -6,7 +6,7 @@ from scipy import sparse
 
 import discreet as dc
 from discreet.estimation import population
-from discreet.estimation._reweighting import PULLS, example_laws, reweighted
+from discreet.estimation._reweighting import PULLS, example_laws, reweight_examples
 from tests.estimation.test_population import released_counts
 
 K = 8
@@ -44,7 +44,7 @@ def test_the_design_of_the_examples_is_told_apart_from_other_populations() -> No
     truth = clients.mean(axis=0)
     assert found.reweighted is not None
     off = {
-        "as they are": np.abs(found.released.estimate - truth).sum() / 2,
+        "as they are": np.abs(found.released_shares.estimate - truth).sum() / 2,
         "examples": np.abs(examples.mean(axis=0) - truth).sum() / 2,
         "reweighted": np.abs(found.reweighted.law - truth).sum() / 2,
     }
@@ -63,7 +63,7 @@ def test_samples_of_several_agreements_have_one_likelihood() -> None:
     for _ in range(30):
         rounds = [(sampler, released_counts(sampler.output(clients), rng)) for sampler in samplers]
         for place, some in enumerate((rounds[:1], rounds[1:], rounds)):
-            errors[place].append(np.abs(reweighted(some, examples).law - clients.mean(axis=0)).sum() / 2)
+            errors[place].append(np.abs(reweight_examples(some, examples).law - clients.mean(axis=0)).sum() / 2)
     one, two, both = (float(np.mean(found)) for found in errors)
     assert both < min(one, two)
 
@@ -72,9 +72,9 @@ def test_few_samples_leave_the_examples_as_they_are() -> None:
     rng = np.random.default_rng(4)
     examples = kinds(50, rng)
     sampler = dc.OptimalSampler(dc.Simplex(K), epsilon=0.5)
-    found = reweighted([(sampler, released_counts(sampler.output(examples), rng))], examples)
+    found = reweight_examples([(sampler, released_counts(sampler.output(examples), rng))], examples)
     assert np.abs(found.law - examples.mean(axis=0)).sum() / 2 < 0.05
-    with_none = reweighted([(sampler, np.eye(K, dtype=np.int64)[0])], examples)
+    with_none = reweight_examples([(sampler, np.eye(K, dtype=np.int64)[0])], examples)
     assert np.abs(with_none.law - examples.mean(axis=0)).sum() / 2 < 0.1
 
 
@@ -102,7 +102,7 @@ def test_the_strain_of_the_true_mixture_is_that_of_chance() -> None:
     strains = []
     for _ in range(200):
         drawn = rng.multinomial(400, sampler.output(examples).mean(axis=0))
-        strains.append(reweighted([(sampler, drawn)], examples, pull=1e9).strain)
+        strains.append(reweight_examples([(sampler, drawn)], examples, pull=1e9).strain)
     assert abs(np.mean(strains)) < 0.25
     assert 0.8 < np.std(strains) < 1.25
 
@@ -150,7 +150,7 @@ def test_samples_less_their_bias_are_closer_where_examples_are_unlike_the_client
     rng = np.random.default_rng(4)
     examples, clients = rng.dirichlet([4.0, 2.0, 1.0, 1.0], 200), rng.dirichlet([1.0, 1.0, 2.0, 6.0], 20_000)
     sampler = dc.design(dc.Simplex(4), epsilon=5.0, clients=examples, keep=0.5).sampler
-    found = reweighted([(sampler, released_counts(sampler.output(clients), rng))], examples)
+    found = reweight_examples([(sampler, released_counts(sampler.output(clients), rng))], examples)
     truth = clients.mean(axis=0)
     assert np.abs(found.debiased - truth).sum() < 0.5 * np.abs(found.law - truth).sum()
     assert found.debiased.sum() == pytest.approx(1.0)
@@ -165,7 +165,7 @@ def test_several_rounds_are_debiased_in_proportion() -> None:
     counts = [
         released_counts(one.output(some), rng) for one, some in zip(samplers, np.split(clients, [6_000]), strict=True)
     ]
-    found = reweighted(list(zip(samplers, counts, strict=True)), examples)
+    found = reweight_examples(list(zip(samplers, counts, strict=True)), examples)
     released = [found.weights @ one.output(examples) for one in samplers]
     by_hand = found.law + sum(c / 9_000 - c.sum() / 9_000 * y for c, y in zip(counts, released, strict=True))
     np.testing.assert_allclose(found.debiased, by_hand / by_hand.sum(), atol=1e-9)

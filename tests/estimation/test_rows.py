@@ -11,7 +11,7 @@ from discreet.errors import DiscreetError
 from discreet.estimation import liars, population
 from discreet.estimation._binning import line_of
 from discreet.estimation._intervals import clopper_pearson
-from discreet.estimation._inversion import held, joint_inversion
+from discreet.estimation._inversion import invert_intervals, joint_inversion
 from discreet.release import TOTAL
 
 MEAN = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
@@ -56,7 +56,7 @@ def test_a_release_that_is_read_twice_tells_no_more() -> None:
         clopper_pearson(once.counts, 300, once.confidence, among=5),
     )
     for names, ends in zip((("low", "high"), ("all_low", "all_high")), released, strict=True):
-        for name, end in zip(names, held(once.inversion, once.bounds, once.reference, ends), strict=True):
+        for name, end in zip(names, invert_intervals(once.inversion, once.bounds, once.reference, ends), strict=True):
             assert getattr(twice.law, name) == pytest.approx(end, abs=2e-3)
     assert np.all((twice.law.low <= once.law.low + 1e-9) & (once.law.high <= twice.law.high + 1e-9))
     for statistic in ("mean", "median", "variance", "quantile:0.8", "at-most:2"):
@@ -120,8 +120,12 @@ def test_on_a_line_one_sample_each_in_rows_is_one_sample_each() -> None:
     assert rows.counts.tolist() == plain.counts.tolist()
     # rows keep to Clopper and Pearson; single samples have shorter intervals
     ends = clopper_pearson(plain.counts, plain.clients, plain.confidence)
-    assert rows.law.low == pytest.approx(held(plain.inversion, plain.bounds, plain.reference, ends)[0], abs=1e-9)
-    assert rows.law.high == pytest.approx(held(plain.inversion, plain.bounds, plain.reference, ends)[1], abs=1e-9)
+    assert rows.law.low == pytest.approx(
+        invert_intervals(plain.inversion, plain.bounds, plain.reference, ends)[0], abs=1e-9
+    )
+    assert rows.law.high == pytest.approx(
+        invert_intervals(plain.inversion, plain.bounds, plain.reference, ends)[1], abs=1e-9
+    )
     for name in ("mean", "median", "quantile:0.9"):
         one, other = plain.statistic(name), rows.statistic(name)
         assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=1e-6)

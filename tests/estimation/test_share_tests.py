@@ -8,7 +8,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.estimation._intervals import clopper_pearson
-from discreet.estimation._inversion import held, inversion_of
+from discreet.estimation._inversion import inversion_of, invert_intervals
 from discreet.estimation._share_tests import band_ends, exact_ends
 from tests.estimation.coverage import EXPECTED, chances_of, coin_sum
 
@@ -57,8 +57,8 @@ def test_they_hold_as_often_as_they_say_for_clients_alike_and_not(
     """Exactly, over all counts: clients that all hold one law, that are sure of one outcome each, and some of both."""
     sampler = kind(dc.Simplex(k), epsilon=epsilon)
     inversion, counts, mu = inversion_of(sampler), np.arange(n + 1), np.full(n + 1, 1.0 / k)
-    low, high = held(inversion, sampler.bounds, mu, band_ends(counts, n, confidence, inversion, mu))
-    wider = held(inversion, sampler.bounds, mu, clopper_pearson(counts, n, confidence))
+    low, high = invert_intervals(inversion, sampler.bounds, mu, band_ends(counts, n, confidence, inversion, mu))
+    wider = invert_intervals(inversion, sampler.bounds, mu, clopper_pearson(counts, n, confidence))
     lengths = []
     for share in [*np.linspace(0.0, 1.0, 9), *(expected / n for expected in EXPECTED)]:
         for laws in chances_of(share, n, k):

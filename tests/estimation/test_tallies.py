@@ -15,9 +15,9 @@ from discreet._tables._sources import file_source, source_of
 from discreet.engines import sample
 from discreet.estimation import _tallies as tallies
 from discreet.estimation import population
-from discreet.estimation._synthesis import unreached
+from discreet.estimation._synthesis import unreached_share
 from discreet.estimation._synthetic import write_rows, write_weighted
-from discreet.estimation._tallies import agreed_outcomes, average_law, client_laws, tally
+from discreet.estimation._tallies import average_law, client_laws, coding_and_sampler, tally
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})
@@ -42,7 +42,7 @@ def released(tmp_path: Path, name: str = "out.parquet", **terms: Any) -> tuple[P
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.arrow"])
 def test_counts_are_those_of_the_table_in_every_format(tmp_path: Path, name: str) -> None:
     path, agreement = released(tmp_path, name)
-    domain, sampler = agreed_outcomes(agreement)
+    domain, sampler = coding_and_sampler(agreement)
     found = tally(file_source(str(path)), agreement, domain)
     assert found.named
     assert sampler == dc.LinearSampler(dc.Simplex(LABELS), epsilon=2.0)
@@ -60,8 +60,8 @@ def test_streams_are_counted_batch_by_batch(tmp_path: Path) -> None:
     path, agreement = released(tmp_path)
     table = pl.read_parquet(path).to_arrow()
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=37))
-    whole = tally(file_source(str(path)), agreement, agreed_outcomes(agreement)[0])
-    parts = tally(source_of(reader), agreement, agreed_outcomes(agreement)[0])
+    whole = tally(file_source(str(path)), agreement, coding_and_sampler(agreement)[0])
+    parts = tally(source_of(reader), agreement, coding_and_sampler(agreement)[0])
     assert parts.counts.tolist() == whole.counts.tolist()
 
 
@@ -70,7 +70,7 @@ def test_cells_are_found_again() -> None:
     cells = dc.Interval(-1.0, 3.0, cells=8)
     table = sample(values, client="client", value="value", domain=cells, epsilon=3.0, mechanism="linear")
     agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(cells), epsilon=3.0))
-    domain, _ = agreed_outcomes(agreement)
+    domain, _ = coding_and_sampler(agreement)
     assert domain == Coding(cells)
     found = tally(source_of(table), agreement, domain)
     points = pl.DataFrame(table)["sample"].to_numpy()
@@ -84,16 +84,16 @@ def test_records_of_another_agreement_are_refused_with_both_ids(tmp_path: Path) 
     path, agreement = released(tmp_path)
     other = dc.Agreement.of(dc.LinearSampler(dc.Simplex(LABELS), epsilon=1.0))
     with pytest.raises(dc.DiscreetError, match=f"{agreement.id}.*{other.id}"):
-        tally(file_source(str(path)), other, agreed_outcomes(other)[0])
+        tally(file_source(str(path)), other, coding_and_sampler(other)[0])
     mixed = pl.read_parquet(path).with_columns(pl.col("agreement").cast(pl.String))
     mixed = pl.concat([mixed, mixed.head(1).with_columns(pl.lit(None, pl.String).alias("agreement"))])
     with pytest.raises(dc.DiscreetError, match=f"made under agreement None, not under {agreement.id}"):
-        tally(source_of(mixed), agreement, agreed_outcomes(agreement)[0])
+        tally(source_of(mixed), agreement, coding_and_sampler(agreement)[0])
 
 
 def test_samples_outside_the_domain_and_nulls_are_named(tmp_path: Path) -> None:
     _, agreement = released(tmp_path)
-    domain, _ = agreed_outcomes(agreement)
+    domain, _ = coding_and_sampler(agreement)
     for strange in (["a", "z"], ["a", None]):
         with pytest.raises(dc.DiscreetError, match=f"does not know: {strange[1]!r}"):
             tally(source_of(pl.DataFrame({"sample": strange})), agreement, domain)
@@ -104,22 +104,22 @@ def test_samples_outside_the_domain_and_nulls_are_named(tmp_path: Path) -> None:
     assert unnamed.counts.tolist() == [1, 1, 0, 0]
     huge = dc.Agreement.of(dc.LinearSampler(dc.Simplex(10**8), epsilon=1.0))
     with pytest.raises(dc.DiscreetError, match="at most 10,000,000"):
-        tally(source_of(pl.DataFrame({"sample": [1]})), huge, agreed_outcomes(huge)[0])
+        tally(source_of(pl.DataFrame({"sample": [1]})), huge, coding_and_sampler(huge)[0])
 
 
 def test_labels_known_by_their_digest_are_given_and_checked(tmp_path: Path) -> None:
     _, agreement = released(tmp_path)
     digest = dc.Agreement.from_json(agreement.canonical)
     with pytest.raises(dc.DiscreetError, match="digest"):
-        agreed_outcomes(digest)
-    assert agreed_outcomes(digest, LABELS)[0] == Coding(dc.Labels(LABELS))
+        coding_and_sampler(digest)
+    assert coding_and_sampler(digest, LABELS)[0] == Coding(dc.Labels(LABELS))
     with pytest.raises(dc.DiscreetError, match="labels"):
-        agreed_outcomes(digest, ("a", "b", "c", "e"))
+        coding_and_sampler(digest, ("a", "b", "c", "e"))
 
 
 def test_a_band_is_estimated_too() -> None:
     sampler = dc.LinearSampler(dc.Band(np.ones(3), lower=0.5, upper=2.0), epsilon=1.0)
-    domain, found = agreed_outcomes(dc.Agreement.of(sampler))
+    domain, found = coding_and_sampler(dc.Agreement.of(sampler))
     assert found == sampler
     assert domain == Coding(dc.Numbers(3))
 
@@ -144,11 +144,11 @@ def test_the_truth_of_raw_records_counts_every_client_the_same() -> None:
 
 def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Path) -> None:
     path, agreement = released(tmp_path)
-    domain, sampler = agreed_outcomes(agreement)
+    domain, sampler = coding_and_sampler(agreement)
     found = population(sampler, counts=tally(file_source(str(path)), agreement, domain).counts)
     weighted, drawn = tmp_path / "weighted.parquet", tmp_path / "rows.csv"
     assert write_weighted(found, file_source(str(path)), domain, str(weighted)) == 500
-    assert unreached(found) == 0.0
+    assert unreached_share(found) == 0.0
     table = pl.read_parquet(weighted)
     assert table["weight"].sum() == pytest.approx(500.0)
     shares = {
@@ -166,7 +166,7 @@ def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Pat
 def test_a_client_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
     """Two rounds of the same clients, one release read twice, or a single client again: none is taken for more clients."""
     path, agreement = released(tmp_path, name)
-    domain, _ = agreed_outcomes(agreement)
+    domain, _ = coding_and_sampler(agreement)
     once = tally(file_source(str(path)), agreement, domain)
     assert (once.distinct, once.counts.sum()) == (True, 500)
     (tmp_path / f"again{path.suffix}").write_bytes(path.read_bytes())
@@ -176,7 +176,7 @@ def test_a_client_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None
 
 def test_clients_are_told_apart_by_what_they_are_called(tmp_path: Path) -> None:
     path, agreement = released(tmp_path)
-    domain, _ = agreed_outcomes(agreement)
+    domain, _ = coding_and_sampler(agreement)
     frame = pl.read_parquet(path)
     one_again = pl.concat([frame, frame.tail(1)])
     for kind in (pl.Int64, pl.String, pl.Categorical):
@@ -199,7 +199,7 @@ def test_past_what_can_be_told_apart_a_second_release_is_noticed_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, agreement = released(tmp_path)
-    domain, _ = agreed_outcomes(agreement)
+    domain, _ = coding_and_sampler(agreement)
     monkeypatch.setattr(tallies, "MOST_TOLD_APART", 100)
     assert tally(file_source(str(path)), agreement, domain).counts.sum() == 500
     (tmp_path / "again.parquet").write_bytes(path.read_bytes())
@@ -242,7 +242,7 @@ def test_clients_are_told_apart_under_any_name_that_a_release_gives_them() -> No
     terms: dict[str, Any] = {"client": "who", "value": "what", "domain": 2, "epsilon": 1.0}
     first, second = (sample(pa.table({"who": [1, 2], "what": [0, 1]}), **terms) for _ in range(2))
     agreement = dc.Agreement.from_json(first.schema.metadata[b"discreet.agreement"].decode())
-    domain, _ = agreed_outcomes(agreement)
+    domain, _ = coding_and_sampler(agreement)
     assert tally(source_of(first), agreement, domain).distinct
     with pytest.raises(dc.DiscreetError, match="column 'who' of the table names the same clients again"):
         tally(source_of(pa.concat_tables([first, second])), agreement, domain)

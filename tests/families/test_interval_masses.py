@@ -112,7 +112,7 @@ def test_mixtures_and_tables_between_edges(make: Any, seed: int) -> None:
     near = client.given.axes[0] if make is table_client else client.given.means[:, 0]
     edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, 30), near, near + 7.0 * width, near - 0.1 * width]))
     found = client.given.interval_masses(edges)
-    shares = found.normalised()
+    shares = found.as_shares()
     with mpmath.workdps(340):
         values = [client.below(mpmath.mpf(float(x))) for x in edges]
         for i, (low, high) in enumerate(itertools.pairwise(values)):

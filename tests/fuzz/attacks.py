@@ -137,7 +137,7 @@ def _auditing(c: Chooser) -> Any:
         )
     if what == 1:
         table = [[c.among([1, 2, 3, c.number()]) for _ in range(2)] for _ in range(2)]
-        return audit.certificate_of(table, epsilon=c.number()).realised
+        return audit.certificate_of(table, epsilon=c.number()).realised_epsilon
     outputs = [c.among([*NUMBERS, "a", "bb", (1, 2), np.zeros(2)]) for _ in range(1 + c.below(3))]
 
     def mechanism(value: Any, n: int) -> list[Any]:

@@ -65,7 +65,7 @@ def populations(c: Chooser) -> Any:
     assert int(synthetic_counts(found, rows).sum()) == rows
     wanted = found.statistic(c.among(STATISTICS))
     assert wanted.low <= wanted.high
-    return [found.law, found.released, found.nearest, outcome_weights(found), wanted, lies.law]
+    return [found.law, found.released_shares, found.nearest, outcome_weights(found), wanted, lies.law]
 
 
 def plans(c: Chooser) -> Any:

@@ -27,7 +27,7 @@ from discreet._tables._clients import client_list
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
-from discreet.estimation._tallies import agreed_outcomes, tally
+from discreet.estimation._tallies import coding_and_sampler, tally
 
 CANARY = "canary-" + "0123456789abcdef" * 2
 LEAST_MEMORY, MOST_RESIDENT = 10**6, 2 << 20  # bytes to hold, kB to take
@@ -147,7 +147,7 @@ def listed(path: Path) -> pa.Table:
 
 def counted(path: Path) -> pa.Table:
     agreed = Agreement.of(_job().sampler)
-    domain, _ = agreed_outcomes(agreed)
+    domain, _ = coding_and_sampler(agreed)
     tally(file_source(str(path)), agreed, domain, sample="value")
     return pa.table({"client": []})
 

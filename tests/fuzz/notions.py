@@ -75,7 +75,7 @@ def several(c: Chooser) -> Any:
         sampler = c.among([dc.OptimalSampler, dc.LinearSampler])(family, privacy=_notion(c))
         return sampler.release(c.law(family.size), size=c.among([2, 3, count]))
     if what == 2:
-        return accounting.shared(_notion(c), samples=c.among([2, 3, count]), bounds=family.bounds)
+        return accounting.equal_share(_notion(c), samples=c.among([2, 3, count]), bounds=family.bounds)
     if what == 3:
         loss = accounting.compose([(_notion(c), c.among([1, 3, count])), (_notion(c), c.among([1, 2, count]))])
         return [loss.delta(c.among([0.5, 3.0, c.number()])), loss.epsilon(c.among([1e-6, 0.1, c.number()]))]

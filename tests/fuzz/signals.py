@@ -31,7 +31,7 @@ def release(folder: Path, told: int, *, piped: bool) -> None:
     local._LEAST_MEMORY = 1
     write = scratch.Scratch.write
 
-    def slow(self: scratch.Scratch, arrays: "object") -> scratch.Block:
+    def slow(self: scratch.Scratch, arrays: "object") -> scratch.ScratchBlock:
         block = write(self, arrays)  # type: ignore[arg-type]
         os.write(told, b".")
         return block

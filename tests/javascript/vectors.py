@@ -127,7 +127,7 @@ def _other(family: Any, rng: np.random.Generator) -> Any:
     """The outcome that values outside count as, in a third of the agreements; an interval has none."""
     if family.domain.edges is not None or rng.random() < 2 / 3:
         return None
-    return family.domain.named(np.asarray(int(rng.integers(0, family.domain.size))))
+    return family.domain.to_samples(np.asarray(int(rng.integers(0, family.domain.size))))
 
 
 def _family(rng: np.random.Generator) -> Any:
@@ -167,10 +167,10 @@ def _cases(agreement: Agreement, sampler: Any, rng: np.random.Generator) -> Iter
             _member(sampler, rng) if sampler.mixing and sampler.bounds.lower else _client(domain.size, rng)
         )
         if domain.size > WRITTEN_OUT:  # too many to be written out: drawn from the few that are held
-            integers = _integers(sampler.lattice.shared, [], rng)
+            integers = _integers(sampler.lattice.shared_total, [], rng)
             plan, held = plan_of(sampler.lattice, sampler.mixing), np.array(outcomes, dtype=np.uint64)
             laws = [(held, np.array(counts, dtype=np.uint64))] * len(integers)
-            own = [place for place, integer in enumerate(integers) if integer >= sampler.lattice.shared]
+            own = [place for place, integer in enumerate(integers) if integer >= sampler.lattice.shared_total]
             drawn = [integer // int(sampler.lattice.lower) for integer in integers]
             for place, found in zip(
                 own, _outcomes(plan, [laws[i] for i in own], [integers[i] for i in own]), strict=True
@@ -181,11 +181,11 @@ def _cases(agreement: Agreement, sampler: Any, rng: np.random.Generator) -> Iter
         dense = np.zeros(domain.size)
         dense[outcomes] = counts
         try:
-            law = sampler._held(sampler.family.law(counts=dense)[None, :]).rows
+            law = sampler._laws_on_atoms(sampler.family.law(counts=dense)[None, :]).rows
         except dc.DiscreetError:  # the linear mechanism serves members alone
             return
         weights = release.weights(sampler.lattice, law, sampler.mixing)[0]
-        integers = _integers(sampler.lattice.shared, _edges(sampler, law), rng)
+        integers = _integers(sampler.lattice.shared_total, _edges(sampler, law), rng)
         rows = np.repeat(law, len(integers), axis=0)
         drawn = release.outcomes(sampler.lattice, rows, sampler.mixing, np.array(integers, dtype=np.int64)).tolist()
         yield _case(domain, outcomes, counts, integers, drawn, weights)
@@ -199,7 +199,7 @@ def _case(
     drawn: list[int],
     weights: NDArray[np.int64] | None,
 ) -> dict[str, Any]:
-    samples = [domain.named(np.asarray(number)) for number in drawn]
+    samples = [domain.to_samples(np.asarray(number)) for number in drawn]
     case: dict[str, Any] = {
         "counts": [list(pair) for pair in zip(outcomes, counts, strict=True)],
         "integers": list(map(str, integers)),
@@ -241,9 +241,9 @@ def _member(sampler: Any, rng: np.random.Generator) -> tuple[list[int], list[int
 
 def _edges(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """Where one outcome ends and the next begins, above the shared part."""
-    past = np.array([min(sampler.lattice.shared, TOTAL - 1)], dtype=np.int64)
-    _, slope, lift = release._drawing._drawn(sampler.lattice, law, sampler.mixing, past)
-    ends, edges = sampler.lattice.shared, []
+    past = np.array([min(sampler.lattice.shared_total, TOTAL - 1)], dtype=np.int64)
+    _, slope, lift = release._drawing._draw_and_solve(sampler.lattice, law, sampler.mixing, past)
+    ends, edges = sampler.lattice.shared_total, []
     for part in sampler.lattice.parts(law, slope, lift):
         for length in part[0].tolist():
             ends += length

@@ -111,12 +111,12 @@ def test_code_that_others_may_have_written_is_not_run(package: Path, tmp_path: P
 
 
 def test_old_versions_are_removed_in_the_end(tmp_path: Path) -> None:
-    for number in range(cache._KEPT + 5):
+    for number in range(cache._MOST_FOLDERS + 5):
         folder = tmp_path / f"{number:03}"
         folder.mkdir()
         os.utime(folder, (number, number))
     cache._prune(tmp_path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == [f"{n:03}" for n in range(5, cache._KEPT + 5)]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [f"{n:03}" for n in range(5, cache._MOST_FOLDERS + 5)]
 
 
 def test_every_module_that_compiled_code_reaches_is_an_ingredient() -> None:

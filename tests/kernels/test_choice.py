@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import OptimalSampler, Simplex
-from discreet._kernels import Code, compiled_for, only
+from discreet._kernels import Code, compiled_for, use_only
 from discreet._kernels import _choice as choice
 
 
@@ -28,9 +28,9 @@ def test_work_that_is_large_at_once_is_compiled_at_once() -> None:
 
 
 def test_it_can_be_settled() -> None:
-    with only(Code.NUMPY):
+    with use_only(Code.NUMPY):
         assert not compiled_for(10.0)
-        with only(Code.COMPILED):
+        with use_only(Code.COMPILED):
             assert compiled_for(0.0)
         assert not compiled_for(10.0)
 
@@ -40,7 +40,7 @@ def test_a_law_is_drawn_as_it_is_inspected_whichever_does_it() -> None:
     sampler = OptimalSampler(Simplex(50), epsilon=2.0)
     found = []
     for code in Code:
-        with only(code):
+        with use_only(code):
             found.append((sampler.output(laws).tobytes(), sampler.weights(laws).tobytes()))
     assert found[0] == found[1]
 

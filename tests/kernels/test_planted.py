@@ -163,7 +163,7 @@ SPOILED = {
 def test_nothing_is_read_that_others_could_have_written(open_folder: Path, case: str, suffix: str) -> None:
     root = open_folder / "above" / "discreet-kernels"
     root.mkdir(parents=True)
-    kept = cache._KeptFunction(root, "0" * 32, "function")
+    kept = cache._FunctionFiles(root, "0" * 32, "function")
     kept.save("key", "value")
     assert kept.load("key") == "value"
     folder = root / kept.digest
@@ -186,7 +186,7 @@ def test_code_that_root_compiled_serves_other_users(open_folder: Path) -> None:
     """An image is built by root and run by somebody else: files of root and of the package's owner are read."""
     root = open_folder / "discreet-kernels"
     root.mkdir()
-    cache._KeptFunction(root, "0" * 32, "function").save("key", "value")
+    cache._FunctionFiles(root, "0" * 32, "function").save("key", "value")
     program = (
         "import os\nfrom pathlib import Path\nfrom discreet._kernels import _cache as cache\n"
         "import numba.core.serialize\n"

@@ -37,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     package = folder / "discreet"
     shutil.copytree(Path(discreet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for module in [name for name in sys.modules if name.startswith("discreet.") and name not in ("discreet.cli",)]:
-        for root in cache.roots():
+        for root in cache.cache_roots():
             kept = root / cache.digest_of(module)
             if kept.is_dir():
                 shutil.copytree(kept, package / "__pycache__" / "kernels" / kept.name, dirs_exist_ok=True)

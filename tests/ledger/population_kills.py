@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.ledger import PopulationLedger
 from discreet.ledger._population import Round, read_segment, runs_in
-from discreet.ledger._segments import Names
+from discreet.ledger._segments import ClientDigests
 from discreet.release._keyed import Question, Secret
 
 CLIENTS, ROUNDS, EPSILON, AFFORDED = 60, 30, 0.1, 10
@@ -45,7 +45,9 @@ def settle_until_killed(folder: Path, secret: Secret, pipe: int, seed: int, care
         drawn = chosen.integers(0, 2**31, clients.size)
         if careless:
             publish(pipe, clients, asked.number, drawn)
-        found = ledger.settle(asked, Names(clients * np.uint64(977), clients), drawn, NO_CELLS, over_budget="drop")
+        found = ledger.settle(
+            asked, ClientDigests(clients * np.uint64(977), clients), drawn, NO_CELLS, over_budget="drop"
+        )
         publish(pipe, clients[found.kept], asked.number, found.outcomes[found.kept])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import Budget, Entry, Ledger
-from discreet.ledger._book import Book, opened
+from discreet.ledger._book import Book, sqlite_connection
 from tests.ledger.charging import OTHER, charge
 
 CHARGES = 12
@@ -87,7 +87,7 @@ def test_a_flipped_bit_is_not_made_worse_by_writing(tmp_path: Path) -> None:
 )
 def test_a_line_that_is_removed_changed_added_or_moved_is_noticed(tmp_path: Path, statement: str) -> None:
     ledger = filled(tmp_path / "ledger")
-    with opened(ledger.path, 1.0) as database:
+    with sqlite_connection(ledger.path, 1.0) as database:
         assert database.execute(statement).rowcount != 0
     for use in (ledger.entries, ledger.spent, lambda: charge(ledger, 1), lambda: Ledger(ledger.path)):
         with pytest.raises(LedgerError, match=r"damaged|not a ledger"):
@@ -116,7 +116,7 @@ def test_only_its_owner_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
 def test_nothing_of_the_data_and_no_key_is_in_it(tmp_path: Path) -> None:
     ledger = filled(tmp_path / "ledger")
     assert [sorted(line) for line in ledger._book.lines()[:1]] == [["delta", "epsilon", "format"]]
-    with opened(ledger.path, 1.0) as database:
+    with sqlite_connection(ledger.path, 1.0) as database:
         columns = database.execute("SELECT name FROM sqlite_master").fetchall()
     assert columns == [("lines",), ("last",)]
 
@@ -130,7 +130,7 @@ def test_a_book_of_another_kind_is_named(tmp_path: Path) -> None:
 def test_readers_beside_a_writer_see_whole_states(tmp_path: Path) -> None:
     """A charge that is committed between two queries of a reader is no damage."""
     ledger = filled(tmp_path / "ledger", left=100.0)
-    with ledger._book._opened() as database:
+    with ledger._book._connection() as database:
         database.execute("BEGIN")
         lines = database.execute("SELECT count(*) FROM lines").fetchone()
         with (

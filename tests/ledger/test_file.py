@@ -116,7 +116,7 @@ def test_a_sample_is_not_returned_before_its_charge_is_committed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the commit fails, whatever the reason, there is an error in place of the sample."""
-    real = book.opened
+    real = book.sqlite_connection
 
     @contextmanager
     def failing(*arguments: Any) -> Iterator[Any]:
@@ -136,7 +136,7 @@ def test_a_sample_is_not_returned_before_its_charge_is_committed(
             return self._database.execute(statement, *values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(book, "opened", failing)
+        patch.setattr(book, "sqlite_connection", failing)
         with pytest.raises(LedgerError, match="no sample was released"):
             charge(ledger, 1, sample=3)
     assert ledger.entries() == []
@@ -462,11 +462,11 @@ def test_what_was_released_is_known_and_costs_nothing(tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / f"{number}", Budget(epsilon=1.0))
         sampler: Any = dc.LinearSampler(family, epsilon=0.5)
         agreement = Agreement.of(sampler, rounds=2)
-        assert ledger.known(sampler, agreement=agreement) is None
+        assert ledger.released_sample(sampler, agreement=agreement) is None
         held: Any = [0.2, 0.3, 0.5] if number == 0 else family.law(records=[0.5])
         sample = ledger.release(sampler, held, agreement=agreement)
-        assert ledger.known(sampler, agreement=agreement) == sample
-        assert ledger.known(sampler, agreement=agreement, round=2) is None
+        assert ledger.released_sample(sampler, agreement=agreement) == sample
+        assert ledger.released_sample(sampler, agreement=agreement, round=2) is None
         assert len(ledger.entries()) == 1
         with pytest.raises(DiscreetError, match="round = 3"):
-            ledger.known(sampler, agreement=agreement, round=3)
+            ledger.released_sample(sampler, agreement=agreement, round=3)

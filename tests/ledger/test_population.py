@@ -21,9 +21,9 @@ from discreet import DiscreetError
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import Book
-from discreet.ledger._population import Round, Settled, runs_in, spent_by_clients
+from discreet.ledger._population import Round, Settlement, runs_in, spent_by_clients
 from discreet.ledger._rounds import Rounds
-from discreet.ledger._segments import Names
+from discreet.ledger._segments import ClientDigests
 from discreet.release._keyed import Question, Secret, read_secret, write_secret
 from tests.ledger import population_kills
 
@@ -46,10 +46,10 @@ def asked(number: int = 1, epsilon: float = 0.5, agreement: str = "a" * 64, colu
     return Round(agreement=agreement, question=Question(value=column), number=number, epsilon=epsilon)
 
 
-def names(clients: list[int]) -> Names:
+def names(clients: list[int]) -> ClientDigests:
     """Stands for keyed digests: first words that are all over the place, some of them shared by two clients."""
     first = (np.array(clients, dtype=np.uint64) // np.uint64(2)) * np.uint64(0x9E3779B97F4A7C15)
-    return Names(first, np.array(clients, dtype=np.uint64))
+    return ClientDigests(first, np.array(clients, dtype=np.uint64))
 
 
 def settle(ledger: PopulationLedger, clients: list[int], drawn: int, what: Round, **how: Any) -> dict[int, int]:
@@ -73,7 +73,7 @@ def test_a_repeated_round_gives_the_stored_samples_to_fewer_clients_and_to_more(
 def test_places_within_cells_are_recalled_too(ledger: PopulationLedger) -> None:
     clients = names([5, 6, 4])
     first = ledger.settle(asked(), clients, np.array([1, 2, 3]), np.array([0.25, 0.5, 0.75]))
-    second = ledger.settle(asked(), clients.taken([2, 0]), np.array([9, 9]), np.array([0.0, 0.0]))
+    second = ledger.settle(asked(), clients.select([2, 0]), np.array([9, 9]), np.array([0.0, 0.0]))
     assert first.within.tolist() == [0.25, 0.5, 0.75]
     assert (second.outcomes.tolist(), second.within.tolist()) == ([3, 1], [0.75, 0.25])
 
@@ -272,7 +272,7 @@ def test_what_a_run_that_was_cut_short_leaves_counts_for_nothing_and_goes(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.ledger._book.Pen.add", cut)
+        patch.setattr("discreet.ledger._book.BookWriter.add", cut)
         with pytest.raises(KeyboardInterrupt):
             settle(ledger, [1, 2], 100, asked())
     assert len([path for path in ledger.folder.iterdir() if path.suffix == ".charges"]) == 1
@@ -307,7 +307,7 @@ def test_nothing_leaves_before_the_charges_are_committed(
         raise LedgerError("the power is gone")
 
     monkeypatch.setattr(os, "fsync", flushed)
-    monkeypatch.setattr("discreet.ledger._book.Pen.add", added)
+    monkeypatch.setattr("discreet.ledger._book.BookWriter.add", added)
     with pytest.raises(LedgerError, match="the power is gone"):
         settle(ledger, [1], 0, asked())
     assert events == ["flushed .partial", "flushed folder", "line"]
@@ -372,6 +372,6 @@ def test_killing_would_find_a_run_that_publishes_before_it_is_charged() -> None:
 
 def test_no_clients_are_nothing_to_settle(ledger: PopulationLedger) -> None:
     found = ledger.settle(asked(), names([]), np.empty(0, dtype=np.int64), NO_CELLS)
-    assert isinstance(found, Settled)
+    assert isinstance(found, Settlement)
     assert found.kept.size == 0
     assert runs_in(ledger.folder)[1] == []

@@ -11,7 +11,7 @@ import pytest
 from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.errors import LedgerError
-from discreet.ledger._rounds import Rounds, forget_held
+from discreet.ledger._rounds import Rounds, forget_rounds_in_memory
 from discreet.release._keyed import Question, Secret, read_secret, write_secret
 
 ROOT = Path(__file__).parents[2]
@@ -108,5 +108,5 @@ def test_in_memory_it_is_forgotten_with_the_process() -> None:
     Rounds(secret).note(AGREED, QUESTION, 1, ONE)
     with pytest.raises(DiscreetError, match="on other data"):
         Rounds(Secret(bytes(32))).note(AGREED, QUESTION, 1, TWO)
-    forget_held()
+    forget_rounds_in_memory()
     Rounds(secret).note(AGREED, QUESTION, 1, TWO)

@@ -12,7 +12,7 @@ import discreet as dc
 from discreet import DiscreetError, audit, estimation, plots, research
 from discreet.audit import TestedEvent
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import figure, legible, save, styled
+from discreet.plots._style import figure, legible, library_style, save
 
 
 def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
 
 def test_the_callers_settings_survive() -> None:
     before = dict(matplotlib.rcParams)
-    with styled():
+    with library_style():
         assert dict(matplotlib.rcParams) != before
     assert dict(matplotlib.rcParams) == before
 

@@ -8,13 +8,13 @@ import pytest
 import discreet as dc
 from discreet import DiscreetError, plots
 from discreet.plots._style import figure, save
-from discreet.plots._tradeoff import Curve, curves_figure
+from discreet.plots._tradeoff import RiskCurve, curves_figure
 from tests.pictures import assert_picture
 
 
-def curve(name: str = "kl", points: int = 20, *, exact: bool = True) -> Curve:
+def curve(name: str = "kl", points: int = 20, *, exact: bool = True) -> RiskCurve:
     epsilon = np.geomspace(0.1, 10, points)
-    return Curve(name, epsilon, np.exp(-epsilon), np.exp(-epsilon / 2), exact)
+    return RiskCurve(name, epsilon, np.exp(-epsilon), np.exp(-epsilon / 2), exact)
 
 
 @pytest.mark.slow
@@ -36,7 +36,7 @@ def test_one_panel_for_each_divergence(count: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("low_high", [(0.01, 1e-1), (0.1, 10.0), (5.0, 30.0), (1.0, 2.0)])
 def test_curves_are_named_whatever_their_range(low_high: tuple[float, float], tmp_path: Path) -> None:
     epsilon = np.geomspace(*low_high, 30)
-    drawn = curves_figure([Curve("tv", epsilon, np.exp(-epsilon), np.exp(-epsilon / 2))], title="Title")
+    drawn = curves_figure([RiskCurve("tv", epsilon, np.exp(-epsilon), np.exp(-epsilon / 2))], title="Title")
     texts = [text.get_text() for text in drawn.axes[0].texts]
     assert any("mollifier" in text for text in texts)
     assert any("optimal" in text for text in texts)
@@ -86,7 +86,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         curves_figure([curve(points=1)], title="")
     endless = np.full(5, np.inf)
     with pytest.raises(DiscreetError, match="reverse_kl is infinite"):
-        curves_figure([Curve("reverse_kl", np.arange(1.0, 6.0), endless, endless)], title="")
+        curves_figure([RiskCurve("reverse_kl", np.arange(1.0, 6.0), endless, endless)], title="")
 
 
 def test_the_curves_are_those_of_the_family() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet import Band, OptimalSampler
-from discreet._kernels._choice import Code, only
+from discreet._kernels._choice import Code, use_only
 from discreet.release import _constant_time as constant_time
 
 
@@ -15,8 +15,10 @@ from discreet.release import _constant_time as constant_time
 def test_a_client_on_a_small_set_has_a_law_however_large_epsilon_is(epsilon: float, law: list[float]) -> None:
     """Floors that stop at the smallest float would not have the shape of the ceilings, and no multiple of them would fill up to one."""
     sampler = OptimalSampler(Band([1e-5, 1e-10, 1e-16], lower=0, upper=2.0), epsilon=epsilon)
-    with only(Code.NUMPY):
+    with use_only(Code.NUMPY):
         assert float(sampler.output(law).sum()) == pytest.approx(1.0, abs=1e-12)
     drawn = sampler.weights(law)
-    alike = np.asarray(sampler.lattice.lower) + sum(constant_time.parts(sampler.lattice, np.array(law), None))
+    alike = np.asarray(sampler.lattice.lower) + sum(
+        constant_time.parts_in_constant_time(sampler.lattice, np.array(law), None)
+    )
     assert np.abs(drawn - alike).sum() < 2.0**62 * 1e-12

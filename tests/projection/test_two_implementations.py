@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.projection import Box
 from discreet.projection import _compiled as compiled
 from discreet.projection import _vectorised as vectorised
@@ -104,7 +104,7 @@ def test_they_agree_on_many_clients_at_once() -> None:
 def test_the_corner_that_was_no_law() -> None:
     sampler = OptimalSampler(Band([1.0, 1e-15, 1e-15, 1e-15], lower=0, upper=2), epsilon=1.0)
     for code in Code:
-        with only(code):
+        with use_only(code):
             assert sampler.output([0.5, 0.5, 0.0, 0.0]).sum() == pytest.approx(1.0, abs=1e-15)
 
 
@@ -118,10 +118,10 @@ def test_the_integers_and_what_is_drawn_from_them_are_the_same(seed: int) -> Non
         except DiscreetError:  # too thin for integers
             continue
         laws = np.tile(p, (20, 1))
-        uniform = rng.integers(lattice.shared if lattice.shared < TOTAL else 0, TOTAL, 20)
+        uniform = rng.integers(lattice.shared_total if lattice.shared_total < TOTAL else 0, TOTAL, 20)
         found = []
         for code in Code:
-            with only(code):
+            with use_only(code):
                 found.append(
                     (weights(lattice, laws[:1], None).tolist(), outcomes(lattice, laws, None, uniform).tolist())
                 )
@@ -133,7 +133,7 @@ def test_the_integers_and_what_is_drawn_from_them_are_the_same(seed: int) -> Non
 def test_they_refuse_alike(bad: list[float]) -> None:
     told = []
     for code in Code:
-        with only(code), pytest.raises(DiscreetError) as refused:
+        with use_only(code), pytest.raises(DiscreetError) as refused:
             OptimalSampler(Simplex(2), epsilon=1.0).output([[0.5, 0.5], bad])
         told.append(str(refused.value))
     assert told[0] == told[1]

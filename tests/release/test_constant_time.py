@@ -51,13 +51,13 @@ def test_it_is_the_law_of_every_release(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sampler = samplers(rng)
     p, lattice = laws(rng, sampler.family.size), sampler.lattice
-    weights = sum(constant_time.parts(lattice, p, sampler.mixing)) + lattice.lower
+    weights = sum(constant_time.parts_in_constant_time(lattice, p, sampler.mixing)) + lattice.lower
     assert sum(map(int, weights)) == TOTAL
     assert (weights >= lattice.lower).all()
     assert (weights <= lattice.upper).all()
     assert np.abs(weights - sampler.weights(p)).max() <= 1e-13 * TOTAL
-    uniform = np.concatenate([rng.integers(0, TOTAL, 20), [0, TOTAL - 1, min(lattice.shared, TOTAL - 1)]])
-    drawn = [constant_time.outcome(lattice, p, sampler.mixing, int(u)) for u in uniform]
+    uniform = np.concatenate([rng.integers(0, TOTAL, 20), [0, TOTAL - 1, min(lattice.shared_total, TOTAL - 1)]])
+    drawn = [constant_time.outcome_in_constant_time(lattice, p, sampler.mixing, int(u)) for u in uniform]
     ends = {x: int(w) for x, w in enumerate(weights)}
     assert set(drawn) <= {x for x, w in ends.items() if w}
     others = release.outcomes(lattice, np.tile(p, (len(uniform), 1)), sampler.mixing, uniform)
@@ -68,14 +68,14 @@ def test_every_integer_is_answered_as_the_weights_say() -> None:
     """Counted over the ends of all parts: as many integers fall on an outcome as it has weight."""
     sampler = dc.OptimalSampler(dc.Simplex(5), epsilon=1.0)
     p = np.array([0.5, 0.3, 0.2, 0.0, 0.0])
-    excess, fill = constant_time.parts(sampler.lattice, p, None)
+    excess, fill = constant_time.parts_in_constant_time(sampler.lattice, p, None)
     lower = np.broadcast_to(sampler.lattice.lower, 5)
     ends = np.cumsum(np.concatenate([lower, excess, fill]))
     counted = dict.fromkeys(range(5), 0)
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
         if end > start:
-            first = constant_time.outcome(sampler.lattice, p, None, int(start))
-            assert constant_time.outcome(sampler.lattice, p, None, int(end) - 1) == first
+            first = constant_time.outcome_in_constant_time(sampler.lattice, p, None, int(start))
+            assert constant_time.outcome_in_constant_time(sampler.lattice, p, None, int(end) - 1) == first
             counted[first] += int(end - start)
     assert list(counted.values()) == [int(w) for w in excess + fill + lower]
 
@@ -94,7 +94,7 @@ def walked(sampler: Any, p: Any, uniform: int) -> list[tuple[str, int]]:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        constant_time.outcome(lattice, p, mixing, uniform)
+        constant_time.outcome_in_constant_time(lattice, p, mixing, uniform)
     finally:
         sys.settrace(before)
     return lines

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.release._grid import counted, gridded
+from discreet.release._grid import integer_law_of_counts, integer_law_of_weights
 
 Law = dict[int, Fraction]
 
@@ -33,7 +33,7 @@ def normalised(numbers: dict[int, int]) -> Law:
 
 @given(RECORDS)
 def test_counts_are_their_law_and_nothing_else(rows: list[tuple[int, int]]) -> None:
-    numbers = counted([x for x, _ in rows], [count for _, count in rows])
+    numbers = integer_law_of_counts([x for x, _ in rows], [count for _, count in rows])
     assert normalised(numbers) == law_of([(x, Fraction(count)) for x, count in rows])
     assert list(numbers) == sorted(numbers)
     assert math.gcd(*numbers.values()) in (0, 1)
@@ -44,7 +44,7 @@ def test_counts_are_their_law_and_nothing_else(rows: list[tuple[int, int]]) -> N
 @given(WEIGHTS, st.randoms(use_true_random=False))
 @example([(0, 1.0), (1, 2.0**-45), (2, 2.0**-44)], None)
 def test_the_grid_keeps_a_law_and_costs_less_than_a_millionth(rows: list[tuple[int, float]], random: object) -> None:
-    numbers = gridded([x for x, _ in rows], [weight for _, weight in rows])
+    numbers = integer_law_of_weights([x for x, _ in rows], [weight for _, weight in rows])
     exact = law_of([(x, Fraction(weight)) for x, weight in rows])
     assert bool(numbers) == bool(exact), "a client with a positive weight has a law, and only that"
     if exact:
@@ -54,7 +54,7 @@ def test_the_grid_keeps_a_law_and_costs_less_than_a_millionth(rows: list[tuple[i
         assert distance <= Fraction(1, 2**21) + nothing * Fraction(1, 2**44)
         assert all(number > 0 for number in numbers.values())
     shuffled = rows if random is None else random.sample(rows, len(rows))  # type: ignore[attr-defined]
-    assert gridded([x for x, _ in shuffled], [weight for _, weight in shuffled]) == numbers
+    assert integer_law_of_weights([x for x, _ in shuffled], [weight for _, weight in shuffled]) == numbers
 
 
 @pytest.mark.slow
@@ -62,15 +62,15 @@ def test_many_outcomes_cost_no_more() -> None:
     """2^15 outcomes of one weight and one of another: no line of 2^-20 would tell those from nothing."""
     number = 1 << 15
     weights = [1.0] * (number - 1) + [1e4]
-    found = normalised(gridded(range(number), weights))
+    found = normalised(integer_law_of_weights(range(number), weights))
     exact = law_of([(x, Fraction(weight)) for x, weight in enumerate(weights)])
     assert sum(abs(found[x] - exact[x]) for x in exact) / 2 <= Fraction(1, 2**21)
 
 
 def test_what_cancellation_leaves_behind_changes_nothing() -> None:
     """Neither as an outcome nor, by the number of outcomes, in the fineness of the grid: two have s = 21, three 22."""
-    assert gridded([0, 1, 2], [0.7, 0.31, 1e-17]) == gridded([0, 1], [0.7, 0.31])
-    assert len(gridded([0, 1, 2], [0.7, 0.31, 1e-6])) == 3
+    assert integer_law_of_weights([0, 1, 2], [0.7, 0.31, 1e-17]) == integer_law_of_weights([0, 1], [0.7, 0.31])
+    assert len(integer_law_of_weights([0, 1, 2], [0.7, 0.31, 1e-6])) == 3
 
 
 @pytest.mark.parametrize("factor", [2.0, 3.0, 0.1, 1e-300, 1e300, 5e-310])
@@ -79,12 +79,16 @@ def test_one_law_is_one_message(factor: float) -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         weights = rng.integers(1, 1000, rng.integers(1, 9)) / 100
-        plain = gridded(range(weights.size), weights)
+        plain = integer_law_of_weights(range(weights.size), weights)
         if factor == 5e-310:  # so few bits are left there that it is another law, but one all the same
-            assert gridded(range(weights.size), weights * factor)
+            assert integer_law_of_weights(range(weights.size), weights * factor)
             continue
-        assert gridded(range(weights.size), weights * factor) == plain
-    assert gridded([0, 1], [0.1 + 0.2, 0.7]) == gridded([0, 0, 1], [0.1, 0.2, 0.7]) == gridded([0, 1], [0.3, 0.7])
+        assert integer_law_of_weights(range(weights.size), weights * factor) == plain
+    assert (
+        integer_law_of_weights([0, 1], [0.1 + 0.2, 0.7])
+        == integer_law_of_weights([0, 0, 1], [0.1, 0.2, 0.7])
+        == integer_law_of_weights([0, 1], [0.3, 0.7])
+    )
 
 
 def crossings(clients: int, outcomes: int, noise: float, seed: int) -> float:
@@ -94,7 +98,7 @@ def crossings(clients: int, outcomes: int, noise: float, seed: int) -> float:
     for _ in range(clients):
         weights = rng.gamma(0.5, size=outcomes)
         nudged = weights * (1.0 + noise * rng.choice([-1.0, 1.0], outcomes))
-        changed += gridded(range(outcomes), weights) != gridded(range(outcomes), nudged)
+        changed += integer_law_of_weights(range(outcomes), weights) != integer_law_of_weights(range(outcomes), nudged)
     return changed / clients
 
 
@@ -124,6 +128,6 @@ def test_multiples_of_a_unit_do_not_cross_at_all() -> None:
         weights = np.array([beside, most - beside - 2, 1, 1]) * 0.01
         weights[0] *= 1.0 + 2 * noise
         weights[1] *= 1.0 - 2 * noise
-        assert gridded(range(outcomes), weights) == gridded(
+        assert integer_law_of_weights(range(outcomes), weights) == integer_law_of_weights(
             range(outcomes), np.array([beside, most - beside - 2, 1, 1])
         )

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.release import _blake2b as blake2b
 from discreet.release import _keyed as keyed
-from discreet.release._keyed import InputDigest, Question, RunKey, Secret, message, read_secret, words, write_secret
+from discreet.release._keyed import (
+    InputDigest,
+    Question,
+    RunKey,
+    Secret,
+    client_message,
+    draw_words,
+    read_secret,
+    write_secret,
+)
 
 State = NDArray[np.uint64]
 
@@ -110,17 +119,17 @@ def test_no_two_inputs_share_a_message(
         """Integers as they are written: a text that is written like one is that integer."""
         return str(client)
 
-    written = message(one, list(first), list(first.values()))
-    assert (written == message(two, list(second), list(second.values()))) == same(two, second)
-    assert (written == message(one, list(second), list(second.values()))) == same(one, second)
-    assert written == message(one, list(first), [6 * count for count in first.values()])
+    written = client_message(one, list(first), list(first.values()))
+    assert (written == client_message(two, list(second), list(second.values()))) == same(two, second)
+    assert (written == client_message(one, list(second), list(second.values()))) == same(one, second)
+    assert written == client_message(one, list(first), [6 * count for count in first.values()])
 
 
 def test_an_integer_and_how_it_is_written_are_one_client() -> None:
-    assert message(1, [0], [1]) == message("1", [0], [1])
-    assert message(1, [0], [1]) != message("01", [0], [1])
-    assert message("a", [], []) != message("a\0", [], [])
-    assert message(0, [1], [2]) != message(0, [2], [1])
+    assert client_message(1, [0], [1]) == client_message("1", [0], [1])
+    assert client_message(1, [0], [1]) != client_message("01", [0], [1])
+    assert client_message("a", [], []) != client_message("a\0", [], [])
+    assert client_message(0, [1], [2]) != client_message(0, [2], [1])
 
 
 def test_every_part_of_the_key_matters() -> None:
@@ -131,10 +140,10 @@ def test_every_part_of_the_key_matters() -> None:
         secret.run_key("01" + "00" * 31, 1, QUESTION),
         Secret(bytes(31) + b"\1").run_key("00" * 32, 1, QUESTION),
     ]
-    drawn = [words(key, "client", [3], [1]) for key in keys]
+    drawn = [draw_words(key, "client", [3], [1]) for key in keys]
     assert len(set(drawn)) == len(drawn)
-    assert words(keys[0], "client", [3], [1]) == drawn[0]
-    assert words(keys[0], "client", [3, 4], [1, 1]) != drawn[0]
+    assert draw_words(keys[0], "client", [3], [1]) == drawn[0]
+    assert draw_words(keys[0], "client", [3, 4], [1, 1]) != drawn[0]
     with pytest.raises(DiscreetError, match="round = 0"):
         secret.run_key("00" * 32, 0, QUESTION)
     with pytest.raises(DiscreetError, match="64 hexadecimal digits"):
@@ -151,7 +160,7 @@ QUESTIONS = st.one_of(
 
 @given(QUESTIONS, QUESTIONS)
 def test_no_two_questions_share_a_key(one: Question, two: Question) -> None:
-    assert (one.encoded == two.encoded) == (one == two)
+    assert (one.encoding == two.encoding) == (one == two)
     assert (key_of(one) == key_of(two)) == (one == two)
 
 
@@ -164,18 +173,18 @@ def test_digests_add_up_in_any_order(one: InputDigest, two: InputDigest, three: 
     assert (one + two) + three == one + (two + three)
     assert one + InputDigest() == one
     assert all(0 <= word < 2**64 for word in (one + two).words)
-    assert (one.sealed(KEY) == two.sealed(KEY)) == (one == two)
-    assert one.sealed(KEY) != one.sealed(RunKey(b"another"))
-    assert len(one.sealed(KEY)) == 32
+    assert (one.sealed_bytes(KEY) == two.sealed_bytes(KEY)) == (one == two)
+    assert one.sealed_bytes(KEY) != one.sealed_bytes(RunKey(b"another"))
+    assert len(one.sealed_bytes(KEY)) == 32
 
 
 def test_golden_words() -> None:
     """A release must give the same samples after an upgrade: these words never change."""
-    assert words(KEY, 7, [1, 5], [2, 1]) == (
+    assert draw_words(KEY, 7, [1, 5], [2, 1]) == (
         2149004077134277797, 2424739192465769092, 11054140310961443231, 8313710058394922883,
         13233122053190419172, 12552100522282771562, 8088507885292339239, 8890888932433630243,
     )  # fmt: skip
-    assert words(KEY, "sept", [1, 5], [2**40, 3]) == (
+    assert draw_words(KEY, "sept", [1, 5], [2**40, 3]) == (
         1896961590990224395, 3170204618329765739, 6181789335090271986, 5683519878110201268,
         6659990493750689240, 4141318204997629360, 17229572646469956985, 12747123220212934144,
     )  # fmt: skip
@@ -183,7 +192,7 @@ def test_golden_words() -> None:
 
 def test_words_are_uniform() -> None:
     """Each of the 64 bits of each word is set half of the time, over 4,000 clients (within five standard deviations)."""
-    drawn = np.array([words(KEY, client, [0], [1]) for client in range(4000)], dtype=np.uint64)
+    drawn = np.array([draw_words(KEY, client, [0], [1]) for client in range(4000)], dtype=np.uint64)
     bits = np.unpackbits(drawn.view(np.uint8).reshape(4000, -1), axis=1)
     assert np.abs(bits.mean(axis=0) - 0.5).max() < 5 * 0.5 / np.sqrt(4000)
 
@@ -283,4 +292,4 @@ def test_secrets_and_keys_do_not_print_themselves() -> None:
         assert "Z" not in shown
         assert key.value.hex()[:8] not in shown
     assert pickle.loads(pickle.dumps(key)) == key  # a worker gets the key of a run
-    assert keyed.uniform(2**64 - 1) == 2**62 - 1
+    assert keyed.uniform_integer(2**64 - 1) == 2**62 - 1

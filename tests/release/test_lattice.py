@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.release import TOTAL, Lattice
@@ -69,7 +69,7 @@ def test_laws_over_hundreds_of_orders_of_magnitude(code: Code) -> None:
         p = np.exp(-rng.uniform(0, 600) * rng.random(k))
         p /= p.sum()
         for kind in (OptimalSampler, MollifierSampler):
-            with only(code):
+            with use_only(code):
                 q = kind(family, epsilon=float(10 ** rng.uniform(-3, 1))).output(p)
             assert abs(q.sum() - 1.0) <= 1e-12
 

@@ -12,7 +12,7 @@ import discreet as dc
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import _plain as plain
 from discreet.release import _sparse as sparse
-from discreet.release._clients import Clients, plan_of
+from discreet.release._clients import ClientColumns, plan_of
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 from tests.soaking import examples
 
@@ -41,7 +41,7 @@ NAMES = st.one_of(
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[Sampler[Any], Clients]:
+def problems(draw: st.DrawFn) -> tuple[Sampler[Any], ClientColumns]:
     """A sampler, and clients of any kind, some of whose records may be bad."""
     size = draw(SIZES)
     epsilon = draw(st.sampled_from([0.05, 1.0, 4.0, 12.0, 30.0]))
@@ -57,7 +57,7 @@ def problems(draw: st.DrawFn) -> tuple[Sampler[Any], Clients]:
     texts = draw(st.booleans())
     integers = [] if texts else [draw(st.integers(-(2**63), 2**63 - 1)) for _ in lists]
     encoded = [draw(NAMES).encode() for _ in lists] if texts else []
-    return sampler, Clients(
+    return sampler, ClientColumns(
         np.array(integers, dtype=np.int64),
         np.cumsum([0, *map(len, encoded)]) if texts else np.empty(0, dtype=np.int64),
         np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(),
@@ -68,7 +68,7 @@ def problems(draw: st.DrawFn) -> tuple[Sampler[Any], Clients]:
     )
 
 
-def told(code: ModuleType, sampler: Sampler[Any], clients: Clients, first: int, last: int) -> Any:
+def told(code: ModuleType, sampler: Sampler[Any], clients: ClientColumns, first: int, last: int) -> Any:
     """All that a draw says: of a refused row which it is, where and why; else everything that is drawn."""
     out, order, within = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.uint64), np.zeros(len(clients))
     digest, problem = np.full(DIGEST_WORDS, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
@@ -82,7 +82,7 @@ def told(code: ModuleType, sampler: Sampler[Any], clients: Clients, first: int, 
 @pytest.mark.slow
 @settings(max_examples=examples(600), deadline=None)
 @given(problems(), st.data())
-def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler[Any], Clients], data: st.DataObject) -> None:
+def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler[Any], ClientColumns], data: st.DataObject) -> None:
     sampler, clients = problem
     first = data.draw(st.integers(0, len(clients) - 1))
     last = data.draw(st.integers(first + 1, len(clients)))
@@ -100,6 +100,6 @@ def test_thousands_of_clients(size: int, epsilon: float, mechanism: type[Sampler
     ends = np.concatenate([[0], np.cumsum(lengths)])
     outcomes = np.minimum(rng.geometric(5 / size if size > 5 else 0.5, ends[-1]) - 1, size - 1).astype(np.uint32)
     none = np.empty(0, dtype=np.int64)
-    clients = Clients(np.arange(len(lengths)), none, np.empty(0, np.uint8), ends, outcomes, none, np.empty(0))
+    clients = ClientColumns(np.arange(len(lengths)), none, np.empty(0, np.uint8), ends, outcomes, none, np.empty(0))
     sampler = mechanism(dc.Simplex(size), epsilon=epsilon)
     assert told(plain, sampler, clients, 0, len(clients)) == told(sparse, sampler, clients, 0, len(clients))

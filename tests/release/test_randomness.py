@@ -35,7 +35,7 @@ def test_every_integer_asked_for_is_there_and_fresh(count: int, monkeypatch: pyt
 def test_places_are_filled_from_the_first_on() -> None:
     places = np.full(3 * _TOGETHER, -1, dtype=np.int64)
     told = []
-    for there in SystemEntropy().filled(places):
+    for there in SystemEntropy().fill_by_parts(places):
         assert (places[:there] >= 0).all()
         told.append(there)
     assert told == sorted(set(told))

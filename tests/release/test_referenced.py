@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import release
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from discreet.release import _constant_time as constant_time
 from discreet.release import _plain as plain
 from discreet.release import _sparse as sparse
-from discreet.release._clients import Clients, ReferencePlan, plan_of
+from discreet.release._clients import ClientColumns, ReferencePlan, plan_of
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
-from discreet.release._portions import fraction_of, portioned
+from discreet.release._portions import fraction_of, portion_out
 from discreet.release._wide import quotient
 from tests.soaking import examples
 
@@ -57,17 +57,19 @@ def dense_law(sampler: Any, held: Held) -> NDArray[np.float64]:
 def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """L, excess, portions and fill of a law, one after the other."""
     lattice = sampler.lattice
-    _, slope, lift = release._drawing._drawn(lattice, law, None, np.array([min(lattice.shared, TOTAL - 1)]))
+    _, slope, lift = release._drawing._draw_and_solve(
+        lattice, law, None, np.array([min(lattice.shared_total, TOTAL - 1)])
+    )
     return [int(n) for part in (lattice.lower, *(part[0] for part in lattice.parts(law, slope, lift))) for n in part]
 
 
-def clients_of(held: Held, many: int, kind: str = "counts") -> Clients:
+def clients_of(held: Held, many: int, kind: str = "counts") -> ClientColumns:
     """So many clients who hold the same: in counts, in weights, or each outcome once."""
     ends, outcomes = np.arange(many + 1) * len(held), np.tile(np.array(list(held), dtype=np.uint32), many)
     counts = np.tile(np.array(list(held.values()), dtype=np.int64), many)
     weights = counts.astype(np.float64) if kind == "weights" else np.empty(0)
     counts = counts if kind == "counts" else NONE
-    return Clients(np.arange(many), NONE, np.empty(0, np.uint8), ends, outcomes, counts, weights)
+    return ClientColumns(np.arange(many), NONE, np.empty(0, np.uint8), ends, outcomes, counts, weights)
 
 
 def by_sparse(plan: Any, held: Held, integers: list[int]) -> list[int]:
@@ -108,7 +110,7 @@ def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
     steps = np.cumsum(np.array(parts, dtype=object))
     expected = [int(np.searchsorted(steps, u, side="right")) % size for u in integers]
     for code in Code:
-        with only(code):
+        with use_only(code):
             many = np.repeat(law, len(integers), axis=0)
             assert release.outcomes(lattice, many, None, np.array(integers)).tolist() == expected
     assert by_sparse(plan, held, integers) == expected
@@ -124,12 +126,15 @@ def test_every_weight_is_in_the_lattice_and_the_sum_is_exact(problem: tuple[Any,
     sampler, held = problem
     lattice, law = sampler.lattice, dense_law(sampler, held or {0: 1})
     ratio = exp_lower(sampler.epsilon)
-    for weights in (sampler.weights(law[0]), sum(constant_time.parts(lattice, law[0], None)) + lattice.lower):
+    for weights in (
+        sampler.weights(law[0]),
+        sum(constant_time.parts_in_constant_time(lattice, law[0], None)) + lattice.lower,
+    ):
         assert sum(map(int, weights)) == TOTAL
         for low, weight, high in zip(lattice.lower, weights, lattice.upper, strict=True):
             assert 1 <= low <= weight <= high
             assert Fraction(int(high)) <= ratio * int(low)
-    with only(Code.NUMPY):
+    with use_only(Code.NUMPY):
         assert np.array_equal(sampler.weights(law[0]), sampler.weights(law)[0])
     units = sum(dense_parts(sampler, law)[3 * sampler.family.size :])  # those that only fill up: a few for each outcome
     thin = float(np.min(np.asarray(lattice.upper) - lattice.lower)) < 4.0  # rooms of a few units cannot follow a law
@@ -145,9 +150,9 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     sampler, _ = problem
     lattice, size = sampler.lattice, sampler.family.size
     plan = plan_of(lattice, None)
-    portion = portioned(lattice.portions, np.array([TOTAL - lattice.shared]), lattice.shared)
-    left = TOTAL - lattice.shared - int(portion.sum())
-    fill = release._lattice.handed_out(np.asarray(lattice.upper) - lattice.lower - portion, left)
+    portion = portion_out(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
+    left = TOTAL - lattice.shared_total - int(portion.sum())
+    fill = release._lattice.hand_out(np.asarray(lattice.upper) - lattice.lower - portion, left)
     weights = lattice.lower + portion + fill
     assert (weights <= lattice.upper).all()
     integers = ends_of([int(n) for part in (lattice.lower, portion, fill) for n in part])
@@ -170,7 +175,7 @@ def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) 
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
-def keyed(code: ModuleType, plan: Any, clients: Clients) -> tuple[NDArray[Any], ...]:
+def keyed(code: ModuleType, plan: Any, clients: ClientColumns) -> tuple[NDArray[Any], ...]:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
     assert code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem) == -1
@@ -209,7 +214,7 @@ def test_portions_are_running_sums_rounded_up(parts: list[int], missing: int, sh
     expected = [
         -(-after * limit // max(whole, 1)) + (-before * limit // max(whole, 1)) for before, after in pairwise(ends)
     ]
-    assert portioned(np.array(parts), np.array([missing]), shared).tolist() == expected
+    assert portion_out(np.array(parts), np.array([missing]), shared).tolist() == expected
     assert sum(expected) == limit
 
 

@@ -15,8 +15,8 @@ from discreet.mechanisms._sampler import Sampler
 from discreet.release import TOTAL
 from discreet.release import _plain as plain
 from discreet.release import _sparse as sparse
-from discreet.release._clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
-from discreet.release._grid import gridded
+from discreet.release._clients import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
+from discreet.release._grid import integer_law_of_weights
 from discreet.release._keyed import (
     DIGEST_WORDS,
     INTEGER_CLIENT,
@@ -24,9 +24,9 @@ from discreet.release._keyed import (
     InputDigest,
     Question,
     Secret,
-    message,
-    uniform,
-    words,
+    client_message,
+    draw_words,
+    uniform_integer,
 )
 from tests.soaking import examples
 from tests.strategies import epsilons
@@ -71,7 +71,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
-    _, slope, lift = release._drawing._drawn(lattice, dense, sampler.mixing, np.array([lattice.shared]))
+    _, slope, lift = release._drawing._draw_and_solve(lattice, dense, sampler.mixing, np.array([lattice.shared_total]))
     excess, fill = lattice.parts(dense, slope, lift)
     lower = np.broadcast_to(lattice.lower, sampler.family.size)
     ends = np.cumsum([int(n) for n in (*lower, *excess[0], *fill[0])], dtype=object)
@@ -100,7 +100,7 @@ def test_a_client_without_records_draws_from_the_reference(k: int, epsilon: floa
     lower, upper, share = int(lattice.lower), int(lattice.upper), TOTAL // k
     assert lower <= share
     assert share + TOTAL % k <= upper
-    shared, own = lattice.shared, share - lower
+    shared, own = lattice.shared_total, share - lower
     assert sparse_outcomes(sampler, {}, [0, lower - 1, lower, shared - 1]) == [0, 0, min(1, k - 1), k - 1]
     if own:
         steps = [shared, shared + own - 1, shared + own, shared + k * own - 1]
@@ -125,7 +125,7 @@ def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Sample
 
     def last_excess() -> int:
         """Where the excess ends and the fill starts over from the first outcome (or the end)."""
-        low, high = first_not_below(k - 1, lattice.shared, TOTAL - 1), TOTAL
+        low, high = first_not_below(k - 1, lattice.shared_total, TOTAL - 1), TOTAL
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if sparse_outcomes(sampler, counts, [middle])[0] == k - 1 else (low, middle)
@@ -134,7 +134,7 @@ def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Sample
     end = last_excess()
     assert TOTAL - end < k + 2**16, "what is filled in is rounding: at most a unit for each outcome"
     for outcome, p in ((0, 1 / 2), (k // 3, 1 / 6), (k - 1, 1 / 3)):
-        start, stop = first_not_below(outcome, lattice.shared, end), first_not_below(outcome + 1, lattice.shared, end)
+        start, stop = first_not_below(outcome, lattice.shared_total, end), first_not_below(outcome + 1, lattice.shared_total, end)
         weight = int(lattice.lower) + stop - start
         assert int(lattice.lower) <= weight <= int(lattice.upper)
         assert weight / TOTAL == pytest.approx(unclipped(sampler, p), rel=1e-6)
@@ -153,10 +153,10 @@ def columns(
     counts: list[list[int]] | None = None,
     names: list[str] | None = None,
     weights: list[list[float]] | None = None,
-) -> sparse.Clients:
+) -> sparse.ClientColumns:
     ends = np.cumsum([0, *map(len, lists)])
     text = "".join(names or []).encode()
-    return sparse.Clients(
+    return sparse.ClientColumns(
         np.arange(len(lists)) if names is None else np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.int64) if names is None else np.cumsum([0, *(len(name.encode()) for name in names)]),
         np.frombuffer(text, dtype=np.uint8).copy(),
@@ -170,14 +170,14 @@ def columns(
 Draw = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]
 
 
-def drawn(sampler: Sampler[Any], clients: sparse.Clients) -> Draw:
+def drawn(sampler: Sampler[Any], clients: sparse.ClientColumns) -> Draw:
     """What compiled code and plain code both draw."""
     compiled, other = by(sparse, sampler, clients), by(plain, sampler, clients)
     assert all((one == two).all() for one, two in zip(compiled, other, strict=True))
     return compiled
 
 
-def by(code: ModuleType, sampler: Sampler[Any], clients: sparse.Clients) -> Draw:
+def by(code: ModuleType, sampler: Sampler[Any], clients: sparse.ClientColumns) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     plan = sparse.plan_of(sampler.lattice, sampler.mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
@@ -200,12 +200,12 @@ def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_t
     sampler = dc.OptimalSampler(dc.Simplex(50), epsilon=1.0)
     texts = columns([[3, 4]] * len(WRITTEN), names=WRITTEN)
     integers = columns([[3, 4]] * len(WRITTEN))._asdict() | {"integers": np.array([int(name) for name in WRITTEN])}
-    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, sparse.Clients(**integers))
+    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, sparse.ClientColumns(**integers))
     assert all((one == two).all() for one, two in zip(as_texts, as_integers, strict=True))
     for name in [*WRITTEN, *NOT_WRITTEN]:
-        expected = words(KEY, name, [3, 4], [1, 1])
+        expected = draw_words(KEY, name, [3, 4], [1, 1])
         assert drawn(sampler, columns([[3, 4]], names=[name]))[1].tolist() == [expected[1]]
-        kind = message(name, [3, 4], [1, 1])[0]
+        kind = client_message(name, [3, 4], [1, 1])[0]
         assert kind == (INTEGER_CLIENT if name in WRITTEN else TEXT_CLIENT)
 
 
@@ -223,16 +223,16 @@ def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(l
         sums = InputDigest()
         for row, each in enumerate(lists):
             counts = {x: each.count(x) for x in sorted(set(each))}
-            expected = words(KEY, row if names is None else names[row], list(counts), list(counts.values()))
+            expected = draw_words(KEY, row if names is None else names[row], list(counts), list(counts.values()))
             assert int(order[row]) == expected[1]
             assert within[row] == (expected[2] >> 11) * 2.0**-53
-            assert out[row] == sparse_outcomes(sampler, dict(counts), [uniform(expected[0])])[0]
+            assert out[row] == sparse_outcomes(sampler, dict(counts), [uniform_integer(expected[0])])[0]
             a, b, c, d = expected[4:]
             sums += InputDigest((a, b, c, d))
         assert tuple(digest.tolist()) == sums.words
 
 
-def first_words(sampler: Sampler[Any], clients: sparse.Clients) -> tuple[int, int]:
+def first_words(sampler: Sampler[Any], clients: sparse.ClientColumns) -> tuple[int, int]:
     """(outcome, second word) of the first client."""
     out, order, _, _ = drawn(sampler, clients)
     return int(out[0]), int(order[0])
@@ -250,7 +250,7 @@ def test_counts_are_added_up_in_integers(records: list[tuple[int, int]], random:
     shuffled = random.sample(records, len(records))
     split = [(x, part) for x, count in records for part in (count // 2, count - count // 2)]
     tripled = [(x, 3 * count) for x, count in records]
-    expected = words(KEY, 0, [x for x, _ in records], [count for _, count in records])[1]
+    expected = draw_words(KEY, 0, [x for x, _ in records], [count for _, count in records])[1]
     for side in (records, shuffled, split, tripled):
         _, second = first_words(sampler, columns([[x for x, _ in side]], [[count for _, count in side]]))
         assert second == expected
@@ -274,10 +274,10 @@ def test_weights_are_put_on_the_grid(records: list[tuple[int, float]], random: A
     """In whatever order: the words, and the sample, of the whole numbers that exact arithmetic finds."""
     sampler = dc.OptimalSampler(dc.Simplex(10), epsilon=4.0)
     shuffled = random.sample(records, len(records))
-    law = gridded([x for x, _ in records], [weight for _, weight in records])
-    found = words(KEY, 0, list(law), list(law.values()))
+    law = integer_law_of_weights([x for x, _ in records], [weight for _, weight in records])
+    found = draw_words(KEY, 0, list(law), list(law.values()))
     numbers = {x: float(number) for x, number in law.items()}
-    expected = sparse_outcomes(sampler, numbers, [uniform(found[0])])[0], found[1]
+    expected = sparse_outcomes(sampler, numbers, [uniform_integer(found[0])])[0], found[1]
     for side in (records, shuffled):
         clients = columns([[x for x, _ in side]], weights=[[weight for _, weight in side]])
         assert first_words(sampler, clients) == expected
@@ -292,17 +292,17 @@ def test_shares_on_a_line_of_the_grid_are_decided_exactly(outcomes: int, nudge: 
     unit = 2.0 ** -(bits + 1)
     weights = [unit * (2 * place + 1) for place in range(outcomes - 1)]
     weights.append(1.0 - sum(weights))
-    on_the_lines = gridded(range(outcomes), weights)
+    on_the_lines = integer_law_of_weights(range(outcomes), weights)
     for place in (0, outcomes - 1):
         rows, held = list(range(outcomes)), list(weights)
         if nudge > 0.0:
             rows, held = [place, *rows], [nudge, *held]
         elif nudge:
             held[place] += nudge
-        law = gridded(rows, held)
+        law = integer_law_of_weights(rows, held)
         assert nudge <= 0.0 or place == 0 or law != on_the_lines, "what is on a line is rounded up, and below it down"
         second = first_words(sampler, columns([rows], weights=[held]))[1]
-        assert second == words(KEY, 0, list(law), list(law.values()))[1]
+        assert second == draw_words(KEY, 0, list(law), list(law.values()))[1]
 
 
 def test_what_counts_as_none_is_decided_exactly() -> None:
@@ -310,10 +310,10 @@ def test_what_counts_as_none_is_decided_exactly() -> None:
     rows, held = [0, 1, 2], [3.0**20, 1.0, 2.0**44 - 1.0 - 3.0**20]
     laws = []
     for more in ([], [1], [0]):
-        law = gridded([*more, *rows], [5e-324] * len(more) + held)
+        law = integer_law_of_weights([*more, *rows], [5e-324] * len(more) + held)
         clients = columns([[*more, *rows]], weights=[[5e-324] * len(more) + held])
         second = first_words(dc.LinearSampler(dc.Simplex(3), epsilon=1.0), clients)[1]
-        assert second == words(KEY, 0, list(law), list(law.values()))[1]
+        assert second == draw_words(KEY, 0, list(law), list(law.values()))[1]
         laws.append(law)
     assert laws[0] == laws[1] != laws[2]
 
@@ -321,9 +321,9 @@ def test_what_counts_as_none_is_decided_exactly() -> None:
 def test_many_rows_are_decided_exactly() -> None:
     """So many that floating-point sums are off by more than a line: 2^17 rows that are each lost beside the first."""
     rows, held = [0] + [0] * (1 << 17) + [1] * 3, [1.0] + [2.0**-54] * (1 << 17) + [2.0**-30] * 3
-    law = gridded(rows, held)
+    law = integer_law_of_weights(rows, held)
     second = first_words(dc.LinearSampler(dc.Simplex(2), epsilon=1.0), columns([rows], weights=[held]))[1]
-    assert second == words(KEY, 0, list(law), list(law.values()))[1]
+    assert second == draw_words(KEY, 0, list(law), list(law.values()))[1]
 
 
 def test_a_count_stands_for_repetitions() -> None:
@@ -337,17 +337,17 @@ def test_a_count_stands_for_repetitions() -> None:
 @pytest.mark.parametrize(
     ("records", "counts", "weights", "place", "why"),
     [
-        ([1, 3, 2], None, None, 1, OUTSIDE),
-        ([0] * 100 + [3], None, None, 100, OUTSIDE),
-        ([1, 3], [1, 1], None, 1, OUTSIDE),
-        ([1, 2], [-1, 1], None, 0, NEGATIVE),
-        ([1, 2], [1, -(2**63)], None, 1, NEGATIVE),
-        ([1, 2], [2**62, 2**62], None, 1, OVERFLOWING),
-        ([1, 3], None, [1.0, 1.0], 1, OUTSIDE),
-        ([1, 2], None, [1.0, float("nan")], 1, NOT_A_NUMBER),
-        ([1, 2], None, [-1.0, 1.0], 0, NEGATIVE),
-        ([1, 2], None, [1.0, float("inf")], 1, INFINITE),
-        ([1, 2], None, [1e308, 1e308], 0, OVERFLOWING),
+        ([1, 3, 2], None, None, 1, REFUSED_OUTSIDE),
+        ([0] * 100 + [3], None, None, 100, REFUSED_OUTSIDE),
+        ([1, 3], [1, 1], None, 1, REFUSED_OUTSIDE),
+        ([1, 2], [-1, 1], None, 0, REFUSED_NEGATIVE),
+        ([1, 2], [1, -(2**63)], None, 1, REFUSED_NEGATIVE),
+        ([1, 2], [2**62, 2**62], None, 1, REFUSED_OVERFLOW),
+        ([1, 3], None, [1.0, 1.0], 1, REFUSED_OUTSIDE),
+        ([1, 2], None, [1.0, float("nan")], 1, REFUSED_NAN),
+        ([1, 2], None, [-1.0, 1.0], 0, REFUSED_NEGATIVE),
+        ([1, 2], None, [1.0, float("inf")], 1, REFUSED_INFINITE),
+        ([1, 2], None, [1e308, 1e308], 0, REFUSED_OVERFLOW),
     ],
 )
 def test_a_bad_record_is_pointed_at(
@@ -364,11 +364,11 @@ def test_a_bad_record_is_pointed_at(
 def test_more_records_than_can_be_added_up_are_refused() -> None:
     """The lengths alone: nothing is read."""
     small = columns([[0, 1], [1]])
-    clients = sparse.Clients(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
-    assert refused(clients) == (1, 0, OVERFLOWING)
+    clients = sparse.ClientColumns(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
+    assert refused(clients) == (1, 0, REFUSED_OVERFLOW)
 
 
-def refused(clients: sparse.Clients) -> tuple[int, int, int]:
+def refused(clients: sparse.ClientColumns) -> tuple[int, int, int]:
     """(which client, which of its records, why), by both."""
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
     plan = sparse.plan_of(sampler.lattice, sampler.mixing)

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import feather
 
 from discreet._tables import _ipc as ipc
-from discreet._tables._arrow import checked, pieces, schema_of
+from discreet._tables._arrow import bounded_frames, check_batch, schema_of
 from discreet._tables._clients import client_list
 from discreet._tables._sources import file_source
 from discreet.engines import Kernel, Request, sample, sample_file
@@ -202,16 +202,16 @@ def test_every_layout_of_texts_is_the_same_client() -> None:
     names = pa.array(["anna", "bert", "anna", None])
     layouts = [names, names.cast(pa.large_string()), names.cast(pa.string_view()), names.dictionary_encode()]
     for layout in layouts:
-        batch = checked(pa.RecordBatch.from_arrays([layout], ["client"]), "here")
+        batch = check_batch(pa.RecordBatch.from_arrays([layout], ["client"]), "here")
         assert schema_of(batch.schema, "here") == {"client": pl.String()}
-        (frame,) = pieces(batch)
+        (frame,) = bounded_frames(batch)
         assert frame["client"].to_list() == names.to_pylist()
 
 
 def test_a_dictionary_is_written_out_a_piece_at_a_time() -> None:
     """100,000 names of 100,000 bytes from a batch of 200 kB would be 10 GB."""
     coded = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, dtype=np.int8)), ["x" * 100_000])
-    frames = pieces(pa.RecordBatch.from_arrays([coded], ["client"]))
+    frames = bounded_frames(pa.RecordBatch.from_arrays([coded], ["client"]))
     first = next(frames)
     assert first["client"].str.len_bytes().sum() <= 1 << 26
     assert first.height > 1
@@ -252,7 +252,7 @@ def test_a_message_that_claims_more_than_it_brings_allocates_nothing() -> None:
     place = content.rindex(length, 0, content.index(offsets(0, 4, 8, 12, 16)))
     claimed = content[:place] + struct.pack("<q", 1 << 60) + content[place + 8 :]
     with pytest.raises(DiscreetError, match="ends early or is damaged"):
-        list(ipc.Stream("here", io.BytesIO(claimed)))
+        list(ipc.ArrowStream("here", io.BytesIO(claimed)))
 
 
 def test_standard_input_may_be_no_ordinary_file(tmp_path: Path) -> None:

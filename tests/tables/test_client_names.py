@@ -14,9 +14,9 @@ import pytest
 from discreet._tables._sources import source_of
 from discreet.engines import Kernel, Request, Secret, dry_run, sample
 from discreet.errors import BudgetError, ClientNameWarning, DiscreetError
-from discreet.estimation._speakers import check_apart
+from discreet.estimation._speakers import check_clients_apart
 from discreet.ledger import PopulationLedger
-from discreet.ledger._rounds import forget_held
+from discreet.ledger._rounds import forget_rounds_in_memory
 
 SECRET = Secret(bytes(range(32)))
 TERMS: dict[str, Any] = {"client": "id", "value": "v", "domain": 3, "epsilon": 1.0, "secret": SECRET}
@@ -30,7 +30,7 @@ FLOATS = {
 
 
 def released(table: Any, **terms: Any) -> dict[Any, int]:
-    forget_held()  # another process, as it were: one secret, other data
+    forget_rounds_in_memory()  # another process, as it were: one secret, other data
     found = sample(table, **{**TERMS, **terms})
     return dict(zip(found["id"].to_pylist(), found["sample"].to_pylist(), strict=True))
 
@@ -229,10 +229,10 @@ def test_the_kernel_reads_them_alike() -> None:
 def test_a_client_is_known_again_in_samples_that_hold_it_as_a_float() -> None:
     """Each client speaks once, also where a column of samples went through floats."""
     samples = pl.DataFrame({"id": [1, 2], "sample": [0, 1], "agreement": ["x", "x"]})
-    assert check_apart([source_of(samples), source_of(samples.with_columns(pl.col("id") + 2))])
+    assert check_clients_apart([source_of(samples), source_of(samples.with_columns(pl.col("id") + 2))])
     for again in (samples.cast({"id": pl.Float64}), samples.cast({"id": pl.String})):
         with pytest.raises(DiscreetError, match="2 of the 2 clients"):
-            check_apart([source_of(samples), source_of(again)])
+            check_clients_apart([source_of(samples), source_of(again)])
 
 
 def test_what_pandas_writes_is_read_as_what_it_held(tmp_path: Path) -> None:

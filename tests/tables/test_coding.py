@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet._tables._coding import LARGEST_DOMAIN, Coding
-from discreet._tables._marks import ABOVE, BELOW, MISSING, NOT_A_NUMBER, OUTSIDE
+from discreet._tables._marks import MARK_ABOVE, MARK_BELOW, MARK_MISSING, MARK_NAN, MARK_OUTSIDE
 from discreet._tables._outputs import samples_of
-from discreet._tables._records import fitted, outcomes_of
+from discreet._tables._records import fit_coding, outcome_codes
 from discreet.domain import Bins, Digested
 from tests.domain.kinds import hostile, intervals
 from tests.soaking import examples
@@ -21,7 +21,7 @@ from tests.soaking import examples
 
 def read(coding: Coding, values: Sequence[float | None]) -> list[int]:
     frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})
-    return frame.select(outcomes_of(coding, "x")).to_series().to_list()
+    return frame.select(outcome_codes(coding, "x")).to_series().to_list()
 
 
 @pytest.mark.slow
@@ -31,12 +31,12 @@ def test_a_column_and_the_core_find_the_same_cell(interval: dc.Interval, data: s
     values = data.draw(st.lists(hostile(interval), min_size=1, max_size=20))
     inside = [value for value in values if interval.low <= value <= interval.high]
     found = read(Coding(interval), values)
-    assert [cell for cell in found if cell != OUTSIDE] == interval.numbers(inside).tolist()
-    assert found.count(int(OUTSIDE)) == len(values) - len(inside)
+    assert [cell for cell in found if cell != MARK_OUTSIDE] == interval.numbers(inside).tolist()
+    assert found.count(int(MARK_OUTSIDE)) == len(values) - len(inside)
     sent = read(Coding(interval, "nearest"), values)
     for value, cell in zip(values, sent, strict=True):
-        assert (cell == BELOW) == (value < interval.low)
-        assert (cell == ABOVE) == (value > interval.high)
+        assert (cell == MARK_BELOW) == (value < interval.low)
+        assert (cell == MARK_ABOVE) == (value > interval.high)
 
 
 @pytest.mark.slow
@@ -46,8 +46,8 @@ def test_whole_numbers_of_64_bits_are_rounded_alike(interval: dc.Interval, data:
     values = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=10))
     inside = [value for value in values if interval.low <= float(value) <= interval.high]
     frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Int64)})
-    found = frame.select(outcomes_of(Coding(interval), "x")).to_series().to_list()
-    assert [cell for cell in found if cell != OUTSIDE] == interval.numbers(inside).tolist()
+    found = frame.select(outcome_codes(Coding(interval), "x")).to_series().to_list()
+    assert [cell for cell in found if cell != MARK_OUTSIDE] == interval.numbers(inside).tolist()
 
 
 @pytest.mark.slow
@@ -60,15 +60,15 @@ def test_points_that_are_published_lie_in_the_interval(interval: dc.Interval, da
     assert ((points >= interval.low) & (points <= interval.high)).all()
     assert (np.abs(interval.numbers(points) - cells) <= 1).all()  # a point may round to the edge
     assert (
-        samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist() == np.asarray(interval.named(cells)).tolist()
+        samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist() == np.asarray(interval.to_samples(cells)).tolist()
     )
 
 
 def test_what_has_no_outcome_is_marked() -> None:
-    assert read(Coding(dc.Interval(0, 1, cells=2)), [None, math.nan, 0.5]) == [int(MISSING), int(NOT_A_NUMBER), 1]
+    assert read(Coding(dc.Interval(0, 1, cells=2)), [None, math.nan, 0.5]) == [int(MARK_MISSING), int(MARK_NAN), 1]
     frame = pl.DataFrame({"x": ["b", None, "z"]})
-    found = frame.select(outcomes_of(Coding(dc.Labels(["a", "b"])), "x")).to_series().to_list()
-    assert found == [1, int(MISSING), int(OUTSIDE)]
+    found = frame.select(outcome_codes(Coding(dc.Labels(["a", "b"])), "x")).to_series().to_list()
+    assert found == [1, int(MARK_MISSING), int(MARK_OUTSIDE)]
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_refusals(domain: dc.Domain, other: object, message: str) -> None:
 def test_other_names_an_outcome_however_it_is_written() -> None:
     assert Coding(dc.Numbers(3), "2").other_outcome == Coding(dc.Numbers(3), 2).other_outcome == 2
     assert Coding(dc.Labels([5, 7]), "7").other_outcome == 1
-    assert fitted(Coding(dc.Labels(["5", "7"]), "7"), "x", pl.Int64(), agreed=False).other == 7
+    assert fit_coding(Coding(dc.Labels(["5", "7"]), "7"), "x", pl.Int64(), agreed=False).other == 7
     assert Coding(dc.Interval(0, 1, cells=2), "nearest").other_outcome is None

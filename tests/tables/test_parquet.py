@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet._tables._parquet import File
+from discreet._tables._parquet import ParquetFile
 from discreet._tables._sources import file_source
 from discreet.engines import sample
 from discreet.errors import DiscreetError
@@ -40,7 +40,7 @@ def test_the_columns_of_a_file_are_known_from_its_footer_and_pages(tmp_path: Pat
         "s": [{"x": 1, "y": "z"}] * 4000,
     }, metadata={"key": "its value"})  # fmt: skip
     pq.write_table(table, tmp_path / "in.parquet", **layout)
-    file = File(str(tmp_path / "in.parquet"), "in.parquet")
+    file = ParquetFile(str(tmp_path / "in.parquet"), "in.parquet")
     assert file.columns == ["client", "value", "a.b", "s"]
     assert file.rows == 4000
     assert file.metadata[b"key"] == b"its value"
@@ -121,7 +121,7 @@ def test_a_footer_that_lies_about_sizes_changes_nothing(tmp_path: Path) -> None:
         pa.table({"value": np.zeros(2_000_000, dtype=np.int64)}), content, compression="zstd", use_dictionary=False
     )
     (tmp_path / "in.parquet").write_bytes(content.getvalue())
-    file = File(str(tmp_path / "in.parquet"), "in")
+    file = ParquetFile(str(tmp_path / "in.parquet"), "in")
     file._groups = [{**group, 3: 1} for group in file._groups]  # one row, it says
     assert sum(chunk.unpacked for group in file.chunks(["value"]) for chunk in group) == 16_000_000
 

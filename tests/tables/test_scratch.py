@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet._tables._scratch import Scratch, spooled, sweep
+from discreet._tables._scratch import Scratch, remove_stale_folders, spool_stream
 from discreet.errors import DiscreetError
 
 
@@ -29,7 +29,7 @@ def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_name_can_be_opened_by_this_process(tmp_path: Path) -> None:
-    with spooled(io.BytesIO(b"records"), tmp_path) as path:
+    with spool_stream(io.BytesIO(b"records"), tmp_path) as path:
         assert Path(path).read_bytes() == b"records"
         assert list(tmp_path.iterdir()) == []
 
@@ -58,7 +58,7 @@ def test_only_stale_folders_of_earlier_versions_are_swept(tmp_path: Path) -> Non
             os.utime(tmp_path / name, (old, old))
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "discreet-link_123").symlink_to(tmp_path / "elsewhere")
-    sweep(tmp_path)
+    remove_stale_folders(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {*made, "elsewhere", "discreet-link_123"} - {
         "discreet-abcd_123"
     }

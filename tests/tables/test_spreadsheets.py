@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet._tables._delimited import guarded, unguarded
+from discreet._tables._delimited import guard_text, unguard_text
 from discreet._tables._outputs import writer_to
 from discreet._tables._sources import source_of
 from discreet.cli._app import app
 from discreet.engines import Request, Secret, sample_file
-from discreet.estimation._speakers import check_apart
+from discreet.estimation._speakers import check_clients_apart
 
 RUN = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -45,11 +45,11 @@ HOSTILE = [
 
 
 def written(texts: list[str]) -> list[str]:
-    return pl.select(guarded(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
+    return pl.select(guard_text(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
 
 
 def read(texts: list[str]) -> list[str]:
-    return pl.select(unguarded(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
+    return pl.select(unguard_text(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
 
 
 @given(
@@ -116,8 +116,8 @@ def test_a_client_is_known_again_behind_an_apostrophe(tmp_path: Path) -> None:
         for batch in table.to_batches():
             writer.write(batch)
     with pytest.raises(dc.DiscreetError, match="3 of the 3 clients"):
-        check_apart([source_of(str(path)), source_of(frame)])
-    assert check_apart([source_of(str(path)), source_of(frame.with_columns(pl.col("who") + "!"))])
+        check_clients_apart([source_of(str(path)), source_of(frame)])
+    assert check_clients_apart([source_of(str(path)), source_of(frame.with_columns(pl.col("who") + "!"))])
 
 
 def test_tables_of_others_are_read_as_they_stand(tmp_path: Path) -> None:

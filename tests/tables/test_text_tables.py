@@ -13,7 +13,7 @@ from discreet._tables._clients import client_list
 from discreet._tables._sources import file_source
 from discreet.engines import sample
 from discreet.errors import DiscreetError
-from discreet.ledger._rounds import forget_held
+from discreet.ledger._rounds import forget_rounds_in_memory
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 from tests.soaking import examples
 
@@ -77,7 +77,7 @@ def test_what_json_writes_is_what_is_read(tmp_path: Path) -> None:
     ]
     source = file_source(str(written(tmp_path, "in.jsonl", "\n".join(lines))))
     assert list(source.schema) == ["who", "what", "more"]
-    assert source.untyped
+    assert source.is_untyped
     (frame,) = source.frames(lambda frame: frame, ["who", "what"])
     assert frame.rows() == [("12345678901234567890123", "1.50"), (None, "true"), (None, "x")]
 
@@ -147,5 +147,5 @@ def test_clients_are_listed_by_any_table(tmp_path: Path, name: str) -> None:
 def test_a_folder_takes_documents_beside_its_tables_for_no_tables(tmp_path: Path) -> None:
     written(tmp_path, "a.csv", "client,value\n1,2\n")
     written(tmp_path, "agreement.json", "{}")
-    forget_held()
+    forget_rounds_in_memory()
     assert sample(tmp_path, **TERMS).num_rows == 1

@@ -19,7 +19,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.families._continuous import ContinuousFamily
-from discreet.mechanisms._carriers._choice import How
+from discreet.mechanisms._carriers._choice import Discretisation
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.exact import assert_private
@@ -34,7 +34,7 @@ PLANE = dc.GaussianMixtures(2)
 SPACE = dc.LaplaceMixtures(3, scale=0.5)
 MANY = dc.LaplaceMixtures(40)
 BAND = dc.DensityBand(stats.cauchy(), lower=0.5, upper=1.5)
-SETTINGS: dict[str, tuple[ContinuousFamily, How]] = {
+SETTINGS: dict[str, tuple[ContinuousFamily, Discretisation]] = {
     "interval cells": (interval_family(), dc.Cells(60)),
     "interval points": (interval_family(), dc.Points(50, seed=1)),
     "cauchy cells": (BAND, dc.Cells(30)),
@@ -174,7 +174,7 @@ def test_a_spike_that_slips_between_the_nodes(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", [dc.Cells(), dc.Points(4096, seed=9)], ids=str)
-def test_no_way_of_releasing_publishes_a_spike(kind: Any, how: How) -> None:
+def test_no_way_of_releasing_publishes_a_spike(kind: Any, how: Discretisation) -> None:
     """A quarter of 2,000 releases of this client once lay within 5e-5 of its spike, at a claimed epsilon of 1."""
     centre = 0.12345678
     sampler = kind(interval_family(), epsilon=1.0, how=how)

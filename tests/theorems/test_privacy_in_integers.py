@@ -111,8 +111,8 @@ def test_every_integer_draws_the_outcome_its_weights_say(data: st.DataObject) ->
     kind = data.draw(st.sampled_from(SAMPLERS))
     sampler = kind(family, epsilon=epsilon)
     p = data.draw(members(family) if kind is LinearSampler else laws(family.size))
-    solve_everything = np.array([sampler.lattice.shared])
-    _, slope, lift = drawing._drawn(sampler.lattice, p[None], sampler.mixing, solve_everything)
+    solve_everything = np.array([sampler.lattice.shared_total])
+    _, slope, lift = drawing._draw_and_solve(sampler.lattice, p[None], sampler.mixing, solve_everything)
     weights, intervals = spelled_out(sampler.lattice, p, float(slope[0]), float(lift[0]))
     assert sampler.weights(p).tolist() == weights
     ends = [(u, x) for start, stop, x in intervals if stop > start for u in (start, (start + stop) // 2, stop - 1)]
@@ -136,7 +136,7 @@ def test_randomised_response_is_private_and_is_the_linear_sampler(k: int, epsilo
     span = int(lattice.upper) - int(lattice.lower)
     for record, expected in zip(records, weights, strict=True):
         # the response is constant on these pieces; count them
-        edges = [lattice.shared, lattice.shared + span]
+        edges = [lattice.shared_total, lattice.shared_total + span]
         while edges[-1] < TOTAL:
             edges.append(edges[-1] + span)
         counted = np.full(k, int(lattice.lower), dtype=object)

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 import torch
 
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.numerics import exp_lower
-from discreet.release._randomness import Given
+from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host
 from discreet.torch import weights
 from discreet.torch._boxes import terms_of
 from discreet.torch._inputs import rows_of
-from discreet.torch._sampling import drawn
+from discreet.torch._sampling import draw_outcomes
 
 ROWS = 5
 SIZES, SCALES, EPSILONS = (2, 7, 100, 1_000), (0.1, 3.0, 20.0), (0.1, 2.0, 8.0)
@@ -101,16 +101,18 @@ def test_a_row_has_the_same_box_and_outcome_whoever_comes_with_it(masked: bool) 
     each = reference.expand(rows.shape).contiguous()
 
     def boxes(given: Any) -> list[Any]:
-        return [part.sampler.lattice for part in host._parts(given, terms) if part.sampler is not None]
+        return [part.sampler.lattice for part in host._reference_groups(given, terms) if part.sampler is not None]
 
     (one,) = boxes(rows_of(rows, None, reference, 1.0))
     for lattice in (*boxes(rows_of(rows, None, each, 1.0)), *boxes(rows_of(rows[:1], None, reference, 1.0))):
         assert np.array_equal(lattice.lower, one.lower)
         assert np.array_equal(lattice.upper, one.upper)
-    together = drawn(rows_of(rows, None, reference, 1.0), terms, Given(uniform))
-    assert torch.equal(together, drawn(rows_of(rows, None, each, 1.0), terms, Given(uniform)))
+    together = draw_outcomes(rows_of(rows, None, reference, 1.0), terms, FixedIntegers(uniform))
+    assert torch.equal(together, draw_outcomes(rows_of(rows, None, each, 1.0), terms, FixedIntegers(uniform)))
     for row in range(ROWS):
-        alone = drawn(rows_of(rows[row : row + 1], None, reference, 1.0), terms, Given(uniform[row : row + 1]))
+        alone = draw_outcomes(
+            rows_of(rows[row : row + 1], None, reference, 1.0), terms, FixedIntegers(uniform[row : row + 1])
+        )
         assert int(alone) == int(together[row])
 
 
@@ -120,7 +122,7 @@ def test_small_batches_without_compiled_code_have_the_integers_of_large_ones_wit
     rows, reference = made(300, 3.0, torch.float32, True, 6)
     found = []
     for code in Code:
-        with only(code):
+        with use_only(code):
             found.append(weights(logits=rows, reference=reference, epsilon=1.0))
             found.append(torch.stack([weights(logits=row, reference=reference, epsilon=1.0) for row in rows]))
     assert all(torch.equal(each, found[0]) for each in found)

@@ -20,11 +20,11 @@ from discreet.errors import DiscreetError, LargeEpsilonWarning
 from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Gaussian, Privacy
 from discreet.release import TOTAL, outcomes
-from discreet.release._randomness import Given
+from discreet.release._randomness import FixedIntegers
 from discreet.torch import output, release, weights
 from discreet.torch._boxes import terms_of
 from discreet.torch._inputs import rows_of
-from discreet.torch._sampling import drawn
+from discreet.torch._sampling import draw_outcomes
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
@@ -46,7 +46,7 @@ def integers(rows: int, seed: int) -> np.ndarray[Any, Any]:
 def on_tensors(p: Any, uniform: Any, epsilon: float, **given: Any) -> Any:
     """The outcomes of rows for given integers."""
     rows = rows_of(None, torch.from_numpy(p), given.get("reference"), 1.0)
-    return drawn(rows, terms_of(epsilon=epsilon, upper=given.get("upper")), Given(uniform)).numpy()
+    return draw_outcomes(rows, terms_of(epsilon=epsilon, upper=given.get("upper")), FixedIntegers(uniform)).numpy()
 
 
 @settings(max_examples=25, deadline=None)
@@ -78,7 +78,7 @@ def test_logits_are_the_laws_that_families_make_of_them() -> None:
     logits = np.random.default_rng(4).normal(size=(50, 12)) * 3
     uniform = integers(50, 5)
     rows = rows_of(torch.from_numpy(logits), None, None, 2.0)
-    found = drawn(rows, terms_of(epsilon=1.5), Given(uniform)).numpy()
+    found = draw_outcomes(rows, terms_of(epsilon=1.5), FixedIntegers(uniform)).numpy()
     simplex = dc.Simplex(12)
     lattice = dc.OptimalSampler(simplex, epsilon=1.5).lattice
     assert np.array_equal(found, outcomes(lattice, simplex.law(logits=logits / 2.0), None, uniform))
@@ -260,7 +260,9 @@ def test_other_notions_have_the_outcomes_and_integers_of_the_numpy_path(privacy:
         given = None if public is None else torch.from_numpy(public)
         rows = rows_of(None, torch.from_numpy(p), given, 1.0)
         terms = terms_of(privacy=privacy, upper=None if public is None else 4.0)
-        assert np.array_equal(drawn(rows, terms, Given(uniform)).numpy(), outcomes(lattice, p, None, uniform))
+        assert np.array_equal(
+            draw_outcomes(rows, terms, FixedIntegers(uniform)).numpy(), outcomes(lattice, p, None, uniform)
+        )
         found = weights(probabilities=torch.from_numpy(p), reference=given, privacy=privacy, upper=terms.upper)
         assert (found.sum(1) == TOTAL).all()
         assert lattice.keeps(privacy)

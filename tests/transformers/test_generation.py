@@ -21,7 +21,7 @@ from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import PrivateText, TokenTerms, generate  # noqa: E402
-from discreet.transformers._contexts import Apart, Context  # noqa: E402
+from discreet.transformers._contexts import Context, SeparateContexts  # noqa: E402
 from discreet.transformers._drawing import reference_of  # noqa: E402
 from tests.transformers.models import SIZE, loaded, model, saved, tokenizer  # noqa: E402
 
@@ -57,7 +57,7 @@ def noted(
         return draw(private, public, terms, known, place)
 
     with monkeypatch.context() as patch:
-        patch.setattr(generation, "tokens_drawn", watched)
+        patch.setattr(generation, "draw_tokens", watched)
         generate(model(), tokenizer(), public=PUBLIC, private=privates, epsilon=1.0, tokens=len(tokens), **given)
     return seen
 
@@ -98,7 +98,7 @@ def test_what_a_row_is_drawn_from_is_the_same_bit_for_bit_whatever_other_clients
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_rows_apart_have_the_logits_of_rows_alone(kind: str) -> None:
     rows = [[5, 6, 7], [8, 9, 10, 11, 12, 13]]
-    apart, alone = Apart(model(kind), rows, 0), [Context(model(kind), [row], 0) for row in rows]
+    apart, alone = SeparateContexts(model(kind), rows, 0), [Context(model(kind), [row], 0) for row in rows]
     for step in range(3):
         assert torch.equal(apart.logits(), torch.cat([context.logits() for context in alone]))
         apart.append(torch.tensor([20 + step, 30 + step]))
@@ -188,7 +188,7 @@ def test_rows_of_a_batch_end_on_their_own(monkeypatch: pytest.MonkeyPatch) -> No
         assert len(private) == len(public)
         return next(script)
 
-    monkeypatch.setattr(generation, "tokens_drawn", scripted)
+    monkeypatch.setattr(generation, "draw_tokens", scripted)
     found = generate(model(), tokenizer(), public=PUBLIC, private=PRIVATES[:2], epsilon=1.0, tokens=9)
     assert isinstance(found, list)
     assert [text.tokens for text in found] == [(5, 1), (6, 7, 8, 1)]
@@ -208,7 +208,7 @@ def test_a_budget_says_how_many_tokens_there_are() -> None:
 def test_tokens_are_paid_for_and_asked_again_come_back(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=3.5))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generation, "tokens_drawn", fixed([5, 6, 7, 8, 9, 10]))
+        patch.setattr(generation, "draw_tokens", fixed([5, 6, 7, 8, 9, 10]))
         found = one(tokens=6, ledger=ledger)
     assert found.tokens == (5, 6, 7)  # the fourth could not be paid
     assert found.statement.stopped == "budget"
@@ -231,7 +231,7 @@ def test_no_token_leaves_that_was_not_written_down(tmp_path: Path, monkeypatch: 
         return real(self, *given, **named)
 
     monkeypatch.setattr(Ledger, "charged_sample", failing)
-    monkeypatch.setattr(generation, "tokens_drawn", fixed([5, 6, 7]))  # none of which ends the text
+    monkeypatch.setattr(generation, "draw_tokens", fixed([5, 6, 7]))  # none of which ends the text
     with pytest.raises(OSError, match="disk"):
         one(tokens=6, ledger=ledger)
     assert len(ledger.entries()) == 2
@@ -286,7 +286,7 @@ WRONG: list[tuple[str, Callable[[], dict[str, Any]], str]] = [
 def test_what_does_not_fit_is_named_before_anything_is_drawn(
     made: Callable[[], dict[str, Any]], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generation, "tokens_drawn", lambda *given: pytest.fail("something was drawn"))
+    monkeypatch.setattr(generation, "draw_tokens", lambda *given: pytest.fail("something was drawn"))
     with pytest.raises(DiscreetError, match=told):
         one(**made())
 

@@ -34,7 +34,7 @@ def generated(held: PrivateLogits, rows: int = 1, **given: Any) -> list[list[int
 @pytest.mark.parametrize("given", [{}, {"temperature": 0.1, "top_k": 2}, {"do_sample": False}])
 def test_the_framework_takes_the_tokens_that_were_drawn(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     script = iter([[5, 6], [7, 1], [8], [9], [10], [11]])
-    monkeypatch.setattr(processor, "tokens_drawn", lambda private, public, terms, known, place: next(script))
+    monkeypatch.setattr(processor, "draw_tokens", lambda private, public, terms, known, place: next(script))
     held = private_logits(2)
     assert generated(held, 2, **given) == [[5, 7, 8, 9, 10, 11], [6, 1, 1, 1, 1, 1]]
     assert [(each.released, each.stopped) for each in held.statements] == [(6, "tokens"), (2, "end")]

@@ -28,7 +28,7 @@ class Explorer:
         if not 0 <= port <= _LARGEST_PORT:
             raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
         try:
-            self._server = ThreadingHTTPServer((_HOST, port), _answering(page.encode()))
+            self._server = ThreadingHTTPServer((_HOST, port), _page_handler(page.encode()))
         except OSError as error:
             raise DiscreetError(
                 f"port = {port} cannot be had ({error.strerror}); leave it out for one that is free"
@@ -49,8 +49,8 @@ class Explorer:
         self._server.shutdown()
 
 
-def _answering(content: bytes) -> type[BaseHTTPRequestHandler]:
-    class Answering(BaseHTTPRequestHandler):
+def _page_handler(content: bytes) -> type[BaseHTTPRequestHandler]:
+    class PageHandler(BaseHTTPRequestHandler):
         """The page at /, and nothing else."""
 
         default_request_version = "HTTP/1.0"  # what cannot be read has an answer with headers too
@@ -84,7 +84,7 @@ def _answering(content: bytes) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: whoever asked knows."""
 
-    return Answering
+    return PageHandler
 
 
 _HEADERS = {

@@ -50,8 +50,8 @@ from discreet._kernels._trusted_files import (
 _PACKAGE = Path(__file__).parents[1]
 _HOME = __name__.rpartition(".")[0]  # nothing here is compiled
 _NAME = __name__.partition(".")[0]
-_TRIED = {(0, 68)}  # versions of numba
-_KEPT = 64  # folders: of the versions that were used last
+_TRIED_NUMBA = {(0, 68)}  # versions of numba
+_MOST_FOLDERS = 64  # folders: of the versions that were used last
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DAMAGED = (
     OSError,
@@ -69,25 +69,25 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _log = logging.getLogger("discreet")
 _sources: dict[str, bytes] = {}  # digests, by module
-_told: set[str] = set()
+_warned_about: set[str] = set()
 
 
 def kernel(**options: Any) -> Callable[[_Function], _Function]:
     """Compile a function by numba, with its options, when it is first called; and keep it."""
     import numba
 
-    def decorated(function: _Function) -> _Function:
+    def compile_function(function: _Function) -> _Function:
         if function.__module__ not in _sources:  # as soon as it is imported, with all that it imports
             _note_sources(function.__module__)
         compiled: Any = numba.njit(**options)(function)
         if hasattr(compiled, "_cache"):  # not where numba is told to leave functions as they are
-            compiled._cache = _Kept(function)
+            compiled._cache = _FunctionCache(function)
         return cast(_Function, compiled)
 
-    return decorated
+    return compile_function
 
 
-class _Kept:
+class _FunctionCache:
     """What numba asks a cache for, for one function."""
 
     def __init__(self, function: Any) -> None:
@@ -101,8 +101,8 @@ class _Kept:
         """The function compiled for these types, or None."""
         _prepare(context)
         key = self._key(signature, context.codegen())
-        for root in roots():
-            kept = self._kept_in(root)
+        for root in cache_roots():
+            kept = self._files_in(root)
             try:
                 data = kept.load(key)
                 if data is not None:
@@ -110,10 +110,10 @@ class _Kept:
             except FileNotFoundError:
                 continue
             except UntrustedFile as error:
-                _tell_untrusted(root, error)
+                _warn_of_untrusted(root, error)
             except _DAMAGED:  # a damaged file is as good as none
                 kept.forget()
-        _tell_compiling()
+        _warn_of_compiling()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -125,11 +125,11 @@ class _Kept:
             return
         key, data = self._key(signature, result.codegen), result._reduce()
         try:
-            self._kept_in(root).save(key, data)
+            self._files_in(root).save(key, data)
         except UntrustedFile as error:
-            _tell_untrusted(root, error)
+            _warn_of_untrusted(root, error)
         except OSError as error:
-            _tell(
+            _warn_once(
                 "full", f"compiled code could not be kept in {root}: {error.strerror}; it is compiled again next time"
             )
 
@@ -141,22 +141,22 @@ class _Kept:
 
     def flush(self) -> None:
         """Forget what was kept of this function."""
-        for root in roots():
-            self._kept_in(root).forget()
+        for root in cache_roots():
+            self._files_in(root).forget()
 
     def _key(self, signature: Any, codegen: Any) -> Any:
         return signature, codegen.magic_tuple(), hashlib.sha256(self._function.__code__.co_code).hexdigest()
 
-    def _kept_in(self, root: Path) -> "_KeptFunction":
+    def _files_in(self, root: Path) -> "_FunctionFiles":
         name = f"{self._function.__module__}.{self._function.__qualname__}".replace("<", "").replace(">", "")
-        return _KeptFunction(root, self._digest(), name)
+        return _FunctionFiles(root, self._digest(), name)
 
     def _digest(self) -> str:
         return digest_of(self._function.__module__)
 
 
 @dataclass(frozen=True)
-class _KeptFunction:
+class _FunctionFiles:
     """One function's files in a folder: an index (`.nbi`) of the types it was compiled for, and a file of code (`.nbc`) for each of them.
 
     They are laid out as numba's own are: the version and then (digest, {key: name of the file}), both as pickles.
@@ -187,7 +187,7 @@ class _KeptFunction:
                     name for number in count(1) if (name := f"{self.name}.{number}.nbc") not in taken
                 )
                 # the code first: an index names only what is there
-                write_trusted_file(file, _dumped(data), within=folder)
+                write_trusted_file(file, _numba_pickle(data), within=folder)
                 self._write_index({**index, key: file}, folder)
 
     def forget(self) -> None:
@@ -210,7 +210,7 @@ class _KeptFunction:
         return cast(dict[Any, str], index) if digest == self.digest else {}
 
     def _write_index(self, index: dict[Any, str], folder: int) -> None:
-        content = pickle.dumps(_version("numba"), protocol=-1) + _dumped((self.digest, index))
+        content = pickle.dumps(_version("numba"), protocol=-1) + _numba_pickle((self.digest, index))
         write_trusted_file(f"{self.name}.nbi", content, within=folder)
 
 
@@ -229,12 +229,12 @@ def digest_of(module: str) -> str:
     for name in sorted(_reachable(module)):
         hashed.update(f"{name}\n".encode() + _sources[name])
         for constant, value in sorted(vars(sys.modules[name]).items()):
-            if not constant.startswith("__") and (known := _constant(value)):
+            if not constant.startswith("__") and (known := _constant_text(value)):
                 hashed.update(f"{constant} {known}\n".encode())
     return hashed.hexdigest()
 
 
-def roots() -> Iterator[Path]:
+def cache_roots() -> Iterator[Path]:
     """The folders in which compiled functions may lie, in the order in which they are tried."""
     for variable in ("DISCREET_CACHE", "NUMBA_CACHE_DIR"):
         if os.environ.get(variable):
@@ -247,22 +247,22 @@ def roots() -> Iterator[Path]:
 
 def writable_root() -> Path | None:
     """The first of the folders that can be written to; it is made if need be."""
-    for root in roots():
+    for root in cache_roots():
         try:
             make_trusted_path(root)
             with open_trusted_root(root):
                 tempfile.TemporaryFile(dir=root).close()  # a permission alone does not tell
                 return root
         except UntrustedFile as error:
-            _tell_untrusted(root, error)
+            _warn_of_untrusted(root, error)
         except OSError:
             continue
     return None
 
 
-def _tell_untrusted(root: Path, error: UntrustedFile) -> None:
+def _warn_of_untrusted(root: Path, error: UntrustedFile) -> None:
     # not chmod: that would bless what may have been written already
-    _tell(
+    _warn_once(
         str(root), f"compiled code in {root} is not used: {error}; remove that folder, or name another DISCREET_CACHE"
     )
 
@@ -270,7 +270,7 @@ def _tell_untrusted(root: Path, error: UntrustedFile) -> None:
 def _prune(root: Path) -> None:
     """Remove the folders that were made longest ago."""
     folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
-    for folder in folders[:-_KEPT]:
+    for folder in folders[:-_MOST_FOLDERS]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -299,12 +299,12 @@ def _source(module: ModuleType) -> bytes:
     return hashlib.blake2b(text.encode()).digest()
 
 
-def _constant(value: Any) -> str:
+def _constant_text(value: Any) -> str:
     """A constant as text; empty for what is none."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, (tuple, set, frozenset)):
-        inner = [_constant(each) for each in value]
+        inner = [_constant_text(each) for each in value]
         return f"{type(value).__name__}({', '.join(inner if isinstance(value, tuple) else sorted(inner))})"
     if isinstance(value, (np.ndarray, np.generic)):
         return f"{value.dtype.str} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
@@ -315,7 +315,7 @@ def _version(module: str) -> str:
     return str(import_module(module).__version__)
 
 
-def _dumped(value: Any) -> bytes:
+def _numba_pickle(value: Any) -> bytes:
     return cast(bytes, import_module("numba.core.serialize").dumps(value))
 
 
@@ -330,26 +330,26 @@ def _prepare(context: Any) -> None:
     compiled needs its memory manager alone, in the versions in which that was tried.
     """
     numba = import_module("numba")
-    if numba.version_info.short in _TRIED:
+    if numba.version_info.short in _TRIED_NUMBA:
         import_module("numba.core.runtime").rtsys.initialize(context)
     else:
         context.refresh()
 
 
-def _tell_compiling() -> None:
+def _warn_of_compiling() -> None:
     if writable_root() is not None:
-        _tell("compiling", "compiling the kernels, once: half a minute or so")
+        _warn_once("compiling", "compiling the kernels, once: half a minute or so")
     else:
-        tried = ", ".join(map(str, roots()))
-        _tell(
+        tried = ", ".join(map(str, cache_roots()))
+        _warn_once(
             "compiling",
             f"compiling the kernels for this process alone, half a minute or so: none of {tried} can be written; "
             "set DISCREET_CACHE, or run python -m discreet.engines.warm_up where the image is built",
         )
 
 
-def _tell(what: str, line: str) -> None:
+def _warn_once(what: str, line: str) -> None:
     """One line, once in a process."""
-    if what not in _told:
-        _told.add(what)
+    if what not in _warned_about:
+        _warned_about.add(what)
         _log.warning("discreet: %s", line)

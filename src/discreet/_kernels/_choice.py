@@ -31,7 +31,7 @@ _only: Code | None = None
 
 
 @cache
-def _installed() -> bool:
+def _has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
@@ -40,7 +40,7 @@ def compiled_for(seconds: float) -> bool:
     global _spent
     if _only is not None:
         return _only is Code.COMPILED
-    if not _installed():
+    if not _has_numba():
         return False
     _spent += seconds
     return _spent > PATIENCE
@@ -50,11 +50,11 @@ def compiled_alone(seconds: float) -> bool:
     """The same where the two differ in the last bits: decided by this work alone, so that it gives the same result every time."""
     if _only is not None:
         return _only is Code.COMPILED
-    return _installed() and seconds > PATIENCE_ALONE
+    return _has_numba() and seconds > PATIENCE_ALONE
 
 
 @contextmanager
-def only(code: Code) -> Iterator[None]:
+def use_only(code: Code) -> Iterator[None]:
     """Use one of the two whatever the work: to compile ahead of it, and to compare them."""
     global _only
     before, _only = _only, code
@@ -64,7 +64,7 @@ def only(code: Code) -> Iterator[None]:
         _only = before
 
 
-def frozen(array: Any) -> Any:
+def read_only_view(array: Any) -> Any:
     """A read-only view: compiled code comes in one version, for arrays that it may not write to."""
     view = array.view()
     view.setflags(write=False)

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE_FOLDER = Path(__file__).parents[1]
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 _OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -113,4 +113,4 @@ def _check_trusted(handle: int, name: str) -> None:
 
 @cache
 def _package_owner() -> int:
-    return _PACKAGE.stat().st_uid
+    return _PACKAGE_FOLDER.stat().st_uid

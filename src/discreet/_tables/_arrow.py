@@ -3,7 +3,7 @@
 What Arrow finds wrong becomes one of our errors, which show no value of a record.
 
 An Arrow buffer is a claim by whoever wrote it: its offsets, lengths and indices may point anywhere in this process. A column that
-has passed `checked` points inside its own buffers alone, and its texts are UTF-8. No check looks at what a value is, so no message
+has passed `check_batch` points inside its own buffers alone, and its texts are UTF-8. No check looks at what a value is, so no message
 shows one.
 """
 
@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet._files import reading
+from discreet._files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
 
 _ROWS = 1 << 19  # in a piece
@@ -33,7 +33,7 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-def checked(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The columns of a batch (all, unless named), each checked to its last offset, index and byte of text."""
     names_of(batch.schema, where)
     found = batch if columns is None else batch.select(list(columns))
@@ -41,11 +41,11 @@ def checked(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = N
         try:
             column.validate(full=True)
         except (pa.ArrowException, UnicodeDecodeError):
-            raise _damaged(where, f"column {name!r}") from None
+            raise _damage_error(where, f"column {name!r}") from None
     try:
         batch.validate()
     except pa.ArrowException:
-        raise _damaged(where, "a batch") from None
+        raise _damage_error(where, "a batch") from None
     return found
 
 
@@ -54,7 +54,7 @@ def names_of(schema: pa.Schema, where: str) -> list[str]:
     try:
         names = list(schema.names)
     except UnicodeDecodeError:
-        raise _damaged(where, "the name of a column") from None
+        raise _damage_error(where, "the name of a column") from None
     check_columns(names, where)
     return names
 
@@ -65,7 +65,7 @@ def schema_of(schema: pa.Schema, where: str) -> pl.Schema:
     return pl.Schema({field.name: _polars_type(field.type) for field in schema})
 
 
-def pieces(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
+def bounded_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
     """A checked batch as frames of a bounded size, whatever its dictionaries unpack to. Columns that no engine reads are left out."""
     readable = [field.name for field in batch.schema if is_readable(field.type)]
     batch = batch.select(readable)
@@ -76,7 +76,7 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
             half = piece.num_rows // 2
             waiting[:0] = [piece.slice(0, half), piece.slice(half)]
             continue
-        columns = [plain(column) for column in piece.columns]
+        columns = [without_dictionaries(column) for column in piece.columns]
         yield pl.DataFrame(pa.Table.from_arrays(columns, names=piece.schema.names))
 
 
@@ -102,7 +102,7 @@ def batches_of_stream(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def plain(column: pa.Array) -> pa.Array:
+def without_dictionaries(column: pa.Array) -> pa.Array:
     """A checked column with its dictionaries written out."""
     wanted = _plain_type(column.type)
     if pa.types.is_dictionary(column.type):  # whose words may be views, which Arrow cannot look up
@@ -132,7 +132,7 @@ def is_readable(kind: pa.DataType) -> bool:
 
 def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
     """What Arrow finds wrong with data from outside, as one of our errors."""
-    return reading(name, what, pa.ArrowException)
+    return translate_read_errors(name, what, pa.ArrowException)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -166,7 +166,7 @@ def _unpacked_bytes(column: pa.Array) -> int:
     return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
 
 
-def _damaged(where: str, what: str) -> DiscreetError:
+def _damage_error(where: str, what: str) -> DiscreetError:
     return DiscreetError(
         f"{where}: {what} is damaged: it points outside of what was sent, or holds text that is not UTF-8; write it again"
     )

@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 
 from discreet._files import read_lines
-from discreet._tables._arrow import checked, is_text, plain, schema_of
+from discreet._tables._arrow import check_batch, is_text, schema_of, without_dictionaries
 from discreet._tables._coding import is_whole
 from discreet._tables._formats import TEXTS
-from discreet._tables._sources import Source, file_source, format_found, sample_texts
+from discreet._tables._sources import Source, detect_format, file_source, sample_texts
 from discreet.errors import ClientNameWarning, DiscreetError, warn_caller
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # up to which every integer is a float of its own
@@ -49,7 +49,7 @@ def check_client_kind(where: str, kind: Any, *, shown: Any = None) -> None:
     """Refuse a column of a type that names no clients. `shown`: what messages call the type."""
     if not (is_integer_name(kind) or kind in _TEXT_KINDS):
         held = kind if shown is None else shown
-        raise DiscreetError(f"{where} holds {held} values; clients are texts or integers: {_way_out(kind)}")
+        raise DiscreetError(f"{where} holds {held} values; clients are texts or integers: {_client_kind_fix(kind)}")
 
 
 def warn_of_floats(where: str, kind: Any) -> None:
@@ -62,7 +62,7 @@ def warn_of_floats(where: str, kind: Any) -> None:
         )
 
 
-def _way_out(kind: Any) -> str:
+def _client_kind_fix(kind: Any) -> str:
     """What to do about a column of another type, so that nobody who does it has new clients in the next release."""
     if kind == pl.Boolean:
         return "name each of them by one of its own"
@@ -82,14 +82,14 @@ def client_names(column: str, kind: Any) -> pl.Expr:
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
 
 
-def told_apart(source: Source, column: str) -> pl.Expr:
+def client_name_texts(source: Source, column: str) -> pl.Expr:
     """The names in a column of samples as texts, so that one client has one text whatever a file holds it as."""
     kind = source.schema[column]
     name = client_names(column, kind) if is_integer_name(kind) else sample_texts(source, column)
     return name.cast(pl.String)
 
 
-def nameless(where: str, kind: Any, number: int, rows: int) -> str:
+def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
     """What is wrong where rows name no client, and what to do."""
     if kind in _WHOLE_BELOW:
         limit = whole_below(kind).bit_length() - 1
@@ -126,7 +126,7 @@ def warn_of_names(column: str, names: pl.Series, *, first: bool) -> None:
 def plain_clients(clients: pa.Array) -> pa.Array:
     """A checked column of clients as 64-bit integers or as texts."""
     if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
-        clients = plain(clients)
+        clients = without_dictionaries(clients)
         if clients.null_count:  # a word of the dictionary, which no index shows to be null
             raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
     return _names("column 'client'", clients)
@@ -145,9 +145,13 @@ def _names(where: str, clients: pa.Array) -> pa.Array:
             ) from None
     kind = schema_of(pa.schema([("client", clients.type)]), where)["client"]
     check_client_kind(where, kind, shown=clients.type)
-    found = pl.DataFrame({"client": pl.Series(plain(clients))}).select(client_names("client", kind)).to_series()
+    found = (
+        pl.DataFrame({"client": pl.Series(without_dictionaries(clients))})
+        .select(client_names("client", kind))
+        .to_series()
+    )
     if found.null_count():
-        raise DiscreetError(nameless(where, kind, found.null_count(), len(found)))
+        raise DiscreetError(nameless_rows_message(where, kind, found.null_count(), len(found)))
     warn_of_floats(where, kind)
     return found.to_arrow()
 
@@ -164,8 +168,10 @@ def client_array(clients: Any) -> pa.Array:
             column = pa.array(column)
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         batches = [pa.RecordBatch.from_arrays([chunk], names=["client"]) for chunk in chunks]
-        found = [plain(checked(batch, "clients").column(0)) for batch in batches] or [pa.array([], column.type)]
-        whole = pa.concat_arrays([_listed(part) for part in found])
+        found = [without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
+            pa.array([], column.type)
+        ]
+        whole = pa.concat_arrays([_names_in_part(part) for part in found])
     except DiscreetError:
         raise
     except (TypeError, ValueError, OverflowError, NotImplementedError):
@@ -175,7 +181,7 @@ def client_array(clients: Any) -> pa.Array:
     return whole
 
 
-def _listed(part: pa.Array) -> pa.Array:
+def _names_in_part(part: pa.Array) -> pa.Array:
     """A part of a list of clients, none of them null."""
     if part.null_count:
         raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
@@ -184,7 +190,7 @@ def _listed(part: pa.Array) -> pa.Array:
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
     """All clients: a table with that column, or a text file that is called like no table, with one client on each line."""
-    if format_found(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
+    if detect_format(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
         return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
     source = file_source(str(path))
     if column not in source.schema:
@@ -193,7 +199,7 @@ def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
     clients = pl.concat(found).to_series() if found else pl.Series(column, [], dtype=source.schema[column])
     if clients.null_count():
         raise DiscreetError(f"column {column!r} of {path} holds nulls; filter them out")
-    return _client_column(clients.to_list(), path, integers=integers) if source.untyped else clients.to_arrow()
+    return _client_column(clients.to_list(), path, integers=integers) if source.is_untyped else clients.to_arrow()
 
 
 def _client_column(texts: list[str], path: Path, *, integers: bool) -> pa.Array:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from discreet._showing import shortly
+from discreet._showing import short_repr
 from discreet._tables._marks import FIRST_MARK
 from discreet.domain import Bins, Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError, check_count
@@ -86,7 +86,9 @@ class Coding:
             case Numbers() | Interval() | LineCells() | Bins():
                 pass
             case _:
-                raise DiscreetError(f"no column is read with {shortly(self.domain)}; use Labels, Numbers or Interval")
+                raise DiscreetError(
+                    f"no column is read with {short_repr(self.domain)}; use Labels, Numbers or Interval"
+                )
         if self.other is not None:
             object.__setattr__(self, "other", self._checked_other())
         if self.nulls not in NULLS:

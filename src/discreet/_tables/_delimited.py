@@ -6,7 +6,7 @@ separated by tabs. A wrong guess cannot pass unseen: the columns that are asked 
 
 A spreadsheet runs a cell that begins with = + - @ (or with a tab or line break before one), and a client or a label can be called so. In the
 tables that we write, such a text gets an apostrophe in front, which makes it a text there too; and so does one that has apostrophes before
-such a character already, so that no two texts become one and `unguarded` gives each back. A text that is a number, such as -1, stays as it
+such a character already, so that no two texts become one and `unguard_text` gives each back. A text that is a number, such as -1, stays as it
 is: it runs nothing. Numbers are no texts, and the header is what the caller named the columns.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-from discreet._files import reading
+from discreet._files import translate_read_errors
 from discreet._tables._formats import AGREEMENT_FILE
 from discreet.errors import DiscreetError, check_columns
 
@@ -28,7 +28,7 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
-def delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
+def scan_delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
     """The rows of text tables that are separated alike. `separator`: what their names say it is."""
     separators = {_separator(file, name) if separator is None else separator for file in files}
     if len(separators) > 1:
@@ -41,13 +41,13 @@ def delimited(name: str, files: Sequence[str], separator: str | None = None) -> 
     return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
 
 
-def guarded(text: pl.Expr) -> pl.Expr:
+def guard_text(text: pl.Expr) -> pl.Expr:
     """Texts as they stand in a table for people, none of which a spreadsheet runs."""
     runs = text.str.contains(f"^'*{RUN}") & ~text.str.contains(NUMBER)
     return pl.when(runs).then(pl.lit("'") + text).otherwise(text)
 
 
-def unguarded(text: pl.Expr) -> pl.Expr:
+def unguard_text(text: pl.Expr) -> pl.Expr:
     """Texts from such a table as they were."""
     return text.str.replace(f"^'('*{RUN})", "${1}")
 
@@ -57,7 +57,7 @@ def agreement_beside(name: str) -> str | None:
     beside = Path(name) / AGREEMENT_FILE
     if not (os.path.isdir(name) and beside.is_file()):
         return None
-    with reading(str(beside), "cannot be read"):
+    with translate_read_errors(str(beside), "cannot be read"):
         return beside.read_text(encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 """Arrow streams and files, message by message: what one would unpack to is known before it is unpacked.
 
-A message whose compressed buffers claim more than they can be worth is refused. The bytes of a stream pass through `_Guarded` on
+A message whose compressed buffers claim more than they can be worth is refused. The bytes of a stream pass through `_GuardedFile` on
 their way to Arrow, which follows the messages; in a file they are where its index says. Nothing is allocated for what a message
 claims and does not bring.
 """
@@ -22,14 +22,14 @@ _READ = 1 << 24  # bytes at a time
 _ALWAYS, _RATIO = 1 << 27, 32  # a message may unpack to this many bytes, or to so many times its size
 
 
-class Stream:
+class ArrowStream:
     """The schema and the batches of an Arrow stream, as they come; none of it is checked yet (see `discreet._tables._arrow`)."""
 
     def __init__(self, name: str, file: Any) -> None:
         self.name = name
         self.read = 0  # batches
         with arrow_errors(name, "is not an Arrow stream"):
-            self._reader = pa.ipc.open_stream(_Guarded(name, file))
+            self._reader = pa.ipc.open_stream(_GuardedFile(name, file))
             self.schema: pa.Schema = self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -43,7 +43,7 @@ class Stream:
             yield batch
 
 
-class File:
+class ArrowFile:
     """The batches of an Arrow file, those its index lists."""
 
     def __init__(self, path: str, name: str) -> None:
@@ -61,7 +61,7 @@ class File:
             yield batch
 
 
-class _Guarded:
+class _GuardedFile:
     """A file that gives on what it reads, once the message it belongs to has been looked at."""
 
     closed = False

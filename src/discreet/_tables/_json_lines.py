@@ -77,7 +77,7 @@ class JsonLines:
             found = _DECODER.decode(line.decode())
         except UnicodeDecodeError:
             raise self._refusal(file, number, " is not UTF-8; write it in UTF-8") from None
-        except _Twice:
+        except _DuplicateName:
             raise self._refusal(file, number, ": a name comes twice in its object; write it once") from None
         except (ValueError, RecursionError):
             found = None
@@ -135,20 +135,22 @@ class _Number(str):
     """A number, as it is written."""
 
 
-class _Twice(Exception):
+class _DuplicateName(Exception):
     """A name comes twice in an object."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _Twice
+        raise _DuplicateName
     return found
 
 
 _NAN = _Number("NaN")
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
-_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique_fields, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+)
 
 
 def begins_with_an_object(head: bytes) -> bool:

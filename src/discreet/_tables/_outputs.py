@@ -15,21 +15,21 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._files import written
+from discreet._files import atomic_write
 from discreet._tables._arrow import is_text
 from discreet._tables._coding import Coding
-from discreet._tables._delimited import guarded
+from discreet._tables._delimited import guard_text
 from discreet._tables._formats import STANDARD, WRITTEN
 from discreet.domain import Bins, Interval, Labels
 from discreet.errors import DiscreetError
 from discreet.mechanisms._carriers._line import LineCells
 
 FORMATS = ("parquet", "csv", "arrow")
-EXISTS = "name another file, or replace it: replace=True (--force)"
+REPLACE_HINT = "name another file, or replace it: replace=True (--force)"
 _ROW_GROUP = 1 << 20
 
 
-def published(
+def published_batch(
     clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
 ) -> pa.RecordBatch:
     """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
@@ -53,14 +53,14 @@ def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.f
             return pl.Series(outcomes).to_arrow()
 
 
-class Writer(Protocol):
+class TableWriter(Protocol):
     """Takes batches; `close` makes the file whole."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
     def close(self) -> None: ...
 
 
-class _Grouped:
+class _RowGroupWriter:
     """Gathers small batches into row groups of a useful size."""
 
     def __init__(self, writer: Any) -> None:
@@ -97,7 +97,7 @@ def format_of(path: str, declared: str | None = None) -> str:
 
 
 @contextmanager
-def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[Writer]:
+def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
     """A writer to a file that appears only if all goes well (`discreet._files`), or to standard output ('-').
 
     The folder of the file is made if it is not there.
@@ -108,7 +108,7 @@ def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) 
         writer.close()
         sys.stdout.buffer.flush()
         return
-    with written(path, replace=replace, folders=True, fix=EXISTS) as file:
+    with atomic_write(path, replace=replace, folders=True, fix=REPLACE_HINT) as file:
         writer = _writer(file, schema, kind, streaming=False)
         try:
             yield writer
@@ -119,40 +119,40 @@ def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) 
         writer.close()
 
 
-def _writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> Writer:
+def _writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
     match kind:
         case "parquet":
             import pyarrow.parquet as pq
 
-            return _Grouped(pq.ParquetWriter(file, schema, compression="zstd"))
+            return _RowGroupWriter(pq.ParquetWriter(file, schema, compression="zstd"))
         case "csv":
             from pyarrow import csv
 
-            return _Plain(csv.CSVWriter(file, _plain(schema)), _plain(schema))
+            return _CsvWriter(csv.CSVWriter(file, _csv_schema(schema)), _csv_schema(schema))
     if streaming:
         return pa.ipc.new_stream(file, schema)  # type: ignore[no-any-return]
-    return _Grouped(pa.ipc.new_file(file, schema))
+    return _RowGroupWriter(pa.ipc.new_file(file, schema))
 
 
-class _Plain:
+class _CsvWriter:
     """Writes dictionary columns as what they stand for, since CSV knows no dictionaries, and texts so that no spreadsheet runs them."""
 
     def __init__(self, writer: Any, schema: pa.Schema) -> None:
         self._writer, self._schema = writer, schema
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [_guarded(column) for column in batch.columns]
+        columns = [_guard_column(column) for column in batch.columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).cast(self._schema))
 
     def close(self) -> None:
         self._writer.close()
 
 
-def _guarded(column: pa.Array) -> pa.Array:
-    return pl.select(guarded(pl.lit(pl.Series(column)))).to_series().to_arrow() if is_text(column.type) else column
+def _guard_column(column: pa.Array) -> pa.Array:
+    return pl.select(guard_text(pl.lit(pl.Series(column)))).to_series().to_arrow() if is_text(column.type) else column
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
+def _csv_schema(schema: pa.Schema) -> pa.Schema:
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
     ]

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from discreet._files import reading
+from discreet._files import translate_read_errors
 from discreet._tables._arrow import arrow_errors
 from discreet.errors import DiscreetError, check_columns
 
@@ -34,7 +34,7 @@ _TRUE, _FALSE, _BYTE, _SHORT, _INT, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _MAP, 
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ColumnChunk:
     """A column of a row group: how many bytes it unpacks to, whether it holds lists, and whether it is coded by a dictionary of texts."""
 
     column: str
@@ -43,25 +43,25 @@ class Chunk:
     dictionary: bool
 
 
-class File:
+class ParquetFile:
     """A Parquet file's columns and metadata, and how much its columns unpack to."""
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
-        with reading(name, "is no whole Parquet file"), open(path, "rb") as file:
+        with translate_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
             footer = self._footer(file)
-        with self._damaged("its footer cannot be read"):
+        with self._damage_errors("its footer cannot be read"):
             self.columns = list(_roots(footer[2]))
             self._groups = footer.get(4, [])
             self.rows = max(0, footer.get(3, 0))
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
         check_columns(self.columns, name)
 
-    def chunks(self, columns: Sequence[str] | None) -> Iterator[list[Chunk]]:
+    def chunks(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """For each row group its chunks of these columns (all, unless named)."""
         with (
-            reading(self.name, "is damaged"),
-            self._damaged("a page has no header"),
+            translate_read_errors(self.name, "is damaged"),
+            self._damage_errors("a page has no header"),
             open(self.path, "rb") as file,
         ):
             for group in self._groups:
@@ -97,10 +97,10 @@ class File:
         if tail[4:] != _MARK or not 0 < length <= size - 12:
             raise DiscreetError(f"{self.name} is no whole Parquet file: it does not end like one; write it again")
         file.seek(size - 8 - length)
-        with self._damaged("its footer cannot be read"):
+        with self._damage_errors("its footer cannot be read"):
             return _FOOTER(file.read(length), 0, _STRUCT)[0]
 
-    def _chunk(self, file: Any, chunk: Any, rows: int) -> Chunk:
+    def _chunk(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
         column, kind, start = chunk[3][0].decode(), chunk[1], chunk[9]
         coded = chunk.get(11) or 0
         if 0 < coded < start:
@@ -119,10 +119,10 @@ class File:
             )
         unpacked = max(values, rows) * _WIDTHS.get(kind, _VIEW) + (0 if kind in _WIDTHS else page_bytes)
         nested = len(chunk[3]) > 1
-        return Chunk(column, unpacked, nested, bool(coded) and kind == _TEXTS and not nested)
+        return ColumnChunk(column, unpacked, nested, bool(coded) and kind == _TEXTS and not nested)
 
     @contextmanager
-    def _damaged(self, why: str) -> Iterator[None]:
+    def _damage_errors(self, why: str) -> Iterator[None]:
         """Fields that are not there, or not what they should be."""
         try:
             yield
@@ -165,7 +165,7 @@ def _roots(schema: list[dict[int, Any]]) -> Iterator[str]:
             waiting.append(element[5])
 
 
-class _Reader(Protocol):
+class _FieldReader(Protocol):
     """(value, where it ends) of a field of that kind, in the compact protocol of Thrift."""
 
     def __call__(self, data: bytes, place: int, kind: int) -> tuple[Any, int]: ...
@@ -206,7 +206,7 @@ def _text(data: bytes, place: int, kind: int) -> tuple[bytes, int]:
     return data[place : place + length], place + length
 
 
-def _several(each: _Reader) -> _Reader:
+def _list_of(each: _FieldReader) -> _FieldReader:
     """A list of such values."""
 
     def read(data: bytes, place: int, kind: int) -> tuple[Any, int]:
@@ -222,7 +222,7 @@ def _several(each: _Reader) -> _Reader:
     return read
 
 
-def _struct(fields: Mapping[int, _Reader]) -> _Reader:
+def _struct(fields: Mapping[int, _FieldReader]) -> _FieldReader:
     """A struct, as a dictionary of these fields."""
 
     def read(data: bytes, place: int, kind: int) -> tuple[dict[int, Any], int]:
@@ -239,13 +239,13 @@ def _struct(fields: Mapping[int, _Reader]) -> _Reader:
             if name in fields:
                 found[name], place = fields[name](data, place, head & 15)
             else:
-                place = _past(data, place, head & 15, 0)
+                place = _end_of_value(data, place, head & 15, 0)
         return found, place + 1
 
     return read
 
 
-def _past(data: bytes, place: int, kind: int, depth: int) -> int:
+def _end_of_value(data: bytes, place: int, kind: int, depth: int) -> int:
     """Where a value ends."""
     if _SHORT <= kind <= _LONG:
         while data[place] > 127:
@@ -267,14 +267,14 @@ def _past(data: bytes, place: int, kind: int, depth: int) -> int:
                 while data[place] > 127:
                     place += 1
                 place += 1
-            place = _past(data, place, head & 15, depth + 1)
+            place = _end_of_value(data, place, head & 15, depth + 1)
         return place + 1
     if kind in (_LIST, _SET):
         size, inner, place = _list_head(data, place)
         if inner in (_TRUE, _FALSE):
             return place + size
         for _ in range(size):
-            place = _past(data, place, inner, depth + 1)
+            place = _end_of_value(data, place, inner, depth + 1)
             if place > len(data):
                 raise IndexError
         return place
@@ -290,12 +290,12 @@ def _list_head(data: bytes, place: int) -> tuple[int, int, int]:
 # what is needed of parquet.thrift, by the numbers of its fields
 _SCHEMA = _struct({4: _text, 5: _number})
 _COLUMN = _struct({
-    1: _number, 3: _several(_text), 4: _number, 7: _number, 9: _number, 11: _number,
+    1: _number, 3: _list_of(_text), 4: _number, 7: _number, 9: _number, 11: _number,
 })  # fmt: skip
-_GROUP = _struct({1: _several(_struct({3: _COLUMN})), 3: _number})
+_GROUP = _struct({1: _list_of(_struct({3: _COLUMN})), 3: _number})
 _FOOTER = _struct({
-    2: _several(_SCHEMA), 3: _number, 4: _several(_GROUP),
-    5: _several(_struct({1: _text, 2: _text})),
+    2: _list_of(_SCHEMA), 3: _number, 4: _list_of(_GROUP),
+    5: _list_of(_struct({1: _text, 2: _text})),
 })  # fmt: skip
 _COUNTED = _struct({1: _number})
 _PAGE = _struct({2: _number, 3: _number, 5: _COUNTED, 7: _COUNTED, 8: _COUNTED})

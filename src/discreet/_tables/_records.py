@@ -1,6 +1,6 @@
 """The rows of a table as records: who, which outcome of the public domain, and how often or how much.
 
-A `Reading` says how the columns of one table are read, in expressions of polars; a `Reader` reads them, checks every row on the way,
+A `Reading` says how the columns of one table are read, in expressions of polars; a `RecordReader` reads them, checks every row on the way,
 counts what has no outcome of its own and refuses what may not be. Messages count rows; they show values, which are a client's own,
 only if that was asked for. The cell of a number is computed as `discreet.domain.Interval` does,
 operation for operation, so that both find the same one.
@@ -21,13 +21,23 @@ from discreet._tables._clients import (
     check_client_kind,
     client_names,
     is_integer_name,
-    nameless,
+    nameless_rows_message,
     warn_of_floats,
     warn_of_names,
 )
 from discreet._tables._coding import NEAREST, Coding, Columns, is_whole
-from discreet._tables._marks import ABOVE, BELOW, FIRST_MARK, LISTED, MISSING, NOT_A_NUMBER, OUTSIDE, UNREADABLE, Tally
-from discreet._tables._sources import FEW, Source, few
+from discreet._tables._marks import (
+    FIRST_MARK,
+    MARK_ABOVE,
+    MARK_BELOW,
+    MARK_LISTED,
+    MARK_MISSING,
+    MARK_NAN,
+    MARK_OUTSIDE,
+    MARK_UNREADABLE,
+    MisfitCounts,
+)
+from discreet._tables._sources import FEW, Source, first_few
 from discreet.domain import Bins, Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms._carriers._line import LineCells
@@ -39,7 +49,7 @@ _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
 
 
-class Rows(NamedTuple):
+class CodedRows(NamedTuple):
     """Some records: clients as an Arrow column, outcome numbers (MISSING: to be left out), and counts if there are any."""
 
     clients: pa.Array
@@ -95,7 +105,7 @@ class Reading:
         check_client_kind(f"column {columns.client!r}", kinds["client"])
         return cls(
             columns=columns,
-            coding=fitted(coding, columns.value, read_as, agreed=agreed),
+            coding=fit_coding(coding, columns.value, read_as, agreed=agreed),
             client_kind=kinds["client"],
             listed=listed,
             float_counts=columns.count is not None and not untyped and _inner(schema[columns.count]).is_float(),
@@ -110,11 +120,13 @@ class Reading:
         """Whether clients are called by integers; else by texts."""
         return is_integer_name(self.client_kind)
 
-    def without_client(self, number: int, rows: int, *, of: str = "") -> str:
+    def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
         """What to say where so many rows (of a table that has a name) name no client."""
-        return nameless(f"column {self.columns.client!r}{of and f' of {of}'}", self.client_kind, number, rows)
+        return nameless_rows_message(
+            f"column {self.columns.client!r}{of and f' of {of}'}", self.client_kind, number, rows
+        )
 
-    def prepared(self, frame: Any) -> Any:
+    def prepare_rows(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record.
 
         What cannot be read becomes a mark, a null client or a negative count: casts that fail would show what they failed on.
@@ -131,7 +143,7 @@ class Reading:
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return self._with_types(self._one_value_each(frame)).select(prepared)
 
-    def refuse(self, tally: Tally, rows: int, examples: Examples) -> None:
+    def refuse(self, tally: MisfitCounts, rows: int, examples: Examples) -> None:
         """Raise if values among the rows so far were missing or outside (`tally`) that may not be; `examples` finds a few."""
         if self.coding.lenient:
             return
@@ -154,15 +166,15 @@ class Reading:
             shown = ""
             if self.show_values:
                 found = examples(self.outside, column, FEW + 1)
-                shown = f", such as {few(found)}{self._meant(found)}"
+                shown = f", such as {first_few(found)}{self._spelling_hint(found)}"
             raise DiscreetError(
                 f"column {column!r} holds values outside the domain ({tally.outside:,} {where}{shown}); the domain is public and "
-                f"fixed: correct the records, or say {self._becoming}"
+                f"fixed: correct the records, or say {self._other_advice}"
                 + ("" if shown else "; show_values=True (--show-values) shows some of them")
             )
 
     @property
-    def _becoming(self) -> str:
+    def _other_advice(self) -> str:
         """What to say for values outside to be taken."""
         if self.coding.has_cells:
             return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
@@ -171,13 +183,13 @@ class Reading:
     def outside(self, frame: Any) -> Any:
         """The rows of a frame whose value is outside the domain."""
         return self._with_types(self._one_value_each(frame)).filter(
-            outcomes_of(self.coding, self.columns.value) == int(OUTSIDE)
+            outcome_codes(self.coding, self.columns.value) == int(MARK_OUTSIDE)
         )
 
-    def misfits(self, frame: Any) -> Any:
+    def count_misfits(self, frame: Any) -> Any:
         """How many rows of a frame have no outcome of their own, by the mark that says why and the value as it stands in the table.
 
-        All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either.
+        All others are counted together, under no mark and no value. `nameless_rows_message`: how many of the rows have no client either.
         """
         rows = self._one_value_each(frame)
         typed = self._with_types(rows.with_columns(pl.col(self.columns.value).alias(_AS_IT_STANDS)))
@@ -194,16 +206,16 @@ class Reading:
         return client_names(self.columns.client, self.client_kind)
 
     def _outcome(self) -> pl.Expr:
-        outcome = outcomes_of(self.coding, self.columns.value)
+        outcome = outcome_codes(self.coding, self.columns.value)
         if self.read_as is None:
             return outcome
-        return pl.when(_UNREAD).then(pl.lit(int(UNREADABLE), pl.UInt32)).otherwise(outcome)
+        return pl.when(_UNREAD).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
 
     def _one_value_each(self, frame: Any) -> Any:
         """A frame with one row for each record."""
         for name in self.arrays:
             frame = frame.with_columns(pl.col(name).arr.to_list())
-        return self._each_of_the_lists(frame) if self.listed else frame
+        return self._explode_lists(frame) if self.listed else frame
 
     def _with_types(self, frame: Any) -> Any:
         """A frame with the types that the domain expects."""
@@ -215,7 +227,7 @@ class Reading:
             read = pl.when(value == value.floor()).then(read)
         return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
 
-    def _each_of_the_lists(self, frame: Any) -> Any:
+    def _explode_lists(self, frame: Any) -> Any:
         """One row for each value of a list; a list that is null or empty is a null, once: else its client would be gone unseen."""
         lists = [name for name in (self.columns.value, self.columns.counts) if name is not None]
         empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
@@ -223,7 +235,7 @@ class Reading:
         filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
         return frame.with_columns(filled).explode(lists)
 
-    def _meant(self, found: list[Any]) -> str:
+    def _spelling_hint(self, found: list[Any]) -> str:
         """A label that the first value outside may be a slip of."""
         labels = self.coding.domain.labels
         if labels is None or not found or not isinstance(found[0], str):
@@ -232,19 +244,19 @@ class Reading:
         return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-class Reader:
+class RecordReader:
     """Reads rows once: `rows` of them so far, and in `tally` how many had no outcome of their own."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self.rows = 0
-        self.tally = Tally()
+        self.tally = MisfitCounts()
 
-    def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[Rows]:
+    def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
         """The records of a prepared frame, checked; with missing values and those outside going where they are to go."""
         columns, clients = self._reading.columns, frame["client"]
         if clients.null_count():
-            raise DiscreetError(self._reading.without_client(clients.null_count(), frame.height))
+            raise DiscreetError(self._reading.without_client_message(clients.null_count(), frame.height))
         if clients.dtype == pl.String:
             warn_of_names(columns.client, clients, first=not self.rows)
         elif not self.rows:
@@ -253,17 +265,17 @@ class Reader:
         if "count" in frame.columns:
             _check_counts(frame["count"], columns)
             counts = frame["count"].to_numpy()
-        outcomes, tally = resolved(self._reading.coding, frame["outcome"].to_numpy())
+        outcomes, tally = resolve_marks(self._reading.coding, frame["outcome"].to_numpy())
         if counts is not None and self._reading.coding.lenient:
             counts = np.where(
-                outcomes == LISTED, np.ones_like(counts), counts
+                outcomes == MARK_LISTED, np.ones_like(counts), counts
             )  # such a row says that its client is there
         self.rows += frame.height
         self.tally += tally
         self._reading.refuse(self.tally, self.rows, examples)
         for first, last in _slices(clients):
             names = clients.slice(first, last - first).to_arrow()
-            yield Rows(names, outcomes[first:last], None if counts is None else counts[first:last])
+            yield CodedRows(names, outcomes[first:last], None if counts is None else counts[first:last])
 
 
 def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
@@ -297,7 +309,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     `nulls`: "error" refuses missing values as well.
     """
     schema = source.schema
-    kind: Any = pl.String() if source.untyped else schema.get(columns.value, pl.String())
+    kind: Any = pl.String() if source.is_untyped else schema.get(columns.value, pl.String())
     kind = kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
     domain: Domain = Labels(("",))
     if kind.is_integer():
@@ -305,9 +317,9 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     elif kind.is_numeric():
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_agreed()
-    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
-    reader, total = Reader(reading), 0.0
-    for frame in source.frames(reading.prepared, columns.names):
+    reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
+    reader, total = RecordReader(reading), 0.0
+    for frame in source.frames(reading.prepare_rows, columns.names):
         for _ in reader.records(frame, source.examples):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
@@ -325,14 +337,14 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
         )
 
 
-def fitted(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+def fit_coding(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
     """The coding of a column of that type: texts that are whole numbers become integers for an integer column.
 
     Labels that are `agreed` stay texts, and the integers are read as texts.
     """
     match coding.domain:
         case Labels(labels):
-            return _fitted_labels(coding, labels, column, kind, agreed=agreed)
+            return _fit_labels(coding, labels, column, kind, agreed=agreed)
         case Numbers(size) if not kind.is_integer():
             raise DiscreetError(
                 f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
@@ -343,7 +355,7 @@ def fitted(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> C
     return coding
 
 
-def _fitted_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+def _fit_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
     texts = isinstance(labels[0], str)
     if not texts and kind.is_integer():
         return coding
@@ -359,7 +371,7 @@ def _fitted_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: p
     )
 
 
-def outcomes_of(coding: Coding, column: str) -> pl.Expr:
+def outcome_codes(coding: Coding, column: str) -> pl.Expr:
     """The values of a column as outcome numbers; those that have none as marks."""
     value = pl.col(column)
     match coding.domain:
@@ -379,33 +391,33 @@ def outcomes_of(coding: Coding, column: str) -> pl.Expr:
             return _cell_of(coding, value.cast(pl.Float64), low, high, _cells_of(coding, value.cast(pl.Float64), line))
         case domain:
             code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
-    return _marked(value, code)
+    return _codes_or_marks(value, code)
 
 
 def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
     """Values as the numbers of their cells; those past an end are marked with the end they are past, if they are to go there."""
-    below, above = (BELOW, ABOVE) if coding.other == NEAREST else (OUTSIDE, OUTSIDE)
-    past = pl.when(value.is_nan()).then(_mark(NOT_A_NUMBER)).when(value < low).then(_mark(below))
+    below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
+    past = pl.when(value.is_nan()).then(_mark(MARK_NAN)).when(value < low).then(_mark(below))
     inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
-    return _marked(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+    return _codes_or_marks(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
 def _cells_of(coding: Coding, value: pl.Expr, line: LineCells | Bins) -> pl.Expr:
     """The numbers of values' cells, found as the domain itself finds them; nothing for one between cells, unless it goes to the nearest."""
 
-    def found(values: pl.Series) -> pl.Series:
+    def cell_numbers(values: pl.Series) -> pl.Series:
         given = values.fill_null(math.nan).to_numpy()
         cells = line.cells_of(given)
         if isinstance(line, LineCells) and coding.other != NEAREST:
             cells = np.where(line.between_cells(given), -1, cells)
         return pl.Series(values.name, cells, dtype=pl.Int64)
 
-    return value.map_batches(found, return_dtype=pl.Int64, is_elementwise=True)
+    return value.map_batches(cell_numbers, return_dtype=pl.Int64, is_elementwise=True)
 
 
-def _marked(value: pl.Expr, code: pl.Expr) -> pl.Expr:
+def _codes_or_marks(value: pl.Expr, code: pl.Expr) -> pl.Expr:
     """Codes as they are; where there is none, the mark that says why."""
-    return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MISSING)).otherwise(_mark(OUTSIDE)))
+    return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MARK_MISSING)).otherwise(_mark(MARK_OUTSIDE)))
 
 
 def _mark(mark: np.uint32) -> pl.Expr:
@@ -418,29 +430,29 @@ def _whole(label: str, column: str) -> int:
     return int(label)
 
 
-def resolved(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Tally]:
+def resolve_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], MisfitCounts]:
     """Outcomes with what their marks are to become (MISSING: left out; LISTED: left out, but not its client), and how many there were."""
     if not outcomes.size or outcomes.max() < FIRST_MARK:
-        return outcomes, Tally()
-    left_out = int(LISTED if coding.lenient else MISSING)
+        return outcomes, MisfitCounts()
+    left_out = int(MARK_LISTED if coding.lenient else MARK_MISSING)
     outside_to = left_out if coding.other_outcome is None else coding.other_outcome
     missing_to = outside_to if coding.nulls == "other" else left_out
     line = coding.domain if isinstance(coding.domain, LineCells) else None
     becomes = {
-        MISSING: missing_to,
-        NOT_A_NUMBER: missing_to,
-        UNREADABLE: missing_to,
-        OUTSIDE: outside_to,
-        BELOW: 0 if line is None else int(line.order[0]),
-        ABOVE: coding.size - 1 if line is None else int(line.order[-1]),
+        MARK_MISSING: missing_to,
+        MARK_NAN: missing_to,
+        MARK_UNREADABLE: missing_to,
+        MARK_OUTSIDE: outside_to,
+        MARK_BELOW: 0 if line is None else int(line.order[0]),
+        MARK_ABOVE: coding.size - 1 if line is None else int(line.order[-1]),
     }
     found, counts = outcomes.copy(), {}
     for mark, outcome in becomes.items():
         marked = outcomes == mark
         counts[mark] = int(np.count_nonzero(marked))
         found[marked] = outcome
-    outside = counts[OUTSIDE] + counts[BELOW] + counts[ABOVE]
-    return found, Tally(counts[MISSING], counts[NOT_A_NUMBER], counts[UNREADABLE], outside)
+    outside = counts[MARK_OUTSIDE] + counts[MARK_BELOW] + counts[MARK_ABOVE]
+    return found, MisfitCounts(counts[MARK_MISSING], counts[MARK_NAN], counts[MARK_UNREADABLE], outside)
 
 
 def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:

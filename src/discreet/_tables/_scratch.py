@@ -24,7 +24,7 @@ _STALE = 86400.0  # seconds: a folder that nobody has touched for so long belong
 _LEFT = re.compile(r"discreet-[a-z0-9_]{8}")
 
 
-class Block(NamedTuple):
+class ScratchBlock(NamedTuple):
     """Where arrays lie in the file, and what they are."""
 
     offset: int
@@ -36,14 +36,14 @@ class Scratch:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = _folder(folder)
-        sweep(self._folder)
-        self._file = _nameless(self._folder)
+        remove_stale_folders(self._folder)
+        self._file = _unnamed_file(self._folder)
         self._end = 0
         weakref.finalize(self, self._file.close)
 
-    def write(self, arrays: Sequence[NDArray[Any]]) -> Block:
+    def write(self, arrays: Sequence[NDArray[Any]]) -> ScratchBlock:
         """Put arrays at the end."""
-        block = Block(self._end, tuple((array.dtype, array.size) for array in arrays))
+        block = ScratchBlock(self._end, tuple((array.dtype, array.size) for array in arrays))
         for array in arrays:
             left = memoryview(np.ascontiguousarray(array).view(np.uint8).data) if array.size else memoryview(b"")
             while left:
@@ -58,7 +58,7 @@ class Scratch:
                 left = left[written:]
         return block
 
-    def read(self, block: Block) -> list[NDArray[Any]]:
+    def read(self, block: ScratchBlock) -> list[NDArray[Any]]:
         """The arrays of a block."""
         offset, found = block.offset, []
         for kind, size in block.kinds:
@@ -81,11 +81,11 @@ class Scratch:
 
 
 @contextmanager
-def spooled(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
+def spool_stream(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
     """All of standard input, put into a file without a name: the path under which this process can open it."""
     found = _folder(folder)
-    sweep(found)
-    with _nameless(found) as file:
+    remove_stale_folders(found)
+    with _unnamed_file(found) as file:
         try:
             shutil.copyfileobj(stream, file, 1 << 20)
             file.flush()
@@ -97,7 +97,7 @@ def spooled(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
         yield own if os.path.exists(own) else f"/dev/fd/{file.fileno()}"
 
 
-def sweep(folder: Path) -> None:
+def remove_stale_folders(folder: Path) -> None:
     """Remove what earlier versions, which used folders, left here when they were killed: this user's, and old."""
     with suppress(OSError):
         for entry in os.scandir(folder):
@@ -117,7 +117,7 @@ def _folder(folder: Path | None) -> Path:
     return Path(tempfile.gettempdir()) if folder is None else folder
 
 
-def _nameless(folder: Path) -> IO[bytes]:
+def _unnamed_file(folder: Path) -> IO[bytes]:
     try:
         return tempfile.TemporaryFile(prefix="discreet-", dir=folder)
     except OSError as error:

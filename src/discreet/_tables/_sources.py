@@ -24,14 +24,14 @@ from discreet._tables._arrow import (
     arrow_errors,
     batches_of_stream,
     batches_of_table,
-    checked,
-    pieces,
+    bounded_frames,
+    check_batch,
     schema_of,
 )
-from discreet._tables._delimited import agreement_beside, delimited, unguarded
+from discreet._tables._delimited import agreement_beside, scan_delimited, unguard_text
 from discreet._tables._formats import IN_FOLDERS, READ, STANDARD, TEXTS
 from discreet._tables._json_lines import JsonLines, begins_with_an_object
-from discreet._tables._scratch import spooled
+from discreet._tables._scratch import spool_stream
 from discreet.errors import DiscreetError
 
 METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
@@ -44,7 +44,7 @@ _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xd
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 1 << 16  # bytes to look for a first line in
 
-_TOLD = {  # what polars says, and what we do
+_READER_MESSAGES = {  # what polars says, and what we do
     "found more fields": "a row has more fields than the header; correct it",
     "invalid utf-8": "it holds text that is not UTF-8; write it in UTF-8",
     "could not parse": "a quote is not closed, or stands where none may; correct it",
@@ -65,9 +65,9 @@ class Source(Protocol):
     @property
     def schema(self) -> pl.Schema: ...
     @property
-    def untyped(self) -> bool: ...
+    def is_untyped(self) -> bool: ...
     @property
-    def guarded(self) -> bool:
+    def is_guarded(self) -> bool:
         """Whether texts of samples may have an apostrophe in front (`discreet._tables._delimited`)."""
 
     @property
@@ -93,10 +93,10 @@ class Source(Protocol):
 
 def sample_texts(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was written."""
-    return unguarded(pl.col(column)) if source.guarded else pl.col(column)
+    return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
 
 
-class Scanned:
+class ScannedSource:
     """A frame, or CSV files that polars scans."""
 
     def __init__(
@@ -108,8 +108,8 @@ class Scanned:
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.guarded = untyped
-        self.name, self.untyped, self.rows, self.agreement = name, untyped, rows, agreement
+        self.is_guarded = untyped
+        self.name, self.is_untyped, self.rows, self.agreement = name, untyped, rows, agreement
         self._frame = frame
         with _reader_errors(name):
             self.schema = frame.collect_schema()
@@ -127,15 +127,17 @@ class Scanned:
         return rows.to_series().to_list()
 
 
-class Parquet(Scanned):
+class ParquetSource(ScannedSource):
     """Parquet files, by polars where their row groups are of modest size, else by Arrow in slices."""
 
     def __init__(self, name: str, paths: Sequence[str]) -> None:
-        self._files = [parquet.File(path, name if len(paths) == 1 else path) for path in paths]
+        self._files = [parquet.ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
         rows = sum(file.rows for file in self._files)
         with _reader_errors(name):
             frame = pl.scan_parquet(list(paths), glob=False)
-        super().__init__(name, frame, rows=rows, agreement=carried(name, (file.metadata for file in self._files)))
+        super().__init__(
+            name, frame, rows=rows, agreement=carried_agreement(name, (file.metadata for file in self._files))
+        )
 
     def frames(
         self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
@@ -155,13 +157,13 @@ class Parquet(Scanned):
     def _slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for file in self._files:
             for batch in file.batches(columns):
-                for frame in _pieces(self.name, batch, columns):
+                for frame in _checked_frames(self.name, batch, columns):
                     with _reader_errors(self.name):
                         prepared = prepare(frame)
                     yield prepared
 
 
-class Passing:
+class StreamSource:
     """Frames that come one after the other, and perhaps only once: `given` makes them, of these columns, so many bytes at a time, where
     one of the columns names clients."""
 
@@ -175,8 +177,8 @@ class Passing:
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.name, self.schema, self.untyped, self.rows, self.agreement = name, schema, untyped, rows, agreement
-        self.guarded = False
+        self.name, self.schema, self.is_untyped, self.rows, self.agreement = name, schema, untyped, rows, agreement
+        self.is_guarded = False
         self._given, self._last = given, pl.DataFrame()
 
     def frames(
@@ -213,7 +215,7 @@ def _reader_errors(name: str) -> Iterator[None]:
         raise DiscreetError(f"{name}: it is damaged, or holds what its reader does not know; write it again") from None
     except pl.exceptions.PolarsError as error:
         text = str(error).lower()
-        told = next((ours for theirs, ours in _TOLD.items() if theirs in text), None)
+        told = next((ours for theirs, ours in _READER_MESSAGES.items() if theirs in text), None)
         raise DiscreetError(
             f"{name}: {told or f'it is damaged, or not what it seems to be ({type(error).__name__})'}"
         ) from None
@@ -221,7 +223,7 @@ def _reader_errors(name: str) -> Iterator[None]:
         raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def few(items: Sequence[Any]) -> str:
+def first_few(items: Sequence[Any]) -> str:
     """The first few items, for a message."""
     return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
 
@@ -231,13 +233,13 @@ def distinct(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
     return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
 
 
-def _pieces(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
-    found = checked(batch, name, columns)
+def _checked_frames(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+    found = check_batch(batch, name, columns)
     with arrow_errors(name, "cannot be read"), _reader_errors(name):
-        yield from pieces(found)
+        yield from bounded_frames(found)
 
 
-def carried(name: str, carried: Iterable[Any]) -> str | None:
+def carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
     """The agreement in the metadata of files, if they all carry the same one."""
     texts = {_in_metadata(metadata or {}) for metadata in carried}
     if len(texts) > 1:
@@ -264,9 +266,9 @@ def source_of(table: Any) -> Source:
     refuse_after_fork()
     match table:
         case pl.LazyFrame():
-            return Scanned("the frame", table)
+            return ScannedSource("the frame", table)
         case pl.DataFrame():
-            return Scanned("the frame", table.lazy(), rows=table.height)
+            return ScannedSource("the frame", table.lazy(), rows=table.height)
         case pa.Table():
             return _batches("the table", table.schema, batches_of_table(table), table.num_rows)
         case pa.RecordBatch():
@@ -275,10 +277,10 @@ def source_of(table: Any) -> Source:
             return _batches("the stream", table.schema, batches_of_stream(table))
         case str() | Path():
             return file_source(str(table))
-        case Scanned() | Passing():
+        case ScannedSource() | StreamSource():
             return table
     if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, and what else speaks Arrow
-        return _of_other(table)
+        return _arrow_stream_source(table)
     raise DiscreetError(
         f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
     )
@@ -286,8 +288,8 @@ def source_of(table: Any) -> Source:
 
 def _texts(name: str, files: Sequence[str], separator: str | None = None) -> Source:
     with _reader_errors(name):
-        frame = delimited(name, files, separator)
-    return Scanned(name, frame, untyped=True, agreement=agreement_beside(name))
+        frame = scan_delimited(name, files, separator)
+    return ScannedSource(name, frame, untyped=True, agreement=agreement_beside(name))
 
 
 def _batches(
@@ -300,13 +302,13 @@ def _batches(
     """Arrow record batches, checked as they come."""
 
     def frames(columns: Sequence[str] | None, _room: int, _client: str | None) -> Iterator[pl.DataFrame]:
-        return (frame for batch in batches for frame in _pieces(name, batch, columns))
+        return (frame for batch in batches for frame in _checked_frames(name, batch, columns))
 
-    found = carried(name, [schema.metadata]) if agreement is None else agreement
-    return Passing(name, schema_of(schema, name), frames, rows=rows, agreement=found)
+    found = carried_agreement(name, [schema.metadata]) if agreement is None else agreement
+    return StreamSource(name, schema_of(schema, name), frames, rows=rows, agreement=found)
 
 
-def _of_other(table: Any) -> Source:
+def _arrow_stream_source(table: Any) -> Source:
     try:
         reader = pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, TypeError, ValueError, ImportError):  # values are not shown: they are clients' own
@@ -321,7 +323,7 @@ def file_source(path: str, *, name: str | None = None) -> Source:
     """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: what messages call it."""
     refuse_after_fork()
     files = _files(path)
-    kinds = {format_found(file, name) for file in files}
+    kinds = {detect_format(file, name) for file in files}
     called = path if name is None else name
     if len(kinds) > 1:
         raise DiscreetError(
@@ -329,7 +331,7 @@ def file_source(path: str, *, name: str | None = None) -> Source:
         )
     match kinds.pop():
         case "parquet":
-            return Parquet(called, files)
+            return ParquetSource(called, files)
         case "csv":
             return _texts(called, files)
         case "tsv":
@@ -337,9 +339,9 @@ def file_source(path: str, *, name: str | None = None) -> Source:
         case "json lines":
             with _reader_errors(called):
                 lines = JsonLines(called, files)
-            return Passing(called, lines.schema, lines.frames, untyped=True)
+            return StreamSource(called, lines.schema, lines.frames, untyped=True)
         case "arrow":
-            return _arrow(called, [ipc.File(file, called if len(files) == 1 else file) for file in files])
+            return _arrow(called, [ipc.ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
         raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
     with arrow_errors(called, "cannot be read"):
@@ -347,21 +349,21 @@ def file_source(path: str, *, name: str | None = None) -> Source:
     return _stream(called, file)
 
 
-def _arrow(name: str, files: Sequence[ipc.File]) -> Source:
+def _arrow(name: str, files: Sequence[ipc.ArrowFile]) -> Source:
     first = files[0].schema
     for file in files[1:]:
         if not file.schema.equals(first):
             raise DiscreetError(f"{name}: its files do not hold the same columns; name those that belong together")
-    agreement = carried(name, (file.schema.metadata for file in files))
+    agreement = carried_agreement(name, (file.schema.metadata for file in files))
     return _batches(name, first, (batch for file in files for batch in file), agreement=agreement)
 
 
 def _stream(name: str, file: Any) -> Source:
-    stream = ipc.Stream(name, file)
+    stream = ipc.ArrowStream(name, file)
     return _batches(name, stream.schema, stream)
 
 
-def reads(path: str, other: str) -> bool:
+def is_among_inputs(path: str, other: str) -> bool:
     """Whether a file of that name is among those that `file_source(path)` reads, or would be the next time."""
     if "\0" in path + other:  # no file is called so: whoever opens it says so
         return False
@@ -373,7 +375,7 @@ def reads(path: str, other: str) -> bool:
 
 
 @contextmanager
-def opened(path: str, folder: Path | None = None) -> Iterator[Source]:
+def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
     """A source from files, or from standard input ('-'), which goes through a file in `folder` if it must."""
     if path == STANDARD:
         with standard_input(folder) as source:
@@ -391,7 +393,7 @@ def standard_input(folder: Path | None) -> Iterator[Source]:
     if _MAGIC.get(head) == "arrow stream":
         yield _stream("standard input", stream)
         return
-    with spooled(stream, folder) as path:
+    with spool_stream(stream, folder) as path:
         yield file_source(path, name="standard input")
 
 
@@ -411,7 +413,7 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def format_found(path: str, name: str | None = None) -> str:
+def detect_format(path: str, name: str | None = None) -> str:
     """The format of a file. `name`: what messages call it.
 
     The first bytes decide between Parquet, Arrow and text, and do not lie; among texts the ending does. A text without one of these

@@ -14,7 +14,7 @@ from discreet.mechanisms._carriers._line import LineCells
 from discreet.mechanisms._sampler import AnyFamily
 
 
-def agreed(name: str, given: Any, agreement: Agreement) -> Any:
+def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
     """The term of that name in the agreement. `given`, unless None, must be the same."""
     term = getattr(agreement, name)
     if given is not None and given != term:
@@ -36,7 +36,7 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
             f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
         )
     if agreement.other is not None:
-        named = domain.named(np.asarray(agreement.other))
+        named = domain.to_samples(np.asarray(agreement.other))
         if other is not None and str(other) != str(named):
             raise DiscreetError(f"other = {other!r} is not the {named!r} of agreement {agreement.id}; leave it out")
         other = named

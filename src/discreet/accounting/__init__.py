@@ -7,7 +7,7 @@ from discreet.accounting._odometer import Odometer
 from discreet.accounting._profile import BoxProfile, profile_of
 from discreet.accounting._renyi import epsilon_from_renyi, renyi
 from discreet.accounting._shuffling import shuffled_delta, shuffled_epsilon
-from discreet.accounting._splitting import epsilon_per_sample, keeps_together, shared
+from discreet.accounting._splitting import epsilon_per_sample, equal_share, keeps_together
 
 __all__ = [
     "BoxProfile",
@@ -17,10 +17,10 @@ __all__ = [
     "compose",
     "epsilon_from_renyi",
     "epsilon_per_sample",
+    "equal_share",
     "keeps_together",
     "profile_of",
     "renyi",
-    "shared",
     "shuffled_delta",
     "shuffled_epsilon",
 ]

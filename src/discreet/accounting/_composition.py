@@ -16,8 +16,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting._losses import UNIT, PrivacyLoss, combined, convolved, times
-from discreet.accounting._notions import GaussianLoss, broken_line, gaussian_sum, gridded
+from discreet.accounting._losses import UNIT, PrivacyLoss, convolve_up, joint_loss, loss_of_copies
+from discreet.accounting._notions import GaussianLoss, broken_line_loss, gaussian_loss, loss_on_grid
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, check_profile
 from discreet.errors import DiscreetError, check_count
 from discreet.numerics import product_up
@@ -53,15 +53,15 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
         if not isinstance(release, Privacy):
             check_profile(release)
         counts[release] = counts.get(release, 0) + number
-    losses = [_repeated(release, count) for release, count in counts.items()]
+    losses = [_loss_of_repeats(release, count) for release, count in counts.items()]
     if squares:
-        together = gaussian_sum(squares)
+        together = gaussian_loss(squares)
         if not losses:
             return together
-        losses.append(gridded(together))
+        losses.append(loss_on_grid(together))
     if not losses:
         return PrivacyLoss(np.zeros(1), np.ones(1), attained=True)
-    return functools.reduce(combined, losses)
+    return functools.reduce(joint_loss, losses)
 
 
 def _pairs(releases: Any) -> list[tuple[Any, Any]]:
@@ -74,7 +74,7 @@ def _pairs(releases: Any) -> list[tuple[Any, Any]]:
         ) from None
 
 
-def _repeated(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
+def _loss_of_repeats(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
     """The loss of `count` releases of one kind."""
     if count > MOST_SAMPLES:
         raise DiscreetError(
@@ -93,7 +93,7 @@ def _repeated(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
                 purely.values, np.minimum(purely.masses * left * ROUNDED_UP, 1.0), attained=True, certain=never
             )
         case Functional():
-            return times(broken_line(release), count)
+            return loss_of_copies(broken_line_loss(release), count)
     raise DiscreetError(
         f"{release!r} cannot be added up; pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)"
     )
@@ -111,8 +111,8 @@ def _from_box(profile: BoxProfile, count: int) -> PrivacyLoss:
     square, left = once, count
     while left:
         if left & 1:
-            masses = convolved(masses, square)
+            masses = convolve_up(masses, square)
         left >>= 1
         if left:
-            square = convolved(square, square)
+            square = convolve_up(square, square)
     return PrivacyLoss(product_up(profile.epsilon, np.arange(-count, count + 1)), masses, profile.attained)

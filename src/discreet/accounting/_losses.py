@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.accounting._profile import ROUNDED_UP
 from discreet.errors import NON_NEGATIVE, PROBABILITY
 from discreet.numerics import sum_up
@@ -25,7 +25,7 @@ _UNDERFLOW = 1e-300  # far above all that underflow can lose
 _TAIL = 1e-22
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
     """The law of a privacy loss: increasing upper bounds of its values, and of their probabilities under the worse of two clients.
@@ -78,28 +78,28 @@ class PrivacyLoss:
         return min(1.0, value * ROUNDED_UP + _UNDERFLOW)
 
 
-def convolved(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def convolve_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """The law of a sum of two whole numbers, rounded up."""
-    return _summed(np.convolve(first, second), min(len(first), len(second)))
+    return _round_up_sums(np.convolve(first, second), min(len(first), len(second)))
 
 
-def _summed(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
+def _round_up_sums(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
     """Sums of at most so many products of positive numbers, with what rounding can have taken off put back."""
     return np.asarray(masses * (1.0 + (terms + 4) * 2.0 * UNIT), dtype=np.float64)
 
 
-def combined(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
+def joint_loss(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
     """The loss of two releases together."""
-    first, second = _coarse(first, MOST_LOSSES), _coarse(second, MOST_LOSSES)
+    first, second = _coarsen_loss(first, MOST_LOSSES), _coarsen_loss(second, MOST_LOSSES)
     values = sum_up(first.values[:, None], second.values).ravel()
-    masses = _summed(np.multiply.outer(first.masses, second.masses).ravel(), 1)
+    masses = _round_up_sums(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     attained = first.attained and second.attained
-    both = PrivacyLoss(values[order], masses[order], attained, either(first.certain, second.certain))
-    return _coarse(both, MOST_KEPT)
+    both = PrivacyLoss(values[order], masses[order], attained, either_probability(first.certain, second.certain))
+    return _coarsen_loss(both, MOST_KEPT)
 
 
-def _coarse(loss: PrivacyLoss, most: int) -> PrivacyLoss:
+def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
     """At most so many values, each loss rounded up to the next of them: the grid spans all but negligible tails."""
     if len(loss.values) <= most:
         return loss
@@ -110,22 +110,22 @@ def _coarse(loss: PrivacyLoss, most: int) -> PrivacyLoss:
     grid = np.unique(np.append(np.linspace(low, high, most - 1), loss.largest))
     place = np.searchsorted(grid, loss.values, side="left")
     masses = np.bincount(place, weights=loss.masses, minlength=len(grid)).astype(np.float64)
-    return PrivacyLoss(grid, _summed(masses, len(loss.masses)), attained=False, certain=loss.certain)
+    return PrivacyLoss(grid, _round_up_sums(masses, len(loss.masses)), attained=False, certain=loss.certain)
 
 
-def times(loss: PrivacyLoss, count: int) -> PrivacyLoss:
+def loss_of_copies(loss: PrivacyLoss, count: int) -> PrivacyLoss:
     """The loss of so many releases with this one each."""
     found: PrivacyLoss | None = None
     while True:
         if count & 1:
-            found = loss if found is None else combined(found, loss)
+            found = loss if found is None else joint_loss(found, loss)
         count >>= 1
         if not count:
             assert found is not None
             return found
-        loss = combined(loss, loss)
+        loss = joint_loss(loss, loss)
 
 
-def either(first: float, second: float) -> float:
+def either_probability(first: float, second: float) -> float:
     """The probability of one or the other of two independent events, rounded up."""
     return min(1.0, (first + second * (1.0 - first)) * ROUNDED_UP)

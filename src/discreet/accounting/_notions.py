@@ -70,7 +70,7 @@ class GaussianLoss:
         return high
 
 
-def gaussian_sum(squares: Fraction) -> GaussianLoss:
+def gaussian_loss(squares: Fraction) -> GaussianLoss:
     """Of releases whose nu have squares with this sum."""
     nu = math.sqrt(float_up(squares))
     while Fraction(nu) ** 2 < squares:
@@ -80,7 +80,7 @@ def gaussian_sum(squares: Fraction) -> GaussianLoss:
     return GaussianLoss(nu)
 
 
-def gridded(loss: GaussianLoss) -> PrivacyLoss:
+def loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
     """A Gaussian loss on a grid, rounded up."""
     nu, sides = Fraction(loss.nu), MOST_LOSSES // 2
     places = [Fraction(step * _REACH, sides) for step in range(1 - sides, sides + 1)]
@@ -95,7 +95,7 @@ def gridded(loss: GaussianLoss) -> PrivacyLoss:
     )
 
 
-def broken_line(notion: Functional) -> PrivacyLoss:
+def broken_line_loss(notion: Functional) -> PrivacyLoss:
     """The loss of the pair whose trade-off function is the broken line; it bounds both orders of two clients."""
     corners = notion.corners
     values, masses = [], []

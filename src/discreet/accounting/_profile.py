@@ -79,7 +79,7 @@ class BoxProfile:
 
 
 @runtime_checkable
-class Drawn(Protocol):
+class LatticeSampler(Protocol):
     """What is asked of a sampler here: the integers that it draws with, and whom it serves."""
 
     @property
@@ -99,22 +99,22 @@ def check_profile(profile: Any) -> None:
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
 
-def profile_of(sampler: Drawn) -> BoxProfile:
+def profile_of(sampler: LatticeSampler) -> BoxProfile:
     """The profile of the integers that a sampler draws with, on outcomes, cells or points."""
-    if isinstance(sampler, type) or not isinstance(sampler, Drawn):
+    if isinstance(sampler, type) or not isinstance(sampler, LatticeSampler):
         raise DiscreetError(
             f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)"
         )
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
-    shared = Fraction(sampler.lattice.shared, TOTAL)
+    shared = Fraction(sampler.lattice.shared_total, TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
     # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2, and falls likewise after it: towards 1/2 is upwards
     nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
-    return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_attained(sampler, alpha))
+    return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_is_attained(sampler, alpha))
 
 
-def _attained(sampler: Drawn, alpha: float) -> bool:
+def _is_attained(sampler: LatticeSampler, alpha: float) -> bool:
     """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
     places = alpha * size

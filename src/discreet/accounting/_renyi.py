@@ -26,7 +26,7 @@ from discreet.numerics import float_up
 _ORDER = Range(1.0, math.inf)
 _NO_OVERFLOW = 700.0
 _UNDERFLOW = 1e-300  # far above all that underflow can lose
-MOST_SAMPLES = 10**15
+MOST_RENYI_SAMPLES = 10**15
 
 
 def renyi(profile: BoxProfile, *, order: float) -> float:
@@ -51,8 +51,8 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
     """An epsilon at which that many releases together are (epsilon, delta)-LDP, from the best order."""
     check_profile(profile)
     samples, delta = check_count("samples", samples), OPEN_UNIT.check("delta", delta)
-    if samples > MOST_SAMPLES:
-        raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}; that many cannot be made")
+    if samples > MOST_RENYI_SAMPLES:
+        raise DiscreetError(f"samples is more than {MOST_RENYI_SAMPLES:,}; that many cannot be made")
 
     def at(log_t: float) -> float:
         order = 1.0 + math.exp(log_t)

@@ -65,7 +65,7 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
     if local == 0.0 or profile.lower_mass == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
         return local
     clones = scipy.stats.binom(others, math.exp(-profile.epsilon))
-    low, high = _spread(others, clones.mean(), clones.var())
+    low, high = _likely_range(others, clones.mean(), clones.var())
     starts = np.arange(low, high + 1)
     if len(starts) > _FEW:
         rounded = np.clip(clones.mean() + clones.std() * np.array(_DEVIATIONS), low, high).astype(np.int64)
@@ -109,13 +109,13 @@ def _delta_among(profile: BoxProfile, clones: int, beta: float) -> float:
     first_kind, second_kind = seen / cloned, hidden / cloned
     third_kind = max(0.0, 1.0 - seen - hidden) / left if left > 0.0 else 0.0  # none to hide among: it cancels
     share = min(1.0, 2.0 * cloned / shrink) if left > 0.0 else 1.0
-    low, high = _spread(number, number * share, number * share * (1.0 - share))
+    low, high = _likely_range(number, number * share, number * share * (1.0 - share))
     s = np.arange(low, high + 1)
     slope = (first_kind - second_kind) * (1.0 + ratio)
     level = s * (ratio * first_kind - second_kind) + (ratio - 1.0) * third_kind * (number - s)
     first = np.floor(np.minimum(level / slope, s)) + 1.0  # the smallest x whose likelihood ratio exceeds e^beta
-    own, other = 0.5 * s * _heads(s - 1, first - 1.0), 0.5 * s * _heads(s - 1, first)
-    unseen = third_kind * (number - s) * _heads(s, first)
+    own, other = 0.5 * s * _heads_probability(s - 1, first - 1.0), 0.5 * s * _heads_probability(s - 1, first)
+    unseen = third_kind * (number - s) * _heads_probability(s, first)
     likely = first_kind * own + second_kind * other + unseen
     unlikely = second_kind * own + first_kind * other + unseen
     weight = scipy.stats.binom.pmf(s, number, share) * shrink / number
@@ -123,14 +123,14 @@ def _delta_among(profile: BoxProfile, clones: int, beta: float) -> float:
     return max(0.0, value) + 2.0 * _TAIL
 
 
-def _spread(count: int, mean: float, variance: float) -> tuple[int, int]:
+def _likely_range(count: int, mean: float, variance: float) -> tuple[int, int]:
     """The range of a sum of `count` independent indicators, but for a probability _TAIL on either side (Bernstein)."""
     third = -math.log(_TAIL) / 3.0
     reach = 1.0 + third + math.sqrt(third * third + 6.0 * third * variance)
     return max(0, int(mean - reach)), min(count, int(mean + reach) + 1)
 
 
-def _heads(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
+def _heads_probability(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
     """P[Binomial(tosses, 1/2) >= least]; a negative number of tosses counts as none."""
     inside = (least > 0) & (least <= tosses)
     tail = scipy.special.betainc(np.where(inside, least, 1.0), np.where(inside, tosses - least + 1.0, 1.0), 0.5)

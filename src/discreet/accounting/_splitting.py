@@ -26,7 +26,7 @@ from discreet.accounting._composition import MOST_SAMPLES, compose
 from discreet.accounting._profile import BoxProfile
 from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.families._band import Bounds
-from discreet.numerics import stated
+from discreet.numerics import stated_decimal
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy._pure import check_epsilon
 
@@ -94,7 +94,7 @@ def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: 
     return True
 
 
-def shared(privacy: Privacy, *, samples: int, bounds: Bounds) -> Privacy:
+def equal_share(privacy: Privacy, *, samples: int, bounds: Bounds) -> Privacy:
     """What each of so many releases on a band may promise so that all together keep a notion: the largest equal share that is known.
 
     Args:
@@ -110,23 +110,23 @@ def shared(privacy: Privacy, *, samples: int, bounds: Bounds) -> Privacy:
     """
     check_kind("privacy", privacy, Privacy, "pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)")
     check_kind("bounds", bounds, Bounds, "pass family.bounds")
-    return _shared(privacy, check_count("samples", samples, most=MOST_SAMPLES), bounds)
+    return _equal_share(privacy, check_count("samples", samples, most=MOST_SAMPLES), bounds)
 
 
 @functools.lru_cache(maxsize=64)
-def _shared(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
+def _equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     if n == 1:
         return privacy
     if isinstance(privacy, Pure):
-        return Pure(_part(privacy.epsilon, n))
+        return Pure(_epsilon_part(privacy.epsilon, n))
     found: list[Privacy] = []
     if n <= MOST_EXACT:
-        share = _largest(lambda epsilon: keeps_together(privacy, *_extremes(bounds, epsilon), n))
+        share = _largest_share(lambda epsilon: keeps_together(privacy, *_extreme_box_masses(bounds, epsilon), n))
         found += [Pure(share)] if share else []
     elif isinstance(privacy, Approximate):
         found += [Pure(epsilon_per_sample(alpha=bounds.alpha, samples=n, epsilon=privacy.epsilon, delta=privacy.delta))]
     if isinstance(privacy, Gaussian):
-        found.append(Gaussian(_root_part(privacy.exact_nu, n)))
+        found.append(Gaussian(_nu_part(privacy.exact_nu, n)))
     if not found:
         raise DiscreetError(
             f"samples = {n}: {privacy} leaves nothing that is known to be allowed for each; take fewer (at most {MOST_EXACT} for a "
@@ -135,18 +135,18 @@ def _shared(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     return max(found, key=lambda notion: notion.mixing(bounds))
 
 
-def _part(epsilon: float, samples: int) -> float:
+def _epsilon_part(epsilon: float, samples: int) -> float:
     """The largest float that is at most an n-th of epsilon, as it was written and as it is; what is drawn with is the smaller of two too."""
-    whole = min(Fraction(epsilon), Fraction(stated(epsilon)))
+    whole = min(Fraction(epsilon), Fraction(stated_decimal(epsilon)))
     share = float(whole / samples)
-    while min(Fraction(share), Fraction(stated(share))) * samples > whole:
+    while min(Fraction(share), Fraction(stated_decimal(share))) * samples > whole:
         share = math.nextafter(share, 0.0)
     if not share:
         raise DiscreetError(f"samples = {samples}: nothing is left of epsilon = {epsilon!r} for each; take fewer")
     return share
 
 
-def _root_part(nu: Fraction, samples: int) -> float:
+def _nu_part(nu: Fraction, samples: int) -> float:
     """The largest float with n times its square at most nu squared."""
     share = float(nu) / math.sqrt(samples)
     while samples * Fraction(share) ** 2 > nu * nu:
@@ -154,7 +154,7 @@ def _root_part(nu: Fraction, samples: int) -> float:
     return share
 
 
-def _extremes(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fraction]:
+def _extreme_box_masses(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fraction]:
     """m b and m B of the optimal box of a band at that epsilon, up to rounding of e^epsilon."""
     lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
     alpha, ratio = (1 - lower) / (upper - lower), Fraction(math.exp(epsilon))
@@ -162,7 +162,7 @@ def _extremes(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fraction]:
     return least, ratio * least
 
 
-def _largest(keeps: Callable[[float], bool]) -> float:
+def _largest_share(keeps: Callable[[float], bool]) -> float:
     """The largest share that keeps, of those up to which all do, nearly; 0 where none is found."""
     low, high = 0.0, 1.0
     while high < _LARGEST_SHARE and keeps(high):

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.audit._bounds import empirical_epsilon_lower_bound
-from discreet.audit._partitions import Codes, Partition, Samples, partitions, same_kind, samples_of
+from discreet.audit._partitions import Codes, SamplePartition, Samples, partitions, same_kind, samples_of
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
-from discreet.privacy import Approximate, Privacy, Pure, promised
+from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy
 
 Mechanism = Callable[[Any, int], Any]
 Claim = tuple[float, float]
@@ -35,7 +35,7 @@ _CLAIMS = 9  # of a trade-off function
 _HARDLY_EVER = 1e-3  # a delta that so many draws could not tell from none
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True)
 class TestedEvent:
     """An event, how often it happened on the second half under two inputs, and the bound that follows."""
@@ -51,7 +51,7 @@ class TestedEvent:
     empirical_epsilon_lower_bound: float
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True)
 class BlackBoxAudit:
     """The outcome of an audit; `events` begins with the one that gives the bound."""
@@ -68,14 +68,14 @@ class BlackBoxAudit:
         return self.events[0].empirical_epsilon_lower_bound if self.events else 0.0
 
     @property
-    def refuted(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether the claim is false, with the stated confidence."""
         return self.empirical_epsilon_lower_bound > self.epsilon * (1.0 + _ROUNDING)
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    partition: Partition
+    partition: SamplePartition
     cells: Codes
     first: int
     second: int
@@ -96,7 +96,7 @@ def black_box_audit(
 
     The claim is (epsilon, delta)-LDP, or `privacy`, a notion in place of both.
     """
-    claims = _claims(epsilon, delta, privacy)
+    claims = _claimed_pairs(epsilon, delta, privacy)
     OPEN_UNIT.check("confidence", confidence)
     half = check_count("draws", draws, least=200, fix="an audit needs at least a hundred in each half") // 2
     if not callable(mechanism):
@@ -109,26 +109,26 @@ def black_box_audit(
         raise DiscreetError(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
         )
-    choosing = same_kind([_drawn(mechanism, value, half) for value in inputs])
+    choosing = same_kind([_draw_samples(mechanism, value, half) for value in inputs])
     (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
-    testing = same_kind([_drawn(mechanism, value, half) for value in inputs])
+    testing = same_kind([_draw_samples(mechanism, value, half) for value in inputs])
     if (choosing[0].matrix is None) != (testing[0].matrix is None):
         choosing, testing = ([_listed(s) for s in part] for part in (choosing, testing))
         (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
         error_here = error * 2.0 ** -(place + (place + 1 < len(promising)))
-        events.append(_tested(candidate, testing, half, 1.0 - error_here, delta))
+        events.append(_test_candidate(candidate, testing, half, 1.0 - error_here, delta))
     events.sort(key=lambda event: -event.empirical_epsilon_lower_bound)
     return BlackBoxAudit(epsilon, delta, confidence, tuple(inputs), tuple(events))
 
 
-def _claims(epsilon: float | None, delta: float, privacy: Privacy | None) -> list[Claim]:
+def _claimed_pairs(epsilon: float | None, delta: float, privacy: Privacy | None) -> list[Claim]:
     """The pairs (epsilon, delta) that are claimed: one, or for a trade-off function several of all those that it promises."""
     delta = PROBABILITY.check("delta", delta)
     if privacy is not None and delta:
         raise DiscreetError(f"delta = {delta:g} goes with epsilon=; privacy = {privacy!r} is a claim by itself")
-    match promised(epsilon, privacy):
+    match chosen_privacy(epsilon, privacy):
         case Pure(epsilon=claimed):
             return [(claimed, delta)]
         case Approximate(epsilon=claimed, delta=slack):
@@ -142,11 +142,11 @@ def _claims(epsilon: float | None, delta: float, privacy: Privacy | None) -> lis
 
 def _most_doubtful(claims: list[Claim], samples: Sequence[Samples], draws: int) -> tuple[Claim, list[_Candidate]]:
     """The claim that the first half speaks against most, and the events to test it by: the second half has no part in the choice."""
-    found = [(claim, _promising(samples, draws, claim[1])) for claim in claims]
+    found = [(claim, _promising_events(samples, draws, claim[1])) for claim in claims]
     return max(found, key=lambda each: max((one.promise for one in each[1]), default=-math.inf) - each[0][0])
 
 
-def _drawn(mechanism: Mechanism, value: Any, count: int) -> Samples:
+def _draw_samples(mechanism: Mechanism, value: Any, count: int) -> Samples:
     try:
         output = mechanism(value, count)
     except DiscreetError:
@@ -166,7 +166,7 @@ def _listed(samples: Samples) -> Samples:
     )
 
 
-def _promising(samples: Sequence[Samples], draws: int, delta: float) -> list[_Candidate]:
+def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_Candidate]:
     """The most promising events, best first: at most one for each partition and ordered pair of inputs."""
     found: list[_Candidate] = []
     for partition in partitions(samples):
@@ -176,11 +176,11 @@ def _promising(samples: Sequence[Samples], draws: int, delta: float) -> list[_Ca
         for first, second in ((i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j):
             cells, promise = _best_union(counts[first], counts[second], draws, delta)
             found.append(_Candidate(partition, cells, first, second, promise))
-        found = sorted(found, key=_rank)[:MOST_EVENTS]
+        found = sorted(found, key=_candidate_rank)[:MOST_EVENTS]
     return found
 
 
-def _rank(candidate: _Candidate) -> tuple[float, int]:
+def _candidate_rank(candidate: _Candidate) -> tuple[float, int]:
     """The most promising first; of events that promise the same, the simplest."""
     return -round(candidate.promise, 6), len(candidate.cells)
 
@@ -196,7 +196,7 @@ def _best_union(first: NDArray[np.intp], second: NDArray[np.intp], draws: int, d
     return order[: best + 1].astype(np.int64), float(promise[best])
 
 
-def _tested(
+def _test_candidate(
     candidate: _Candidate, samples: Sequence[Samples], draws: int, confidence: float, delta: float
 ) -> TestedEvent:
     first, second = (
@@ -204,10 +204,10 @@ def _tested(
         for number in (candidate.first, candidate.second)
     )
     bound = empirical_epsilon_lower_bound(first, second, draws=draws, confidence=confidence, delta=delta)
-    return TestedEvent(_described(candidate), candidate.first, candidate.second, first, second, draws, bound)
+    return TestedEvent(_event_description(candidate), candidate.first, candidate.second, first, second, draws, bound)
 
 
-def _described(candidate: _Candidate) -> str:
+def _event_description(candidate: _Candidate) -> str:
     words = [candidate.partition.described(int(cell)) for cell in candidate.cells[:3]]
     more = len(candidate.cells) - len(words)
     return " or ".join(words) + (f" or {more} more cells" if more else "")

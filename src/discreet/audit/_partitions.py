@@ -41,7 +41,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Partition:
+class SamplePartition:
     """A name, the cell of every sample, and what a cell is in words."""
 
     name: str
@@ -83,19 +83,22 @@ def same_kind(samples: Sequence[Samples]) -> list[Samples]:
     return [_as_values(s) for s in samples]
 
 
-def partitions(samples: Sequence[Samples]) -> Iterator[Partition]:
+def partitions(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """Every partition worth trying on samples like these: one `Samples` for each input."""
     if samples[0].matrix is None:
-        yield from _of_values(samples)
+        yield from _partitions_of_values(samples)
         return
     pooled = np.concatenate([s.matrix for s in samples if s.matrix is not None])
     width = pooled.shape[1]
-    coordinates = [_of_numbers(pooled[:, place], _column(place), _named(place, width)) for place in _chosen(width)]
+    coordinates = [
+        _partition_of_numbers(pooled[:, place], _column(place), _coordinate_name(place, width))
+        for place in _tried_coordinates(width)
+    ]
     yield from coordinates
     if width > 1:
-        yield from _of_rows(pooled)
-        yield from _of_pairs(coordinates[:_PAIRED_COORDINATES], samples)
-        yield from _of_directions(samples)
+        yield from _partitions_of_rows(pooled)
+        yield from _partitions_of_pairs(coordinates[:_PAIRED_COORDINATES], samples)
+        yield from _partitions_by_direction(samples)
 
 
 def _check_count(found: int, wanted: int) -> None:
@@ -126,25 +129,25 @@ def _as_values(samples: Samples) -> Samples:
     return Samples(None, rows, np.full(len(rows), samples.matrix.shape[1], dtype=np.int64))
 
 
-def _of_values(samples: Sequence[Samples]) -> Iterator[Partition]:
+def _partitions_of_values(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     lengths = np.unique(np.concatenate([s.lengths for s in samples if s.lengths is not None]))[:MOST_CELLS]
     if len(lengths) > 1:
-        yield Partition(
+        yield SamplePartition(
             "length",
-            lambda s: _placed(np.asarray(s.lengths), lengths),
+            lambda s: _positions_in(np.asarray(s.lengths), lengths),
             lambda cell: f"length = {lengths[cell]}" if cell < len(lengths) else "another length",
         )
     seen = Counter(value for s in samples for value in s.values)
     common = [value for value, _ in seen.most_common(MOST_CELLS)]
     place = {value: number for number, value in enumerate(common)}
-    yield Partition(
+    yield SamplePartition(
         "value",
         lambda s: np.array([place.get(value, len(common)) for value in s.values], dtype=np.int64),
-        lambda cell: _short(repr(common[cell])) if cell < len(common) else "any rarer value",
+        lambda cell: _short_text(repr(common[cell])) if cell < len(common) else "any rarer value",
     )
 
 
-def _chosen(width: int) -> Sequence[int]:
+def _tried_coordinates(width: int) -> Sequence[int]:
     """All coordinates, or that many of them evenly spread, the first and the last included."""
     return sorted({int(place) for place in np.linspace(0, width - 1, min(width, MOST_COORDINATES))})
 
@@ -153,11 +156,13 @@ def _column(place: int) -> Callable[[Samples], NDArray[np.float64]]:
     return lambda s: np.asarray(s.matrix)[:, place]
 
 
-def _named(place: int, width: int) -> str:
+def _coordinate_name(place: int, width: int) -> str:
     return "sample" if width == 1 else f"sample[{place}]"
 
 
-def _of_numbers(pooled: NDArray[np.float64], read: Callable[[Samples], NDArray[np.float64]], name: str) -> Partition:
+def _partition_of_numbers(
+    pooled: NDArray[np.float64], read: Callable[[Samples], NDArray[np.float64]], name: str
+) -> SamplePartition:
     """A cell for each number that repeats, and bins between quantiles for all others; NaN has a cell too."""
     finite = pooled[~np.isnan(pooled)]
     numbers, counts = np.unique(finite, return_counts=True)
@@ -171,11 +176,11 @@ def _of_numbers(pooled: NDArray[np.float64], read: Callable[[Samples], NDArray[n
 
     def cells(s: Samples) -> Codes:
         column = read(s)
-        placed = _placed(column, atoms)
+        placed = _positions_in(column, atoms)
         other = len(atoms) + np.searchsorted(edges, column, side="left")
         return np.where(np.isnan(column), len(atoms) + len(edges) + 1, np.where(placed < len(atoms), placed, other))
 
-    def described(cell: int) -> str:
+    def cell_description(cell: int) -> str:
         if cell < len(atoms):
             return f"{name} = {atoms[cell]:g}"
         if cell > len(atoms) + len(edges):
@@ -183,32 +188,36 @@ def _of_numbers(pooled: NDArray[np.float64], read: Callable[[Samples], NDArray[n
         low, high = np.concatenate([[-math.inf], edges, [math.inf]])[cell - len(atoms) : cell - len(atoms) + 2]
         return f"{low:.6g} < {name} <= {high:.6g}"
 
-    return Partition(name, cells, described)
+    return SamplePartition(name, cells, cell_description)
 
 
-def _of_rows(pooled: NDArray[np.float64]) -> Iterator[Partition]:
+def _partitions_of_rows(pooled: NDArray[np.float64]) -> Iterator[SamplePartition]:
     rows = np.unique(pooled, axis=0) if len(pooled) else pooled
     if len(rows) > MOST_CELLS:
         return
     place = {row.tobytes(): number for number, row in enumerate(rows + 0.0)}  # + 0.0: -0.0 and 0.0 are one number
-    yield Partition(
+    yield SamplePartition(
         "sample",
         lambda s: np.array([place.get(row.tobytes(), len(rows)) for row in np.asarray(s.matrix) + 0.0], dtype=np.int64),
-        lambda cell: f"sample = {_short(str(rows[cell].tolist()))}" if cell < len(rows) else "a sample not seen before",
+        lambda cell: (
+            f"sample = {_short_text(str(rows[cell].tolist()))}" if cell < len(rows) else "a sample not seen before"
+        ),
     )
 
 
-def _of_pairs(coordinates: Sequence[Partition], samples: Sequence[Samples]) -> Iterator[Partition]:
+def _partitions_of_pairs(
+    coordinates: Sequence[SamplePartition], samples: Sequence[Samples]
+) -> Iterator[SamplePartition]:
     """Two coordinates at a time, where both have few cells: leaks of one-hot and bit vectors."""
     few = [p for p in coordinates if max(int(p.cells(s).max(initial=0)) for s in samples) < _PAIRED_CELLS]
     for number, one in enumerate(few):
         for other in few[number + 1 :]:
-            yield _pair(one, other)
+            yield _pair_of_partitions(one, other)
 
 
-def _pair(one: Partition, other: Partition) -> Partition:
+def _pair_of_partitions(one: SamplePartition, other: SamplePartition) -> SamplePartition:
     wide = MOST_CELLS
-    return Partition(
+    return SamplePartition(
         f"{one.name} and {other.name}",
         lambda s: (
             np.minimum(one.cells(s), _PAIRED_CELLS) * (_PAIRED_CELLS + 1) + np.minimum(other.cells(s), _PAIRED_CELLS)
@@ -220,22 +229,22 @@ def _pair(one: Partition, other: Partition) -> Partition:
     )
 
 
-def _of_directions(samples: Sequence[Samples]) -> Iterator[Partition]:
+def _partitions_by_direction(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """The direction in which the mean of an input differs from that of the first."""
     means = [np.nan_to_num(np.asarray(s.matrix)).mean(axis=0) for s in samples]
     for number, mean in enumerate(means[1:], start=1):
         direction = mean - means[0]
         if np.any(direction) and np.all(np.isfinite(direction)):
-            read = _along(direction / np.abs(direction).max())
+            read = _projection_onto(direction / np.abs(direction).max())
             pooled = np.concatenate([read(s) for s in samples])
-            yield _of_numbers(pooled, read, f"direction from input 0 to input {number}")
+            yield _partition_of_numbers(pooled, read, f"direction from input 0 to input {number}")
 
 
-def _along(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:
+def _projection_onto(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:
     return lambda s: np.asarray(np.nan_to_num(np.asarray(s.matrix)) @ direction)
 
 
-def _placed(values: NDArray[Any], known: NDArray[Any]) -> Codes:
+def _positions_in(values: NDArray[Any], known: NDArray[Any]) -> Codes:
     """The place of every value in the sorted array `known`, or its length where it is not there."""
     if not len(known):
         return np.zeros(len(values), dtype=np.int64)
@@ -243,5 +252,5 @@ def _placed(values: NDArray[Any], known: NDArray[Any]) -> Codes:
     return np.where(known[place] == values, place, len(known)).astype(np.int64)
 
 
-def _short(text: str) -> str:
+def _short_text(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._files import check_target, written
-from discreet._showing import shown_shortly
+from discreet._files import atomic_write, check_target
+from discreet._showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families._band import Bounds
@@ -49,7 +49,7 @@ WITH_PRIVACY = 2
 MOST_INPUTS = 64
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True)
 class Certificate:
     """The integers, the claim, and what follows from them alone."""
@@ -71,7 +71,10 @@ class Certificate:
     def worst(self) -> tuple[int, int, int]:
         """The outcome, and the two inputs, with the largest ratio between their weights."""
         return max(
-            ((x, _largest(column), _smallest(column)) for x, column in enumerate(zip(*self.weights, strict=True))),
+            (
+                (x, _largest_place(column), _smallest_place(column))
+                for x, column in enumerate(zip(*self.weights, strict=True))
+            ),
             key=lambda place: self._ratio(*place),
         )
 
@@ -81,7 +84,7 @@ class Certificate:
         return self._ratio(*self.worst)
 
     @property
-    def realised(self) -> tuple[Fraction, Fraction]:
+    def realised_epsilon(self) -> tuple[Fraction, Fraction]:
         """Rationals between which the realised epsilon of these inputs lies."""
         return log_bracket(self.ratio)
 
@@ -105,7 +108,7 @@ class Certificate:
         return extreme_masses(Fraction(sum(self.box[0]), self.total), max(map(Fraction, self.box[1], self.box[0])))
 
     @property
-    def refuted(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether the claim is certainly false."""
         return self.ratio > exp_upper(self.epsilon)
 
@@ -124,7 +127,7 @@ class Certificate:
             "total": self.total,
             "weights": [list(row) for row in self.weights],
             "worst": {"outcome": outcome, "first_input": first, "second_input": second, "ratio": str(self.ratio)},
-            "realised_epsilon": [str(bound) for bound in self.realised],
+            "realised_epsilon": [str(bound) for bound in self.realised_epsilon],
             "holds": self.holds,
         }
         if self.box is not None:
@@ -142,7 +145,7 @@ class Certificate:
 
     def write(self, path: str | Path) -> None:
         """Write the JSON file that `verify.py` reads. It may replace another certificate, and nothing else; folders on the way are made."""
-        with written(path, what="certificate", replace=_is_certificate(path), folders=True) as file:
+        with atomic_write(path, what="certificate", replace=_is_certificate(path), folders=True) as file:
             file.write(self.to_json().encode())
 
 
@@ -165,7 +168,7 @@ def certificate_of(
         table = [list(row) for row in np.asarray(weights, dtype=object)]
     except (TypeError, ValueError):
         raise DiscreetError(f"weights = {weights!r} is not a table of whole numbers, a row for each input") from None
-    rows = [[_whole(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
+    rows = [[_whole_weight(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
     check_kind("mechanism", mechanism, str, "pass a name for it")
     check_kind("inputs", inputs, Sequence, "pass a name for each row of weights")
     if len(rows) < 2 or not rows[0] or len({len(row) for row in rows}) != 1:
@@ -245,11 +248,13 @@ def extreme_laws(mu: NDArray[np.float64], bounds: Bounds, most: int) -> tuple[tu
         for liked in (True, False):
             order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
             names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
-            laws.append(_filled(mu, bounds.lower, bounds.upper, order))
+            laws.append(_fill_in_order(mu, bounds.lower, bounds.upper, order))
     return tuple(names), np.array(laws)
 
 
-def _filled(mu: NDArray[np.float64], lower: float, upper: float, order: NDArray[np.int64]) -> NDArray[np.float64]:
+def _fill_in_order(
+    mu: NDArray[np.float64], lower: float, upper: float, order: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
     room = (upper - lower) * mu[order]
     ends = np.minimum(np.cumsum(room), 1.0 - lower)
@@ -258,15 +263,15 @@ def _filled(mu: NDArray[np.float64], lower: float, upper: float, order: NDArray[
     return np.asarray(law / law.sum())
 
 
-def _largest(column: Sequence[int]) -> int:
+def _largest_place(column: Sequence[int]) -> int:
     return max(range(len(column)), key=lambda row: column[row])
 
 
-def _smallest(column: Sequence[int]) -> int:
+def _smallest_place(column: Sequence[int]) -> int:
     return min(range(len(column)), key=lambda row: column[row])
 
 
-def _whole(weight: Any, row: int, place: int) -> int:
+def _whole_weight(weight: Any, row: int, place: int) -> int:
     try:
         whole = int(weight)
     except (TypeError, ValueError, OverflowError):

@@ -15,12 +15,12 @@ from discreet.cli._options import (
     CellCount,
     DomainFile,
     DomainSize,
-    For,
-    Named,
-    chosen,
-    needed_domain,
+    MechanismName,
+    ServedGoal,
+    choose_mechanism,
     refuse_large,
     refuse_large_together,
+    require_domain,
 )
 from discreet.cli._printing import plain, say, write_json
 from discreet.cli._promise import Delta, Nu, promise
@@ -30,7 +30,7 @@ from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, sampler_named
 from discreet.mechanisms._linear import MEMBERS_ALONE
 from discreet.privacy import Pure
-from discreet.tradeoff import large_epsilon
+from discreet.tradeoff import large_epsilon_warning
 
 
 def agree(
@@ -50,8 +50,8 @@ def agree(
     upper: Annotated[
         float | None, typer.Option(metavar="C2", help="Distributions are at most this multiple of uniform.")
     ] = None,
-    serve: For = None,
-    mechanism: Named = None,
+    serve: ServedGoal = None,
+    mechanism: MechanismName = None,
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
     other: Annotated[
@@ -88,15 +88,15 @@ def agree(
             nu,
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
-        name, taken = chosen(serve, mechanism, may_ask=not json)
+        name, taken = choose_mechanism(serve, mechanism, may_ask=not json)
         if name == MollifierSampler.name and not isinstance(promised, Pure):
             raise DiscreetError(
                 f"{'--delta' if nu is None else '--nu'} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon "
                 "alone, or say --mechanism optimal"
             )
-        whole = Simplex(needed_domain(domain, domain_size, bounds, cells))
+        whole = Simplex(require_domain(domain, domain_size, bounds, cells))
         _refuse_look_alikes(whole)
-        family = _banded(whole, lower, upper)
+        family = _client_family(whole, lower, upper)
         if name == LinearSampler.name and isinstance(family, Band):
             raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
         sampler = sampler_named(name, family, privacy=promised)
@@ -110,16 +110,16 @@ def agree(
         write_json({"id": found.id, "agreement": found.document, **together})
         return
     # what is spent comes before the first text that whoever wrote the agreement could choose
-    kind = terms_told.mechanism(found.mechanism, everybody=found.family.document.get("everybody", False))
+    kind = terms_told.mechanism_text(found.mechanism, everybody=found.family.document.get("everybody", False))
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn at once, around the {found.joint.around})"
-    lines = [f"{terms_told.spent(found)}, {kind} on {found.family.described}{_few(found)}"]
+    lines = [f"{terms_told.spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]
     if found.rounds > 1:
         from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(found)
         lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]
-    doubt = large_epsilon(found.epsilon) or found.doubt_of_rounds
+    doubt = large_epsilon_warning(found.epsilon) or found.doubt_of_rounds
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")
     if found.other is not None and found.domain.labels is not None:
@@ -153,7 +153,7 @@ def _refuse_look_alikes(whole: Simplex) -> None:
         )
 
 
-def _banded(whole: Simplex, lower: float | None, upper: float | None) -> Simplex | Band:
+def _client_family(whole: Simplex, lower: float | None, upper: float | None) -> Simplex | Band:
     if lower is None and upper is None:
         return whole
     least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)

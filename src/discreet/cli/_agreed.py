@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from discreet._tables._sources import Source
 
 
-def agreed_by(records: "Source", agreement: Path | None) -> Agreement:
+def agreement_of(records: "Source", agreement: Path | None) -> Agreement:
     """The agreement of a file of its own, or the one that the samples carry."""
     if agreement is not None:
         return Agreement.read(agreement)

@@ -84,7 +84,7 @@ class OneLineErrors(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release refuse it instead
-                warnings.showwarning = _shown(warnings.showwarning)
+                warnings.showwarning = _warning_printer(warnings.showwarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (DiscreetError, MissingExtraError) as problem:
             _fail(str(problem))
@@ -98,7 +98,7 @@ class OneLineErrors(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _shown(usual: Callable[..., None]) -> Callable[..., None]:
+def _warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
     """How warnings are shown: those about clients and designs as a line for people, others as usual."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any) -> None:

@@ -51,15 +51,17 @@ def audit(
 
     MODULE is a module or a .py file. A claim that is not refuted is not proved: an event that nobody looked for may exist.
     """
-    given = [_parsed(text) for text in inputs or ()]
-    found = black_box_audit(_loaded(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
+    given = [_parse_input(text) for text in inputs or ()]
+    found = black_box_audit(
+        _load_callable(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence
+    )
     if plot is not None:
         _draw(found, mechanism, plot)
     if json:
         write_json(_record(found))
     else:
         say(*_report(found, mechanism), *([f"Picture: {plain(plot)}"] if plot else []))
-    if found.refuted:
+    if found.is_refuted:
         raise typer.Exit(REFUTED)
 
 
@@ -100,9 +102,9 @@ def certify(
     elif any(given is not None for given in (epsilon, delta, nu)):
         raise DiscreetError("--agreement says it all; leave out --epsilon, --delta and --nu")
     agreed = None if agreement is None else Agreement.read(agreement)
-    found = certificate(_certified(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed)
+    found = certificate(_stated_sampler(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed)
     found.write(out)
-    low, high = found.realised
+    low, high = found.realised_epsilon
     assert found.possible is not None
     if json:
         write_json({
@@ -115,7 +117,7 @@ def certify(
         say(
             f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
             f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
-            f"Claimed:                              {_claimed(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+            f"Claimed:                              {_claim_text(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
             *([] if agreed is None else [f"Agreement: {agreed.id}"]),
             f"Certificate: {plain(out)}",
         )
@@ -123,11 +125,11 @@ def certify(
         raise typer.Exit(REFUTED)
 
 
-def _claimed(found: Certificate) -> str:
+def _claim_text(found: Certificate) -> str:
     return f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
 
 
-def _certified(
+def _stated_sampler(
     outcomes: int | None,
     stated: Privacy | None,
     agreement: Agreement | None,
@@ -148,7 +150,7 @@ def _certified(
     return sampler_named(name, family, privacy=stated)
 
 
-def _loaded(name: str) -> Callable[[Any, int], Any]:
+def _load_callable(name: str) -> Callable[[Any, int], Any]:
     """The callable that MODULE:CALLABLE names; the current folder may hold the module."""
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
@@ -176,7 +178,7 @@ def _loaded(name: str) -> Callable[[Any, int], Any]:
     return found
 
 
-def _parsed(text: str) -> Any:
+def _parse_input(text: str) -> Any:
     """An input in JSON; what is not JSON is a text."""
     try:
         return json_format.loads(text)
@@ -196,7 +198,7 @@ def _report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
             plain(event.description), f"{event.first_input} / {event.second_input}", counts,
             number(event.empirical_epsilon_lower_bound),
         )  # fmt: skip
-    verdict = "REFUTED" if found.refuted else "not refuted (which proves nothing)"
+    verdict = "REFUTED" if found.is_refuted else "not refuted (which proves nothing)"
     return [
         f"{plain(mechanism)}: claimed epsilon {claim}",
         _bars(found),
@@ -221,7 +223,7 @@ def _record(found: BlackBoxAudit) -> dict[str, Any]:
         "delta": found.delta,
         "confidence": found.confidence,
         "empirical_epsilon_lower_bound": json_number(found.empirical_epsilon_lower_bound),
-        "refuted": found.refuted,
+        "refuted": found.is_refuted,
         "inputs": list(found.inputs),
         "events": [
             {
@@ -239,5 +241,5 @@ def _record(found: BlackBoxAudit) -> dict[str, Any]:
 
 
 def _draw(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
-    verdict = "refuted" if found.refuted else "not refuted"
+    verdict = "refuted" if found.is_refuted else "not refuted"
     plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), path)

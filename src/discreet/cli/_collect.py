@@ -8,11 +8,11 @@ import typer
 
 from discreet._protocol import read_collector_key
 from discreet.agreement import Agreement
-from discreet.cli._options import given_domain, labels_in
+from discreet.cli._options import labels_option, stated_domain
 from discreet.cli._printing import plain, say, write_json_line
 from discreet.collect import serve
 from discreet.collect._catalogue import collectable
-from discreet.collect._opening import shown
+from discreet.collect._opening import display_name
 from discreet.collect._pool import SEAL_VARIABLE
 from discreet.errors import DiscreetError
 
@@ -45,7 +45,7 @@ def collect(
             "--round", metavar="R", help="The round that is open; may be repeated. [default: 1]", show_default=False
         ),
     ] = None,
-    domain: Annotated[Path | None, labels_in(", where the agreement holds only a digest of them")] = None,
+    domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
     tokens: Annotated[
         Path | None,
         typer.Option(
@@ -100,7 +100,7 @@ def collect(
     A sample is acknowledged once it is on disk. No table says who said what. Ctrl-C or SIGTERM ends it: what was taken is written first.
     TLS is a reverse proxy's.
     """
-    labels = given_domain(domain, None, None, None)
+    labels = stated_domain(domain, None, None, None)
     files = agreements or []
     for option, given in (("--follows", follows), ("--domain", domain)):
         if given is not None and len(files) != 1:
@@ -113,7 +113,7 @@ def collect(
         if json:
             signed = {} if public is None else {"key": public}
             ids = [each.id for each in found]
-            write_json_line({"address": where, "store": shown(store), "agreements": ids, **signed})
+            write_json_line({"address": where, "store": display_name(store), "agreements": ids, **signed})
             return
         lines = [f"{where} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]
         lines += [f"made {plain(path)} (mode 0600); keep a copy of it" for path in made]

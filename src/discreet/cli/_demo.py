@@ -10,18 +10,18 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from discreet._showing import counted, json_number
+from discreet._showing import json_number, pluralise
 from discreet.cli._printing import plain, say, table, write_json
 from discreet.data import logbooks, zone_logbooks
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.plots._labels import divergence_label
 from discreet.plots._style import save
-from discreet.research._figures._flights import design_figure, flights_figure, lesson_figure
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research._figures._flights import design_gain_figure, flights_figure, lesson_figure
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._flight_design import DesignedFlights, designed_flights
 from discreet.research.experiments._flights import FlightRelease, released_flights
-from discreet.research.experiments._time_zones import Lesson, learnt_time_zones
+from discreet.research.experiments._time_zones import TimeZoneEstimate, learnt_time_zones
 
 PICTURE = "demo.png"
 POPULATION_PICTURE = "demo_population.png"
@@ -51,7 +51,7 @@ def demo(
     for drawn, path in (
         (flights_figure(run), picture),
         (lesson_figure(lesson), learnt),
-        (design_figure(served), designed),
+        (design_gain_figure(served), designed),
     ):
         save(drawn, path)
     if json:
@@ -62,18 +62,18 @@ def demo(
         f"[bold]{len(run.released):,} aircraft[/bold] made {run.flights:,} flights from New York in 2013, "
         f"to {len(run.destinations)} destinations.\n"
         f"Each keeps its own log and releases [bold]one destination[/bold], at epsilon = {run.epsilon:g}.",
-        _held(run),
+        _client_text(run),
         _client(run),
         _guarantee(run),
         "[bold]What it cost[/bold]: divergence from what is held to what is drawn from.",
         _costs(run),
         _verdict(run),
         f"Picture: [bold]{plain(picture)}[/bold]",
-        _lesson_told(lesson),
+        _lesson_text(lesson),
         _lesson_table(lesson),
         _lesson_verdict(lesson),
         f"Picture: [bold]{plain(learnt)}[/bold]",
-        _design_told(served),
+        _design_text(served),
         _design_table(served),
         _design_verdict(served),
         f"Picture: [bold]{plain(designed)}[/bold]",
@@ -82,7 +82,7 @@ def demo(
     )
 
 
-def _design_told(served: DesignedFlights) -> str:
+def _design_text(served: DesignedFlights) -> str:
     return (
         f"[bold]What public examples can do[/bold]: suppose that the logs of January to June are public ({served.examples:,} aircraft). "
         "The best sampler for clients like these, with a certificate, then serves "
@@ -128,7 +128,7 @@ def _design_record(served: DesignedFlights, picture: Path) -> dict[str, Any]:
     }
 
 
-def _lesson_told(lesson: Lesson) -> str:
+def _lesson_text(lesson: TimeZoneEstimate) -> str:
     return (
         f"[bold]What the curator learns[/bold]: in another collection each of the {lesson.found.clients:,} aircraft releases "
         "one [bold]time zone[/bold], drawn privately from its log by the linear mechanism, again at "
@@ -137,7 +137,7 @@ def _lesson_told(lesson: Lesson) -> str:
     )
 
 
-def _lesson_table(lesson: Lesson) -> Table:
+def _lesson_table(lesson: TimeZoneEstimate) -> Table:
     law, made = lesson.found.law, table("time zone", "truth", "estimate", "interval")
     for place in np.argsort(-lesson.truth, kind="stable").tolist():
         made.add_row(
@@ -149,15 +149,15 @@ def _lesson_table(lesson: Lesson) -> Table:
     return made
 
 
-def _lesson_verdict(lesson: Lesson) -> str:
+def _lesson_verdict(lesson: TimeZoneEstimate) -> str:
     zones = len(lesson.truth)
     return (
-        f"{lesson.covered} of {zones} intervals hold the truth; 95 % do in the long run. An estimate is unbiased, so it may "
+        f"{lesson.covering_intervals} of {zones} intervals hold the truth; 95 % do in the long run. An estimate is unbiased, so it may "
         "be negative. From samples of the optimal mechanism a share could not be told as well: see discreet estimate."
     )
 
 
-def _lesson_record(lesson: Lesson, picture: Path) -> dict[str, Any]:
+def _lesson_record(lesson: TimeZoneEstimate, picture: Path) -> dict[str, Any]:
     law = lesson.found.law
     return {
         "time_zones": {
@@ -174,11 +174,11 @@ def _lesson_record(lesson: Lesson, picture: Path) -> dict[str, Any]:
     }
 
 
-def _held(run: FlightRelease) -> str:
+def _client_text(run: FlightRelease) -> str:
     client = run.client
-    kinds = counted(int((client.held > 0).sum()), "destination")
+    kinds = pluralise(int((client.held > 0).sum()), "destination")
     return (
-        f"[bold]One client[/bold]: {client.name} holds {counted(client.records, 'flight')} to {kinds}. "
+        f"[bold]One client[/bold]: {client.name} holds {pluralise(client.records, 'flight')} to {kinds}. "
         f"It released [bold]{client.released}[/bold]."
     )
 
@@ -222,7 +222,7 @@ def _digits(ratio: Fraction) -> str:
 
 def _costs(run: FlightRelease) -> Table:
     made = table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
-    for measure in DIVERGENCES:
+    for measure in PAPER_DIVERGENCES:
         summaries = {name: run.cost(name, measure).summary for name in MECHANISMS}
         for name in MECHANISMS:
             cells = []
@@ -243,7 +243,7 @@ def _verdict(run: FlightRelease) -> str:
         "linear: what is held mixed with uniform; mollifier: the earlier baseline.",
     ]
     for name in [*MECHANISMS][1:]:
-        better = {measure: run.better_off(name, measure) for measure in DIVERGENCES}
+        better = {measure: run.better_off(name, measure) for measure in PAPER_DIVERGENCES}
         if any(better.values()):
             counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())
             lines.append(f"The {name} serves part of the {clients:,} better than optimal does:\n  {counts}.")

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from discreet import plots
 from discreet._files import check_apart, check_target
-from discreet._showing import counted, json_number
+from discreet._showing import json_number, pluralise
 from discreet._tables._coding import Coding, Columns
 from discreet._tables._public import example_counts
 from discreet._tables._records import Reading
@@ -22,36 +22,36 @@ from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.cli import _learning as learning
 from discreet.cli import _terms_told as terms_told
-from discreet.cli._learning import Released
+from discreet.cli._learning import SampleFiles
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
     CellCount,
-    Count,
+    CountColumn,
     DomainFile,
     DomainSize,
     Nulls,
     Other,
-    Weight,
-    client_in,
-    needed_domain,
+    WeightColumn,
+    client_option,
     refuse_large,
     refuse_large_together,
-    value_in,
+    require_domain,
+    value_option,
 )
 from discreet.cli._printing import Terminal, number, plain, say, table, write_json
 from discreet.design import Design
 from discreet.design import design as best
 from discreet.errors import PROBABILITY, DiscreetError
-from discreet.estimation._contest import Contestant, contest
+from discreet.estimation._contest import SamplerCost, compare_samplers
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS
 from discreet.plots._formats import check_picture
-from discreet.tradeoff import little_by_pure_rounds
+from discreet.tradeoff import weak_pure_rounds_warning
 
-KEPT_BY_LEARNING = 0.01
+LEARNED_KEEP = 0.01
 NO_SMOOTHING, AUTO = "none", "auto"
-LARGE_EPSILON = 4.0  # from which on what a few examples leave out decides much of the mean
+SMOOTHING_EPSILON = 4.0  # from which on what a few examples leave out decides much of the mean
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
@@ -64,16 +64,16 @@ def design(
         str | None,
         typer.Argument(metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT those to protect."),
     ] = None,
-    client: Annotated[str | None, client_in()] = None,
-    value: Annotated[str | None, value_in()] = None,
+    client: Annotated[str | None, client_option()] = None,
+    value: Annotated[str | None, value_option()] = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
     cells: CellCount = None,
     other: Other = None,
     nulls: Nulls = "error",
-    count: Count = None,
-    weight: Weight = None,
+    count: CountColumn = None,
+    weight: WeightColumn = None,
     keep: Annotated[
         float | None,
         typer.Option(
@@ -135,7 +135,7 @@ def design(
     """
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
-    refuse_large_together(little_by_pure_rounds(epsilon, rounds), allowed=allow_large_epsilon)
+    refuse_large_together(weak_pure_rounds_warning(epsilon, rounds), allowed=allow_large_epsilon)
     if smoothing not in (NO_SMOOTHING, AUTO):
         raise DiscreetError(f"--smoothing {smoothing} is not one of none, auto")
     if keep is not None:
@@ -148,13 +148,13 @@ def design(
                 "--bounds": bounds, "--cells": cells, "--other": other, "--count": count, "--weight": weight, "--plot": plot,
             }
         )  # fmt: skip
-        files = Released(tuple(released), tuple(agreements or ()), spread, spread_agreement)
+        files = SampleFiles(tuple(released), tuple(agreements or ()), spread, spread_agreement)
         _learn(
             files,
             output,
             epsilon,
             divergence,
-            KEPT_BY_LEARNING if keep is None else keep,
+            LEARNED_KEEP if keep is None else keep,
             confidence,
             rounds,
             purpose,
@@ -174,7 +174,7 @@ def design(
     if plot is not None:
         check_picture(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
-    coding = Coding(needed_domain(domain, domain_size, bounds, cells), other, nulls)
+    coding = Coding(require_domain(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
     with _progress(quiet=quiet) as told:
         told("reading the examples")
@@ -183,16 +183,16 @@ def design(
             columns,
             coding,
             examples.schema,
-            untyped=examples.untyped,
+            untyped=examples.is_untyped,
             where=examples.name,
             show_values=True,
         )
         counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
-        told(f"designing for {counted(counts.shape[0], 'example')} on {counted(counts.shape[1], 'outcome')}")
-        design_at = partial(_designed, family, counts, epsilon, divergence, smoothing == AUTO, told)
+        told(f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}")
+        design_at = partial(_make_design, family, counts, epsilon, divergence, smoothing == AUTO, told)
         found = design_at(keep)
         told("comparing")
-        rows = contest(found, counts)
+        rows = compare_samplers(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
         frontier = [] if plot is None else _frontier(design_at, found, told)
     agreement.write(output)
@@ -203,14 +203,14 @@ def design(
         return
     say(
         *_report(found, rows),
-        f"Agreement {agreement.id[:12]}{_rounds_told(agreement)}: {plain(output)}"
+        f"Agreement {agreement.id[:12]}{_rounds_text(agreement)}: {plain(output)}"
         + (f"; picture: {plain(plot)}" if plot else ""),
     )
 
 
-def _rounds_told(agreement: Agreement) -> str:
+def _rounds_text(agreement: Agreement) -> str:
     """What all rounds spend together, where there are several."""
-    return f" ({terms_told.spent(agreement)})" if agreement.rounds > 1 else ""
+    return f" ({terms_told.spending_text(agreement)})" if agreement.rounds > 1 else ""
 
 
 def _refuse_both(given: dict[str, Any]) -> None:
@@ -223,7 +223,7 @@ def _refuse_both(given: dict[str, Any]) -> None:
 
 
 def _learn(
-    files: Released,
+    files: SampleFiles,
     output: Path,
     epsilon: float,
     divergence: str,
@@ -238,18 +238,27 @@ def _learn(
     check_target(output, what="agreement")
     files.check(output)
     with _progress(quiet=quiet) as told:
-        found = learning.lesson(
+        found = learning.learn_agreement(
             files, epsilon=epsilon, divergence=divergence, keep=keep, confidence=confidence, rounds=rounds, purpose=purpose, told=told
         )  # fmt: skip
     found.agreement.write(output)
     if json:
-        write_json(learning.record(found))
+        write_json(learning.learned_record(found))
         return
-    say(*learning.report(found), f"Agreement {found.agreement.id[:12]}{_rounds_told(found.agreement)}: {plain(output)}")
+    say(
+        *learning.learned_report(found),
+        f"Agreement {found.agreement.id[:12]}{_rounds_text(found.agreement)}: {plain(output)}",
+    )
 
 
-def _designed(
-    family: Simplex, counts: Any, epsilon: float, divergence: str, smoothed: bool, told: "_Told", keep: float | None
+def _make_design(
+    family: Simplex,
+    counts: Any,
+    epsilon: float,
+    divergence: str,
+    smoothed: bool,
+    told: "_SilentProgress",
+    keep: float | None,
 ) -> Design:
     return best(
         family,
@@ -262,7 +271,7 @@ def _designed(
     )
 
 
-def _frontier(design_at: Callable[[float], Design], found: Design, told: "_Told") -> list[Design]:
+def _frontier(design_at: Callable[[float], Design], found: Design, told: "_SilentProgress") -> list[Design]:
     """The same at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
@@ -272,7 +281,7 @@ def _frontier(design_at: Callable[[float], Design], found: Design, told: "_Told"
     return sorted(designs, key=lambda one: -one.keep)
 
 
-class _Told:
+class _SilentProgress:
     """What is being done, for nobody."""
 
     def __call__(self, what: str) -> None:
@@ -282,7 +291,7 @@ class _Told:
         """So much of it is done."""
 
 
-class _Bar(_Told):
+class _StageBar(_SilentProgress):
     """The same on a terminal: a bar for the stage at hand."""
 
     def __init__(self, bars: Progress) -> None:
@@ -296,26 +305,26 @@ class _Bar(_Told):
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[_Told]:
+def _progress(*, quiet: bool) -> Iterator[_SilentProgress]:
     """Something to tell the stages to, which shows them on a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield _Told()
+        yield _SilentProgress()
         return
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
-        yield _Bar(bars)
+        yield _StageBar(bars)
 
 
-def _report(found: Design, rows: list[Contestant]) -> list[Any]:
+def _report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     name = found.divergence.name
     made = table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
     for row in rows:
         parts = [number(part) for part in (row.mean, row.median, row.largest, row.worst)]
         made.add_row(row.name, *parts, end_section=row is rows[-1])
-    made.add_row("no sampler is below", number(_down(found.bound)), "", "", "")
+    made.add_row("no sampler is below", number(_round_down(found.bound)), "", "", "")
     return [
-        f"[bold]{counted(found.examples, 'example')}, {counted(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
+        f"[bold]{pluralise(found.examples, 'example')}, {pluralise(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
         f"keeping {found.keep:g} of the best worst case.",
         "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. A design that was "
         "fitted on the clients whom it then serves breaks their guarantee, however small epsilon is.",
@@ -329,8 +338,8 @@ def _report(found: Design, rows: list[Contestant]) -> list[Any]:
 def _about_smoothing(found: Design) -> list[str]:
     """How the examples were smoothed, or advice to do so where they are few for their epsilon."""
     if found.smoothing is not None:
-        return [f"Smoothing, chosen by the examples: {found.smoothing.described}."]
-    if found.epsilon < LARGE_EPSILON and found.examples >= math.exp(found.epsilon):
+        return [f"Smoothing, chosen by the examples: {found.smoothing.description}."]
+    if found.epsilon < SMOOTHING_EPSILON and found.examples >= math.exp(found.epsilon):
         return []
     return [
         "[bold]Note[/bold]: at this epsilon rare clients decide much of the mean, and examples leave them out. `--smoothing auto` holds "
@@ -338,14 +347,14 @@ def _about_smoothing(found: Design) -> list[str]:
     ]
 
 
-def _down(bound: float) -> float:
+def _round_down(bound: float) -> float:
     """A floor as it may be printed: four digits, rounded down."""
     unit = 10.0 ** (4 if bound >= 0.01 else 8)
     return max(0.0, math.floor(bound * unit) / unit)
 
 
-def _record(found: Design, rows: list[Contestant], frontier: list[Design], agreement: Agreement) -> dict[str, Any]:
-    def numbers(row: Contestant) -> dict[str, Any]:
+def _record(found: Design, rows: list[SamplerCost], frontier: list[Design], agreement: Agreement) -> dict[str, Any]:
+    def numbers(row: SamplerCost) -> dict[str, Any]:
         return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(row).items()}
 
     return {
@@ -372,7 +381,7 @@ def _record(found: Design, rows: list[Contestant], frontier: list[Design], agree
     }
 
 
-def _draw(frontier: list[Design], rows: list[Contestant], path: Path) -> None:
+def _draw(frontier: list[Design], rows: list[SamplerCost], path: Path) -> None:
 
     others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
     plots.save(plots.frontier(frontier, others=others), path)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet._showing import counted
+from discreet._showing import pluralise
 from discreet.cli._printing import plain, say, write_json
 from discreet.collect import open_store
 from discreet.collect._enrolment import enrol_tokens, read_tokens, token_digest, write_tokens
@@ -64,7 +64,7 @@ def enrol(
         said.append(f"wrote {number:,} tokens to {plain(output)} (mode 0600)")
     for what in ("added", "revoked", "replaced"):
         if what in done:
-            said.append(f"{what} {counted(done[what], 'token')}")
+            said.append(f"{what} {pluralise(done[what], 'token')}")
     say("\n".join(said))
 
 

@@ -11,11 +11,11 @@ from discreet._files import check_apart
 from discreet._tables._coding import Coding
 from discreet._tables._formats import STANDARD
 from discreet._tables._outputs import format_of
-from discreet._tables._sources import Source, file_source, opened, reads
+from discreet._tables._sources import Source, file_source, is_among_inputs, open_source
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli import _estimated as estimated
-from discreet.cli._agreed import agreed_by
-from discreet.cli._options import Nulls, Other, client_in, given_domain, labels_in, value_in
+from discreet.cli._agreed import agreement_of
+from discreet.cli._options import Nulls, Other, client_option, labels_option, stated_domain, value_option
 from discreet.cli._printing import plain, say, write_json
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import Liars, Population, population
@@ -23,18 +23,18 @@ from discreet.estimation import liars as what_liars_do
 from discreet.estimation._record import notes, record
 from discreet.estimation._synthetic import write_rows, write_weighted
 from discreet.estimation._tallies import (
-    Tally,
+    SampleTally,
     agreed_joint_outcomes,
-    agreed_outcomes,
     average_law,
     client_laws,
+    coding_and_sampler,
     tally,
     tally_joint,
 )
 from discreet.mechanisms import JointSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.plots._formats import check_picture
-from discreet.plots._labels import promise_label, short
+from discreet.plots._labels import promise_label, shorten_name
 
 
 def estimate(
@@ -48,7 +48,7 @@ def estimate(
             metavar="FILE", help="What they were released under. Parquet and Arrow files of `discreet sample` carry it."
         ),
     ] = None,
-    domain: Annotated[Path | None, labels_in(", where the agreement holds only a digest of them")] = None,
+    domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
     statistic: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,9 +93,9 @@ def estimate(
             metavar="FILE", help="Public records of others: also estimate by weights of them that explain the samples."
         ),
     ] = None,
-    value: Annotated[str | None, value_in(", in --truth and --examples")] = None,
+    value: Annotated[str | None, value_option(", in --truth and --examples")] = None,
     client: Annotated[
-        str | None, client_in(", in --examples and --truth, where every client then counts the same")
+        str | None, client_option(", in --examples and --truth, where every client then counts the same")
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
@@ -121,9 +121,9 @@ def estimate(
         check_count("top", top)
     _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
-    with opened(source) as records:
-        agreed = agreed_by(records, agreement)
-        sampler, tallied = _tallied(records, agreed, given_domain(domain, None, None, None), sample, rounds)
+    with open_source(source) as records:
+        agreed = agreement_of(records, agreement)
+        sampler, tallied = _tallied(records, agreed, stated_domain(domain, None, None, None), sample, rounds)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
             f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn at once; --examples, and --synthetic "
@@ -148,7 +148,9 @@ def estimate(
     blocks: list[Any] = (
         []
         if json
-        else estimated.told(found, agreed, statistics, known, lies, doubts, top, by_client=client is not None)
+        else estimated.estimate_blocks(
+            found, agreed, statistics, known, lies, doubts, top, by_client=client is not None
+        )
     )
     if synthetic is not None:  # whole or not at all, so first
         _write_synthetic(found, coding, source, synthetic, rows, sample)
@@ -165,10 +167,10 @@ def estimate(
 
 def _tallied(
     records: Source, agreed: Agreement, domain: Any, sample: str, rounds: int | None
-) -> tuple[Sampler[AnyFamily] | JointSampler, Tally]:
+) -> tuple[Sampler[AnyFamily] | JointSampler, SampleTally]:
     """The sampler agreed on, and what it released."""
     if agreed.joint is None:
-        coding, sampler = agreed_outcomes(agreed, domain)
+        coding, sampler = coding_and_sampler(agreed, domain)
         return sampler, tally(records, agreed, coding, sample=sample, rounds=_rounds(rounds, agreed))
     if rounds is not None:
         raise DiscreetError(
@@ -251,7 +253,7 @@ def _check_written(
     if source == STANDARD and rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
     for read in (source, None if agreement is None else str(agreement), truth, examples):
-        if read is not None and read != STANDARD and reads(read, synthetic):
+        if read is not None and read != STANDARD and is_among_inputs(read, synthetic):
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
@@ -282,5 +284,5 @@ def _write_synthetic(
 
 def _draw(found: Population, agreed: Agreement, known: Any, path: Path, top: int) -> None:
     of = f"{found.clients:,} private samples {promise_label(agreed.promise, agreed.epsilon)}"
-    title = f"{short(agreed.purpose, 60)}: {of}" if agreed.purpose else None
+    title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)

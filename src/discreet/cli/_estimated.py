@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from discreet._showing import counted
+from discreet._showing import pluralise
 from discreet.agreement import Agreement
 from discreet.cli import _terms_told as terms_told
 from discreet.cli._printing import number, plain, table
 from discreet.estimation import Estimate, Liars, Population, Reweighted, liars, outlook, rounds_cost
 from discreet.estimation._binning import MOST
-from discreet.estimation._liars import as_far_as_intervals
-from discreet.estimation._record import compared
+from discreet.estimation._liars import liars_per_half_interval
+from discreet.estimation._record import law_fidelities
 from discreet.families import Band, Simplex
 from discreet.families._kinds import serves_everybody
 from discreet.mechanisms import JointSampler, LinearSampler, OptimalSampler
@@ -20,7 +20,7 @@ from discreet.mechanisms import JointSampler, LinearSampler, OptimalSampler
 TOP = 15  # outcomes to list where nobody says how many
 
 
-def told(
+def estimate_blocks(
     found: Population,
     agreed: Agreement,
     statistics: list[Estimate],
@@ -33,7 +33,7 @@ def told(
 ) -> list[Any]:
     """What people read."""
     notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
-    shown = _shown(found, known, top)
+    shown = _listed_outcomes(found, known, top)
     ranked = known is None and len(found.counts) > len(shown)  # picked by their estimates, which luck has a part in
     blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown, ranked=ranked)]
     if len(found.counts) > len(shown):
@@ -46,9 +46,9 @@ def told(
         )
     if statistics:
         blocks.append(_statistics(statistics, found))
-    blocks += [_reading(found), _lying(found)]
+    blocks += [_interval_notes(found), _liars_text(found)]
     if found.reweighted is not None:
-        blocks.append(_resting(found.reweighted))
+        blocks.append(_examples_text(found.reweighted))
     if known is not None:
         truth = "average client" if by_client else "average of all records (with --client: the average client)"
         blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelities(found, known)]
@@ -57,11 +57,11 @@ def told(
 
 
 def _headline(found: Population, agreed: Agreement) -> str:
-    of = "" if found.rows is None else f" of {counted(found.clients, 'client')}"
-    kind = terms_told.mechanism(agreed.mechanism, everybody=serves_everybody(found.sampler.family))
+    of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
+    kind = terms_told.mechanism_text(agreed.mechanism, everybody=serves_everybody(found.sampler.family))
     return (
-        f"[bold]{counted(found.samples, 'sample')}[/bold]{of}, {kind} on {agreed.family.described}, "
-        f"{terms_told.budget(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
+        f"[bold]{pluralise(found.samples, 'sample')}[/bold]{of}, {kind} on {agreed.family.description}, "
+        f"{terms_told.promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 
 
@@ -69,7 +69,7 @@ def _percent(found: Population) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def _shown(found: Population, known: Any, top: int | None) -> list[int]:
+def _listed_outcomes(found: Population, known: Any, top: int | None) -> list[int]:
     """Which outcomes are listed: those with the largest shares, the largest first; bins in the order of their values."""
     most = (TOP if found.finest is None else MOST) if top is None else top
     largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
@@ -82,7 +82,7 @@ def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int],
     columns = ["share, %" if found.exact else "samples, %"]
     columns += [f"{_percent(found)} interval, {together}"] if ranked else [f"{_percent(found)} interval", together]
     if lies is not None:
-        columns.append(f"despite {counted(lies.number, 'liar')}")
+        columns.append(f"despite {pluralise(lies.number, 'liar')}")
     if found.exact:
         columns.append("nearest")
     if found.reweighted is not None:
@@ -92,11 +92,11 @@ def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int],
     made = table("outcome" if found.finest is None else "bin", *columns)
     for place in shown:
         cells = [_share(law.estimate[place])]
-        cells += [] if ranked else [_between(law.low[place], law.high[place])]
-        cells.append(_between(law.all_low[place], law.all_high[place]))
+        cells += [] if ranked else [_interval_text(law.low[place], law.high[place])]
+        cells.append(_interval_text(law.all_low[place], law.all_high[place]))
         if lies is not None:
             ends = (lies.law.all_low, lies.law.all_high) if ranked else (lies.law.low, lies.law.high)
-            cells.append(_between(ends[0][place], ends[1][place]))
+            cells.append(_interval_text(ends[0][place], ends[1][place]))
         if found.exact:
             cells.append(_share(found.nearest[place]))
         if found.reweighted is not None:
@@ -111,7 +111,7 @@ def _share(value: float) -> str:
     return f"{100 * value:.2f}" if value == 0.0 or abs(value) >= 1e-4 else f"{100 * value:.1e}"
 
 
-def _between(low: float, high: float) -> str:
+def _interval_text(low: float, high: float) -> str:
     return f"{_share(low)} to {_share(high)}"
 
 
@@ -128,7 +128,7 @@ def _statistics(statistics: list[Estimate], found: Population) -> Table:
     return made
 
 
-def _reading(found: Population) -> str:
+def _interval_notes(found: Population) -> str:
     whole = isinstance(found.sampler.family, Simplex)
     if found.exact:
         cut = "0 and 100 %" if whole else "what clients inside the family can hold"
@@ -155,19 +155,19 @@ def _reading(found: Population) -> str:
     )
 
 
-def _lying(found: Population) -> str:
+def _liars_text(found: Population) -> str:
     one, who = liars(found), "sample" if found.rows is None else "client"
     ends = "" if found.exact else f", and an end of the range that is left for it by {_share(one.band_shift)} %"
     return (
         f"[bold]Liars[/bold]: intervals hold chance, not lies. Each {who} that lies, in place of an honest one or added to them, can shift a "
-        f"share by {_share(one.shift)} %{ends}; {as_far_as_intervals(found):,} can shift it by half the longest interval. (--liars M: "
+        f"share by {_share(one.shift)} %{ends}; {liars_per_half_interval(found):,} can shift it by half the longest interval. (--liars M: "
         "intervals that hold although M of them lie.)"
     )
 
 
-def _resting(found: Reweighted) -> str:
+def _examples_text(found: Reweighted) -> str:
     return (
-        f"[bold]By examples[/bold]: the average of {counted(len(found.weights), 'public example')}, weighted so as to explain the samples "
+        f"[bold]By examples[/bold]: the average of {pluralise(len(found.weights), 'public example')}, weighted so as to explain the samples "
         f"(the examples themselves count like {found.pull:,.0f} samples). It rests on the examples: what none of them is like is not in it, "
         "and the intervals do not speak of it."
     )
@@ -214,7 +214,7 @@ def _choice(found: Population) -> str:
 def _fidelities(found: Population, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
     made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
-    for name, each in compared(found, known).items():
+    for name, each in law_fidelities(found, known).items():
         parts = [each.tv, each.kl, each.hellinger, each.largest]
         made.add_row(name, *map(number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
     return made

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet._explorer import Explorer, page
-from discreet._files import written
+from discreet._files import atomic_write
 from discreet.cli._printing import plain, say, write_json
 
 
@@ -33,7 +33,7 @@ def explore(
     content = page()
     size = len(content.encode())
     if output is not None:
-        with written(output, what="page", folders=True) as file:
+        with atomic_write(output, what="page", folders=True) as file:
             file.write(content.encode())
         if json:
             write_json({"file": str(output), "bytes": size})

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from discreet._files import check_apart
-from discreet._showing import counted
-from discreet.agreement import weights_beside
+from discreet._showing import pluralise
+from discreet.agreement import weights_path
 from discreet.cli._printing import plain, say, write_json
 from discreet.collect import export as exported
 from discreet.collect import open_store
-from discreet.collect._keeping import chosen
+from discreet.collect._keeping import choose_agreement
 
 
 def export(
@@ -51,8 +51,8 @@ def export(
     """
     with closing(open_store(store, create=False, seal=seal)) as opened:
         if write_agreement is not None:
-            check_apart(output, {"agreement": write_agreement, "weights": weights_beside(write_agreement)})
-            agreed = chosen(opened.kept(), agreement).agreement
+            check_apart(output, {"agreement": write_agreement, "weights": weights_path(write_agreement)})
+            agreed = choose_agreement(opened.agreements(), agreement).agreement
             agreed.check_file(write_agreement)
         made = exported(opened, output, agreement=agreement, round=round_number, replace=force)
         if write_agreement is not None:
@@ -62,4 +62,4 @@ def export(
         write_json({**found, **({} if write_agreement is None else {"agreement_file": str(write_agreement)})})
         return
     of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
-    say(f"wrote {counted(made.samples, 'sample')} {of} to {plain(output)}")
+    say(f"wrote {pluralise(made.samples, 'sample')} {of} to {plain(output)}")

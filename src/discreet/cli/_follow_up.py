@@ -8,15 +8,15 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from discreet.cli._printing import plain, table
-from discreet.research._reports._follow_up import findings, mixture_table, ordered_table, published_table
+from discreet.research._reports._follow_up import follow_up_findings, mixture_table, ordered_table, published_table
 from discreet.research.experiments._ordered import ORDERED
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 from discreet.research.experiments.client_sets import missing_sets
 
 Cells = tuple[list[str], list[list[str]]]  # the head, and the lines under it
 
 
-def told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
+def follow_up_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableType]:
     """What to print, and what was left out for want of a package."""
     finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
     quick = runs["local_mixtures"].header.quick
@@ -31,7 +31,7 @@ def told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
         "[bold]Ordered outcomes[/bold]: mean Wasserstein-1 distance, in brackets that of the worst client who holds one outcome only.",
         _table(ordered_table(runs["ordered"].rows), texts=1, first=12),
     ]
-    said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in findings(runs)]
+    said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in follow_up_findings(runs)]
     missing = [one.name for one in missing_sets() if one.name in ORDERED]
     if missing:
         install = plain("pip install '.[examples]'")

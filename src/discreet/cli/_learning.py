@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from discreet._files import check_apart as check_files_apart
-from discreet._showing import counted, json_number
+from discreet._showing import json_number, pluralise
 from discreet._tables._coding import Coding
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
-from discreet.cli._agreed import agreed_by
+from discreet.cli._agreed import agreement_of
 from discreet.cli._printing import number, plain, table
 from discreet.collect._opening import is_store, open_store
 from discreet.design import Learned, learn
 from discreet.errors import DiscreetError
-from discreet.estimation._speakers import check_apart
-from discreet.estimation._tallies import agreed_outcomes, tally
+from discreet.estimation._speakers import check_clients_apart
+from discreet.estimation._tallies import coding_and_sampler, tally
 from discreet.families import Simplex
 from discreet.mechanisms._sampler import Sampler
 
@@ -25,7 +25,7 @@ LISTED = 10  # outcomes of the mean that are shown
 
 
 @dataclass(frozen=True)
-class Released:
+class SampleFiles:
     """Files of samples or stores of collections, and the agreements they were made under; a file of `discreet sample` may carry its own."""
 
     samples: tuple[str, ...]
@@ -47,7 +47,7 @@ class Released:
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class LearnedAgreement:
     """What was learned, from which agreements, on which outcomes."""
 
     learned: Learned
@@ -57,8 +57,8 @@ class Lesson:
     doubts: tuple[str, ...]
 
 
-def lesson(
-    released: Released,
+def learn_agreement(
+    released: SampleFiles,
     *,
     epsilon: float,
     divergence: str,
@@ -67,12 +67,12 @@ def lesson(
     rounds: int,
     purpose: str,
     told: Callable[[str], None],
-) -> Lesson:
+) -> LearnedAgreement:
     """Read every file, learn, and state the agreement."""
 
     told("reading the samples")
     agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
-    given = [_given(name, path) for name, path in zip(released.samples, agreements, strict=True)]
+    given = [_read_samples(name, path) for name, path in zip(released.samples, agreements, strict=True)]
     read = [each for one in given for each in one.rounds]
     domain = read[0][1].family.domain
     for agreed, sampler, _ in read[1:]:
@@ -82,14 +82,14 @@ def lesson(
             )
     about = None
     if released.spread is not None:
-        given.append(_given(released.spread, released.spread_agreement))
+        given.append(_read_samples(released.spread, released.spread_agreement))
         about, *others = given[-1].rounds
         if others:
             raise DiscreetError(
                 "--spread names a collection of several agreements; give samples on two outcomes, under one"
             )
     sources = [one.source for one in given if one.source is not None]
-    distinct = check_apart(sources) and (len(given) == 1 or len(sources) == len(given))
+    distinct = check_clients_apart(sources) and (len(given) == 1 or len(sources) == len(given))
     family = Simplex(domain)
     told(f"learning from {sum(int(counts.sum()) for _, _, counts in read):,} samples on {family.size:,} outcomes")
     found = learn(
@@ -107,32 +107,32 @@ def lesson(
     if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
         doubts.append("of a collection in several rounds the first is learned from: a client speaks in each of them")
     rounds_read = tuple((agreed, int(counts.sum())) for agreed, _, counts in read)
-    return Lesson(found, rounds_read, agreement, domain.names, tuple(doubts))
+    return LearnedAgreement(found, rounds_read, agreement, domain.names, tuple(doubts))
 
 
 @dataclass(frozen=True, eq=False)
-class _Given:
+class _SampleSource:
     """What one name stands for: (agreement, sampler, counts) of each agreement; the table they were read from, if it is one."""
 
     rounds: list[tuple[Agreement, Sampler[Any], Any]]
     source: Any = None
 
 
-def _given(name: str, path: Path | None) -> _Given:
+def _read_samples(name: str, path: Path | None) -> _SampleSource:
     """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
     if is_store(name):
-        return _Given(_collected(name, path))
+        return _SampleSource(_read_store(name, path))
     source = file_source(name)
-    agreed = agreed_by(source, path)
+    agreed = agreement_of(source, path)
     coding, sampler = _outcomes(agreed)
-    return _Given([(agreed, sampler, tally(source, agreed, coding).counts)], source)
+    return _SampleSource([(agreed, sampler, tally(source, agreed, coding).counts)], source)
 
 
-def _collected(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
+def _read_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
     """What was counted under every agreement of a collection: the only one of a store, or that of the agreement that is named."""
     wanted = None if path is None else Agreement.read(path).id
     with closing(open_store(name, create=False)) as store:
-        kept = store.kept()
+        kept = store.agreements()
         found = {one.collection for one in kept if wanted is None or one.agreement.id == wanted}
         if wanted is not None and not found:
             raise DiscreetError(f"the store holds no samples under agreement {wanted}, which --agreement {path} is")
@@ -151,20 +151,20 @@ def _outcomes(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
     """How samples are read, and the sampler."""
     if isinstance(agreed.family, ContinuousTerms):
         raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on {agreed.family.described}; a design is learned from samples on a list of outcomes, or on the "
+            f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on the "
             "equal cells of an interval (--bounds LO HI --cells N)"
         )
-    return agreed_outcomes(agreed)
+    return coding_and_sampler(agreed)
 
 
-def report(found: Lesson) -> list[Any]:
+def learned_report(found: LearnedAgreement) -> list[Any]:
     """What people read."""
     learned = found.learned
     shares = table("outcome", "mean, %")
     for place in (-learned.mean).argsort()[:LISTED].tolist():
         shares.add_row(plain(found.names[place], most=200), f"{100 * learned.mean[place]:.1f}")
     made = "a designed sampler" if learned.published else "no design"
-    under, samples = counted(len(found.rounds), "agreement"), counted(learned.samples, "private sample")
+    under, samples = pluralise(len(found.rounds), "agreement"), pluralise(learned.samples, "private sample")
     return [
         f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
         *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in found.doubts),
@@ -178,11 +178,11 @@ def report(found: Lesson) -> list[Any]:
     ]
 
 
-def _short_ids(found: Lesson) -> str:
+def _short_ids(found: LearnedAgreement) -> str:
     return ", ".join(one[:12] for one in found.agreement.learned_from)
 
 
-def record(found: Lesson) -> dict[str, Any]:
+def learned_record(found: LearnedAgreement) -> dict[str, Any]:
     """The same as JSON."""
     learned = found.learned
     return {

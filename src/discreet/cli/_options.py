@@ -16,7 +16,7 @@ from discreet._tables._formats import READ
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms import SERVED, mechanism_for
-from discreet.tradeoff import LARGE_EPSILON, large_epsilon
+from discreet.tradeoff import LARGE_EPSILON, large_epsilon_warning
 
 AllowLarge = Annotated[
     bool,
@@ -26,26 +26,26 @@ AllowLarge = Annotated[
 ]
 
 
-def labels_in(more: str = "") -> Any:
+def labels_option(more: str = "") -> Any:
     """The file of labels; `more` says when it is needed."""
     return typer.Option("--domain", metavar="FILE", help=f"The public labels, one on each line{more}.")
 
 
-def client_in(where: str = "") -> Any:
+def client_option(where: str = "") -> Any:
     """The column that says who; `where`: in which table, if a command reads several."""
     return typer.Option("--client", metavar="COLUMN", help=f"Who{where}: texts or integers.")
 
 
-def value_in(where: str = "") -> Any:
+def value_option(where: str = "") -> Any:
     """The column that says what."""
     return typer.Option(
         "--value", metavar="COLUMN", help=f"What{where}: labels, integers or numbers, or lists of them."
     )
 
 
-Client = Annotated[str, client_in()]
-Value = Annotated[str, value_in()]
-DomainFile = Annotated[Path | None, labels_in()]
+ClientColumn = Annotated[str, client_option()]
+ValueColumn = Annotated[str, value_option()]
+DomainFile = Annotated[Path | None, labels_option()]
 DomainSize = Annotated[
     int | None,
     typer.Option("--domain-size", "--outcomes", metavar="K", help="Instead: the numbers 0 to K - 1."),
@@ -72,10 +72,10 @@ Nulls = Annotated[
         "take them as --other.",
     ),
 ]
-Count = Annotated[
+CountColumn = Annotated[
     str | None, typer.Option("--count", metavar="COLUMN", help="How often each row counts: whole numbers.")
 ]
-Weight = Annotated[
+WeightColumn = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="Or how much: any numbers of at least 0.")
 ]
 ClientBudget = Annotated[
@@ -92,7 +92,7 @@ OverBudget = Annotated[
         help="Clients that cannot pay: refuse the run, or leave them out.",
     ),
 ]
-For = Annotated[
+ServedGoal = Annotated[
     str | None,
     typer.Option(
         "--for",
@@ -100,7 +100,7 @@ For = Annotated[
         help="Estimate a population (mechanism linear), or serve each client (optimal)? Asked on a terminal; elsewhere population.",
     ),
 ]
-Named = Annotated[
+MechanismName = Annotated[
     str | None,
     typer.Option(
         metavar="linear|optimal|mollifier",
@@ -108,21 +108,21 @@ Named = Annotated[
     ),
 ]
 
-TAKEN = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
+LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
 _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"
 
 
-def needed_domain(
+def require_domain(
     file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None, *, instead: str = ""
 ) -> Domain:
     """The domain that options state, one way or another; `instead`: what else would do."""
-    given = given_domain(file, size, bounds, cells)
+    given = stated_domain(file, size, bounds, cells)
     if given is None:
         raise DiscreetError(_ONCE + instead)
     return given
 
 
-def given_domain(
+def stated_domain(
     file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None
 ) -> Domain | None:
     """The domain that options state; None where none does."""
@@ -131,7 +131,7 @@ def given_domain(
     if (cells is None) != (bounds is None):
         raise DiscreetError("--bounds LO HI and --cells N go together")
     if file is not None:
-        return Labels(_labels_in(file))
+        return Labels(_read_labels(file))
     if size is not None:
         return Numbers(size)
     if bounds is not None and cells is not None:
@@ -139,7 +139,7 @@ def given_domain(
     return None
 
 
-def _labels_in(path: Path) -> tuple[str, ...]:
+def _read_labels(path: Path) -> tuple[str, ...]:
     """The labels in a text file, one on each line. A table is refused: it would publish what it holds as labels."""
     if path.suffix.lower() in READ:
         raise DiscreetError(
@@ -148,7 +148,7 @@ def _labels_in(path: Path) -> tuple[str, ...]:
     return tuple(read_lines(path, "domain", each="a label"))
 
 
-def asked(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+def ask_whom_to_serve(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
     """Whom samples are to serve, asked for where nothing says it and somebody is there to answer; None where nobody is."""
     if serve is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return serve
@@ -157,15 +157,15 @@ def asked(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> 
     return next((name for name in SERVED if said and name.startswith(said.strip().lower())), said)
 
 
-def chosen(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
+def choose_mechanism(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
     """The mechanism, and what to tell about it where nobody chose it."""
-    whom = asked(serve, mechanism, may_ask=may_ask)
-    return mechanism_for(whom, mechanism), TAKEN if whom is None and mechanism is None else None
+    whom = ask_whom_to_serve(serve, mechanism, may_ask=may_ask)
+    return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 
 def refuse_large(epsilon: float | None, *, allowed: bool) -> None:
     """Refuse an epsilon above 10, which is too large to be meant, unless somebody says that it is."""
-    doubt = None if epsilon is None or allowed else large_epsilon(epsilon)
+    doubt = None if epsilon is None or allowed else large_epsilon_warning(epsilon)
     if doubt is not None:
         raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")
 

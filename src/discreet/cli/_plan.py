@@ -8,22 +8,22 @@ import typer
 from rich.table import Table
 
 from discreet import plots
-from discreet._showing import counted, json_number
+from discreet._showing import json_number, pluralise
 from discreet.cli._options import (
     Bounds,
     CellCount,
     DomainFile,
     DomainSize,
-    For,
     Nulls,
     Other,
-    chosen,
-    client_in,
-    needed_domain,
-    value_in,
+    ServedGoal,
+    choose_mechanism,
+    client_option,
+    require_domain,
+    value_option,
 )
-from discreet.cli._plan_agreement import agreed_on, plan_under
-from discreet.cli._plan_several import several_record, several_told, several_ways
+from discreet.cli._plan_agreement import agreed_sampler, print_agreed_plan
+from discreet.cli._plan_several import several_blocks, several_record, several_ways
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
@@ -35,12 +35,12 @@ from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
 from discreet.plots._formats import check_picture
 
-USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)
+USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 KINDS: dict[str, type[Sampler[Any]]] = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
 
 
 @dataclass(frozen=True)
-class Row:
+class PlanRow:
     """What to expect at one epsilon."""
 
     epsilon: float
@@ -54,7 +54,7 @@ class Row:
 
 def plan(
     clients: Annotated[int, typer.Option(metavar="N", help="How many clients will release a sample.")],
-    serve: For = None,
+    serve: ServedGoal = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
@@ -87,8 +87,8 @@ def plan(
         str | None,
         typer.Option(metavar="IN", help="Public or example records to rehearse with (never those to protect)."),
     ] = None,
-    client: Annotated[str | None, client_in(", in the example")] = None,
-    value: Annotated[str | None, value_in(", in the example")] = None,
+    client: Annotated[str | None, client_option(", in the example")] = None,
+    value: Annotated[str | None, value_option(", in the example")] = None,
     other: Other = None,
     nulls: Nulls = "error",
     seed: Annotated[int, typer.Option(metavar="S", help="Of the rehearsal.")] = 0,
@@ -106,18 +106,18 @@ def plan(
             raise DiscreetError(
                 "--agreement says it all; leave out --for, --epsilon, --samples, --plot and whatever states the outcomes"
             )
-        outcomes, sampler, rounds = agreed_on(agreement)
+        outcomes, sampler, rounds = agreed_sampler(agreement)
         laws = _example(example, client, value, other, nulls, outcomes)
-        plan_under(sampler, rounds, clients, confidence, bins, laws, seed, json=json)
+        print_agreed_plan(sampler, rounds, clients, confidence, bins, laws, seed, json=json)
         return
     if bins is not None:
         raise DiscreetError("--bins is for an --agreement on a continuous family; say --cells with --bounds")
-    mechanism, taken = chosen(serve, None, may_ask=not json)
+    mechanism, taken = choose_mechanism(serve, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
         check_picture(plot)
-    family = Simplex(needed_domain(domain, domain_size, bounds, cells))
-    budgets = sorted(set(epsilon or USUAL))
+    family = Simplex(require_domain(domain, domain_size, bounds, cells))
+    budgets = sorted(set(epsilon or USUAL_EPSILONS))
     rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
     smallest = {
         (name, together): _smallest(kind, family, clients, accuracy, confidence, together=together)
@@ -135,7 +135,7 @@ def plan(
         write_json({"mechanism": mechanism, **_record(rows, smallest, rehearsals, accuracy, confidence), **several})
         return
     blocks: list[Any] = [
-        f"[bold]{counted(clients, 'client')}, {counted(family.size, 'outcome')}[/bold]: one sample each.",
+        f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
         _promises(rows, accuracy),
         "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case; nobody can do better. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population; rare: of an outcome that nobody "
@@ -144,19 +144,19 @@ def plan(
         _together(rows, accuracy),
         _answer(mechanism, smallest, clients, accuracy),
         *([] if taken is None else [taken]),
-        *(several_told(compared) if compared else []),
+        *(several_blocks(compared) if compared else []),
     ]
     if rehearsals:
         blocks += [
-            f"[bold]Rehearsal[/bold]: {counted(clients, 'client')} drawn from the example's, 20 times.",
-            _rehearsed(rehearsals),
+            f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times.",
+            _rehearsal_table(rehearsals),
         ]
     if plot is not None:
         blocks.append(f"Written: {plain(plot)}")
     say(*blocks)
 
 
-def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> Row:
+def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
     samplers = {name: kind(family, epsilon=epsilon) for name, kind in KINDS.items()}
     looks = {
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
@@ -172,7 +172,7 @@ def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confide
             needed[together] = None
     optimal = samplers["optimal"]
     risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
-    return Row(optimal.epsilon, *risks, looks["linear"], looks["optimal"], needed[False], needed[True])
+    return PlanRow(optimal.epsilon, *risks, looks["linear"], looks["optimal"], needed[False], needed[True])
 
 
 def _smallest(
@@ -220,7 +220,7 @@ def _rehearsals(
     }
 
 
-def _promises(rows: list[Row], accuracy: float) -> Table:
+def _promises(rows: list[PlanRow], accuracy: float) -> Table:
     made = table(
         "epsilon",
         "TV",
@@ -241,7 +241,7 @@ def _promises(rows: list[Row], accuracy: float) -> Table:
     return made
 
 
-def _together(rows: list[Row], accuracy: float) -> Table:
+def _together(rows: list[PlanRow], accuracy: float) -> Table:
     made = table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
         reaches = number(row.linear.together, 3), number(row.optimal.together, 3)
@@ -258,8 +258,8 @@ def _many(clients: int | None) -> str:
 
 def _answer(mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float) -> str:
     """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
-    linear, optimal = (_both(smallest[name, False], smallest[name, True]) for name in KINDS)
-    who = counted(clients, "client")
+    linear, optimal = (_each_and_together(smallest[name, False], smallest[name, True]) for name in KINDS)
+    who = pluralise(clients, "client")
     if linear is None:
         few = "is" if clients == 1 else "are"
         return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
@@ -276,21 +276,21 @@ def _answer(mechanism: str, smallest: dict[tuple[str, bool], float | None], clie
     )
 
 
-def _both(each: float | None, together: float | None) -> str | None:
+def _each_and_together(each: float | None, together: float | None) -> str | None:
     """From which epsilon on each share is known, and from which all of them at once."""
     if each is None:
         return None
     if each == together:
-        return _from(each)
-    rest = "at no epsilon" if together is None else _from(together)
-    return f"{_from(each)} for each share, {rest} for all at once"
+        return _from_epsilon(each)
+    rest = "at no epsilon" if together is None else _from_epsilon(together)
+    return f"{_from_epsilon(each)} for each share, {rest} for all at once"
 
 
-def _from(epsilon: float) -> str:
+def _from_epsilon(epsilon: float) -> str:
     return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
 
 
-def _rehearsed(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
+def _rehearsal_table(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
     made = table(
         "epsilon", "mechanism", "TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=2
     )
@@ -304,7 +304,7 @@ def _rehearsed(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
 
 
 def _record(
-    rows: list[Row],
+    rows: list[PlanRow],
     smallest: dict[tuple[str, bool], float | None],
     rehearsals: dict[tuple[float, str], Rehearsal],
     accuracy: float,

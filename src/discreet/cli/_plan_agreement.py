@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet._showing import counted, json_number
+from discreet._showing import json_number, pluralise
 from discreet._worst_case import risk_on_atoms
 from discreet.agreement import Agreement
 from discreet.cli import _terms_told as terms_told
 from discreet.cli._printing import number, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import DiscreetError
-from discreet.estimation._binning import binned, line_of
+from discreet.estimation._binning import bin_cells, line_of
 from discreet.estimation._planning import outlook
 from discreet.estimation._several import RoundsCost, rounds_cost
 from discreet.estimation._simulation import rehearsal
@@ -24,7 +24,7 @@ from discreet.mechanisms._sampler import AnyFamily, Sampler
 _DIVERGENCES = ("tv", "kl")
 
 
-def agreed_on(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
+def agreed_sampler(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
     """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
     agreement = Agreement.read(path)
     sampler = agreement.sampler()
@@ -33,7 +33,7 @@ def agreed_on(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None
     return domain, sampler, rounds_cost(agreement)
 
 
-def plan_under(
+def print_agreed_plan(
     sampler: Sampler[AnyFamily],
     rounds: RoundsCost | None,
     clients: int,
@@ -64,10 +64,10 @@ def plan_under(
     made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
-    kind = terms_told.mechanism(sampler.name, everybody=serves_everybody(sampler.family))
+    kind = terms_told.mechanism_text(sampler.name, everybody=serves_everybody(sampler.family))
     said: list[Any] = [
-        f"[bold]{counted(clients, 'client')}, {counted(outcomes, what)}, "
-        f"{terms_told.budget(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
+        f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
+        f"{terms_told.promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
         "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",
@@ -79,7 +79,7 @@ def plan_under(
         numbers = (rehearsed.client_tv, rehearsed.largest, rehearsed.total, rehearsed.width)
         practice.add_row(*(number(x, 3) for x in numbers), f"{100 * rehearsed.covered:.1f} %")
         said += [
-            f"[bold]Rehearsal[/bold]: {counted(clients, 'client')} drawn from the example's, 20 times; samples as they are.",
+            f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; samples as they are.",
             practice,
         ]
     say(*said)
@@ -88,7 +88,7 @@ def plan_under(
 def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
     """How many shares there are to know."""
     if isinstance(sampler.family, ContinuousFamily):
-        return binned(sampler, clients=clients, count=bins).bins.size
+        return bin_cells(sampler, clients=clients, count=bins).bins.size
     if bins is not None:
         raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
     return sampler.family.size

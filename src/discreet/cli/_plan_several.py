@@ -23,7 +23,7 @@ def several_ways(family: Simplex, budgets: Sequence[float], samples: int, client
     return [ways(family, samples=samples, epsilon=budget, clients=clients, examples=laws) for budget in budgets]
 
 
-def several_told(found: Sequence[Ways]) -> list[Any]:
+def several_blocks(found: Sequence[Ways]) -> list[Any]:
     """What people read: a table, and for each purpose the way that serves it."""
     first = found[0]
     over = (

@@ -7,30 +7,30 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from discreet.cli._printing import plain, table
-from discreet.research._reports._contests import RIVALS, SAMPLES, SHORT, by_set, described, error
+from discreet.research._reports._contests import RIVALS, SAMPLES, SHORT_LABELS, by_set, describe_set, mean_error
 from discreet.research._reports._designs import design_findings, design_table, shift_findings
 from discreet.research._reports._learned import learned_findings, learned_table, reweighted_findings
-from discreet.research._reports._population_findings import findings
+from discreet.research._reports._population_findings import population_findings
 from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 from discreet.research.experiments.client_sets import missing_sets
 
 _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw")
 
 
-def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
+def population_blocks(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
     """What to print: errors, costs, findings, and what was left out for want of a package."""
     said: list[RenderableType] = [
         "[bold]What the curator learns[/bold]: TV from the estimate to the average client, one report each, after "
         "projection onto the simplex. Bold: the closest private one; raw: no privacy; uniform: a guess without any data."
     ]
     for those in by_set(rows).values():
-        said += [plain(described(those[0])), _errors(those)]
+        said += [plain(describe_set(those[0])), _errors(those)]
     said += [
         "[bold]What it costs a client[/bold]: TV from what it holds to what it draws from, mean / worst.",
         _costs(rows),
     ]
-    said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in findings(rows)]
+    said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in population_findings(rows)]
     missing = missing_sets()
     if missing:
         names, install = ", ".join(one.name for one in missing), plain("pip install '.[examples]'")
@@ -38,7 +38,7 @@ def told(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
     return said
 
 
-def designs_told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
+def design_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableType]:
     """The same of designs: the mean KL of clients they were not made on, and findings."""
     rows, shifts = runs["designs"].rows, runs["shifts"].rows
     head, body = design_table(rows, "kl")
@@ -53,7 +53,7 @@ def designs_told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
     ]
 
 
-def learned_told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
+def learned_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableType]:
     """What to print of designs learned privately, and of the population behind designed samples."""
     learned, reweighted = runs["learned"].rows, runs["reweighted"].rows
     head, body = learned_table(learned)
@@ -70,17 +70,17 @@ def learned_told(runs: Mapping[str, Recorded[Any]]) -> list[RenderableType]:
 
 
 def _errors(rows: Sequence[SetAtBudget]) -> Table:
-    made = table("ε", *(SHORT.get(name, name) for name in _COLUMNS), "uniform")
+    made = table("ε", *(SHORT_LABELS.get(name, name) for name in _COLUMNS), "uniform")
     for row in rows:
-        best = min(RIVALS, key=lambda name: error(row, name))
-        cells = {name: f"{error(row, name):.3f}" for name in _COLUMNS}
+        best = min(RIVALS, key=lambda name: mean_error(row, name))
+        cells = {name: f"{mean_error(row, name):.3f}" for name in _COLUMNS}
         cells[best] = f"[bold]{cells[best]}[/bold]"
         made.add_row(f"{row.epsilon:g}", *cells.values(), f"{row.uniform['tv']:.3f}")
     return made
 
 
 def _costs(rows: Sequence[SetAtBudget]) -> Table:
-    made = table("set", "ε", *(SHORT[name] for name in SAMPLES))
+    made = table("set", "ε", *(SHORT_LABELS[name] for name in SAMPLES))
     for those in by_set(rows).values():
         for row in those:
             costs = [row.realised[name]["tv"] for name in SAMPLES]

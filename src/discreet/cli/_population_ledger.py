@@ -7,11 +7,11 @@ import typer
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, visible
 from discreet.ledger import PopulationLedger
-from discreet.ledger._population import is_made, runs_in, spent_by_clients
+from discreet.ledger._population import population_ledger_exists, runs_in, spent_by_clients
 from discreet.release._keyed import Secret
 
 
-def ledger_of(
+def open_ledger(
     folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
 ) -> PopulationLedger | None:
     """The ledger that options state, made where it is not there and its budget is given."""
@@ -24,7 +24,7 @@ def ledger_of(
         raise DiscreetError(
             "--ledger needs --secret FILE, under which it knows its clients; make one with: discreet secret FILE"
         )
-    if budget is None or is_made(folder):
+    if budget is None or population_ledger_exists(folder):
         found = PopulationLedger(folder, secret)
         if budget is not None and budget != found.budget.epsilon:
             raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")

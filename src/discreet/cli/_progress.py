@@ -19,7 +19,7 @@ def progress_bars() -> Iterator[Callable[[Source], Progress]]:
     with LiveBars(*columns, console=Terminal(stderr=True), transient=True) as bars:
 
         def made(source: Source) -> Progress:
-            return _Bars(bars, source.rows)
+            return _ReleaseBars(bars, source.rows)
 
         yield made
 
@@ -36,16 +36,16 @@ def sending_bar() -> Iterator[Callable[[int, int], None]]:
     with LiveBars(*columns, console=Terminal(stderr=True), transient=True) as bars:
         task: Any = None
 
-        def told(done: int, total: int) -> None:
+        def show(done: int, total: int) -> None:
             nonlocal task
             if task is None:
                 task = bars.add_task("", total=total)
             bars.update(task, completed=done)
 
-        yield told
+        yield show
 
 
-class _Bars:
+class _ReleaseBars:
     """Rows read and clients released, with their speeds."""
 
     def __init__(self, bars: Any, rows: int | None) -> None:

@@ -16,7 +16,14 @@ from rich.table import Table
 from discreet.cli import _follow_up as follow_up
 from discreet.cli import _population as population
 from discreet.cli._printing import Terminal, number, plain, say, table, write_json
-from discreet.research._reports._summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
+from discreet.research._reports._summaries import (
+    STATISTICS,
+    CostQuantiles,
+    client_costs,
+    realised_epsilon,
+    recorded_epsilons,
+    recorded_mechanisms,
+)
 from discreet.research._reports._writing import (
     write_designs,
     write_follow_up,
@@ -24,12 +31,20 @@ from discreet.research._reports._writing import (
     write_paper,
     write_population,
 )
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._mixtures import MixtureClient
-from discreet.research.experiments._paper import DESIGNS, FIGURES, FOLLOWING, LEARNED, POPULATION, chosen, experiment
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._paper import (
+    DESIGNS,
+    FIGURES,
+    FOLLOWING,
+    LEARNED,
+    POPULATION,
+    choose_experiments,
+    experiment,
+)
+from discreet.research.experiments._records import RecordedRun
 from discreet.research.experiments._ring import RingLaw
-from discreet.research.experiments._running import records_path, run
+from discreet.research.experiments._running import records_path, run_experiment
 
 
 def reproduce(
@@ -63,8 +78,8 @@ def reproduce(
     most of the time. The follow-up and the population are run when they are named, and write pages of their own.
     """
     start = time.perf_counter()
-    runs: dict[str, Recorded[Any]] = {}
-    names = chosen(figures or [])
+    runs: dict[str, RecordedRun[Any]] = {}
+    names = choose_experiments(figures or [])
     planned = [experiment(name, quick=quick, device=device, corrected=corrected) for name in names]
     console = Terminal(stderr=True)
     columns = (
@@ -77,7 +92,7 @@ def reproduce(
     with Progress(*columns, console=console, transient=True) as bars:
         for planned_one in planned:
             task = bars.add_task(planned_one.name, total=len(planned_one.units))
-            runs[planned_one.name] = run(
+            runs[planned_one.name] = run_experiment(
                 planned_one,
                 out / "records",
                 lambda done, total, task=task: bars.update(task, completed=done, total=total),  # type: ignore[misc]
@@ -104,7 +119,7 @@ def reproduce(
     if following:
         if quick:
             say("[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data.")
-        say(*follow_up.told(following))
+        say(*follow_up.follow_up_blocks(following))
         page = pages[bool(runs)]
         say(_ending(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page))
     if clients:
@@ -112,12 +127,16 @@ def reproduce(
             say(
                 "[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided; few clients for designs."
             )
-        say(*population.told(clients.rows), *population.designs_told(designs), *population.learned_told(learned))
+        say(
+            *population.population_blocks(clients.rows),
+            *population.design_blocks(designs),
+            *population.learned_blocks(learned),
+        )
         others = f"Designs: [bold]{plain(pages[-2])}[/bold]; learned privately: [bold]{plain(pages[-1])}[/bold]"
         say(_ending(f"{len(clients.rows)} cases", start, pages[-3]), others)
 
 
-def _record(found: Recorded[Any], path: Path) -> dict[str, Any]:
+def _record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
     """What was run, and the file that holds its numbers."""
     header = found.header
     return {
@@ -126,7 +145,7 @@ def _record(found: Recorded[Any], path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _say_figures(runs: Mapping[str, Recorded[Any]], *, quick: bool) -> None:
+def _say_figures(runs: Mapping[str, RecordedRun[Any]], *, quick: bool) -> None:
     if quick:
         say(
             "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
@@ -143,13 +162,13 @@ def _ending(done: str, start: float, page: Path) -> str:
 
 def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
-    for epsilon in epsilons(rows):
-        for name in mechanisms(rows):
-            cells = map(number, Spread.of(costs(rows, epsilon, name, "kl")).numbers)
+    for epsilon in recorded_epsilons(rows):
+        for name in recorded_mechanisms(rows):
+            cells = map(number, CostQuantiles.of(client_costs(rows, epsilon, name, "kl")).numbers)
             label = f"{epsilon:g}" if name == "proposed" else ""
             made.add_row(
                 label, name.replace("_", " "), *cells, number(realised_epsilon(rows, epsilon, name)),
-                end_section=name == mechanisms(rows)[-1],
+                end_section=name == recorded_mechanisms(rows)[-1],
             )  # fmt: skip
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two clients' laws.", made
 
@@ -158,6 +177,6 @@ def _ring(rows: Sequence[RingLaw]) -> tuple[str, Table]:
     made = table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if row.costs:
-            found = (number(row.costs[f]) for f in DIVERGENCES)
+            found = (number(row.costs[f]) for f in PAPER_DIVERGENCES)
             made.add_row(row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else number(row.facts.c2))
     return "[bold]Figure 1[/bold]: from the Gaussian ring to what is sampled instead.", made

@@ -10,36 +10,36 @@ from typing import Annotated, Any
 import typer
 
 from discreet import _core_dumps as core_dumps
-from discreet._showing import counted
+from discreet._showing import pluralise
 from discreet._tables._formats import STANDARD
-from discreet._tables._sources import opened
-from discreet.agreement import Agreement, weights_beside
+from discreet._tables._sources import open_source
+from discreet.agreement import Agreement, weights_path
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
     CellCount,
-    Client,
     ClientBudget,
-    Count,
+    ClientColumn,
+    CountColumn,
     DomainFile,
     DomainSize,
-    For,
-    Named,
+    MechanismName,
     Nulls,
     Other,
     OverBudget,
-    Value,
-    Weight,
-    chosen,
-    given_domain,
-    needed_domain,
+    ServedGoal,
+    ValueColumn,
+    WeightColumn,
+    choose_mechanism,
     refuse_large,
     refuse_large_together,
+    require_domain,
+    stated_domain,
 )
-from discreet.cli._population_ledger import ledger_of
+from discreet.cli._population_ledger import open_ledger
 from discreet.cli._printing import write_json
 from discreet.engines._local import sample_file
-from discreet.engines._misfits import misfits
+from discreet.engines._misfits import find_misfits
 from discreet.engines._request import Request
 from discreet.engines._telling import Summary
 from discreet.errors import DiscreetError, visible
@@ -56,8 +56,8 @@ def sample(
             help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input.",
         ),
     ],
-    client: Client,
-    value: Value,
+    client: ClientColumn,
+    value: ValueColumn,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
@@ -70,8 +70,8 @@ def sample(
     cells: CellCount = None,
     other: Other = None,
     nulls: Nulls = "error",
-    count: Count = None,
-    weight: Weight = None,
+    count: CountColumn = None,
+    weight: WeightColumn = None,
     clients: Annotated[
         Path | None,
         typer.Option(
@@ -80,8 +80,8 @@ def sample(
             "from the reference; otherwise their absence shows.",
         ),
     ] = None,
-    serve: For = None,
-    mechanism: Named = None,
+    serve: ServedGoal = None,
+    mechanism: MechanismName = None,
     drop_client: Annotated[bool, typer.Option("--drop-client", help="Write samples alone, in random order.")] = False,
     secret: Annotated[
         Path | None,
@@ -166,13 +166,15 @@ def sample(
 
     First decide whether you will estimate the population from the samples, or want each to be like its own client: --for.
     """
-    core_dumps.switch_off()
+    core_dumps.disable_core_dumps()
     held = None if secret is None else read_secret(secret, state=state)
     stated = domain, domain_size, bounds, cells
-    given = given_domain(*stated) if agreement else needed_domain(*stated, instead=" (or --agreement FILE)")
+    given = stated_domain(*stated) if agreement else require_domain(*stated, instead=" (or --agreement FILE)")
     taken = None
     if agreement is None:
-        mechanism, taken = chosen(serve, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD)
+        mechanism, taken = choose_mechanism(
+            serve, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
+        )
     request = Request(
         client=client,
         value=value,
@@ -203,7 +205,7 @@ def sample(
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     match engine:
         case "local":
-            books = None if (ledger, budget) == (None, None) else ledger_of(ledger, budget, held, quiet=quiet)
+            books = None if (ledger, budget) == (None, None) else open_ledger(ledger, budget, held, quiet=quiet)
             with _progress(quiet=quiet) as progress:
                 summary = sample_file(
                     source,
@@ -222,9 +224,7 @@ def sample(
                         "secret": secret,
                         "list of outcomes": domain,
                         "agreement that is read": agreement,
-                        "weights of the agreement that is read": None
-                        if agreement is None
-                        else weights_beside(agreement),
+                        "weights of the agreement that is read": None if agreement is None else weights_path(agreement),
                     },
                     progress=progress,
                 )
@@ -251,7 +251,7 @@ def sample(
     if json:
         write_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
-        told = (*_told(summary, request, output, ledger), *([] if taken is None else [taken]))
+        told = (*_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
         typer.echo("\n".join(map(visible, told)), err=True)
 
 
@@ -279,10 +279,10 @@ def _progress(*, quiet: bool) -> Any:
     return progress_bars()
 
 
-def _told(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
+def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and what was read, left out and written."""
     agreement = summary.agreement
-    yield f"{counted(summary.clients, 'sample')} to {'standard output' if output == '-' else output}, {agreement.promise} each"
+    yield f"{pluralise(summary.clients, 'sample')} to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.learned_from:
         spoken = ", ".join(one[:12] for one in agreement.learned_from)
         yield f"learned from samples under {spoken}: a client who spoke there has now spent a second budget"
@@ -294,21 +294,21 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
         if cost is not None:
             yield str(cost)
     yield (
-        f"read {counted(summary.rows, 'row')} of {counted(summary.clients - summary.without_records, 'client')} in {summary.seconds:.1f} s"
+        f"read {pluralise(summary.rows, 'row')} of {pluralise(summary.clients - summary.without_records, 'client')} in {summary.seconds:.1f} s"
     )
     if summary.nulls:
         left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
-        yield f"{counted(summary.nulls, 'null value')} " + (
+        yield f"{pluralise(summary.nulls, 'null value')} " + (
             left_out if request.coding.nulls == "drop" else "taken as other"
         )
     if summary.not_numbers:
-        yield f"NaN in {counted(summary.not_numbers, 'value')} left out, like nulls"
+        yield f"NaN in {pluralise(summary.not_numbers, 'value')} left out, like nulls"
     if summary.outside:
-        yield f"{counted(summary.outside, 'value')} outside the domain taken as {request.coding.other}"
+        yield f"{pluralise(summary.outside, 'value')} outside the domain taken as {request.coding.other}"
     if summary.over_budget:
-        yield f"{counted(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
+        yield f"{pluralise(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
-        yield f"{counted(summary.without_records, 'listed client')} without records drew from the reference"
+        yield f"{pluralise(summary.without_records, 'listed client')} without records drew from the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
     yield f"agreement {agreement.id}"
@@ -323,8 +323,8 @@ def _told(summary: Summary, request: Request, output: str, ledger: Path | None) 
 
 def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Every value outside the domain with how many rows hold it, on standard output; and that this is private, beside it."""
-    with opened(source, scratch) as records:
-        found = misfits(records, request)
+    with open_source(source, scratch) as records:
+        found = find_misfits(records, request)
     typer.echo(
         "PRIVATE: what is listed are clients' own values. Keep it out of logs, and do not make a domain of it.",
         err=True,
@@ -340,7 +340,7 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
         typer.echo(f"{rows}\t{visible(str(value))}")
     many = sum(found.outside.values())
     typer.echo(
-        f"dry run, nothing is released: {counted(found.rows, 'row')}, {many:,} of them with {counted(len(found.outside), 'different value')} "
+        f"dry run, nothing is released: {pluralise(found.rows, 'row')}, {many:,} of them with {pluralise(len(found.outside), 'different value')} "
         f"outside the domain, {found.nulls:,} without a value, {found.not_numbers:,} NaN, {found.nameless:,} without a client"
         + (" (no record of nobody is released: filter those rows out)" if found.nameless else ""),
         err=True,

@@ -13,22 +13,22 @@ import typer
 from discreet import _core_dumps as core_dumps
 from discreet._files import check_private, read_lines, reason
 from discreet._protocol import address_of
-from discreet._showing import counted
+from discreet._showing import pluralise
 from discreet._tables._formats import STANDARD
-from discreet._tables._sources import opened
+from discreet._tables._sources import open_source
 from discreet.cli._options import (
-    Client,
     ClientBudget,
-    Count,
+    ClientColumn,
+    CountColumn,
     Nulls,
     Other,
     OverBudget,
-    Value,
-    Weight,
-    given_domain,
-    labels_in,
+    ValueColumn,
+    WeightColumn,
+    labels_option,
+    stated_domain,
 )
-from discreet.cli._population_ledger import ledger_of
+from discreet.cli._population_ledger import open_ledger
 from discreet.cli._printing import write_json
 from discreet.client import Sent, send_table
 from discreet.errors import DiscreetError, visible
@@ -47,8 +47,8 @@ def send(
     to: Annotated[
         str, typer.Option("--to", metavar="URL", help="The collector: https://..., or http:// on this machine.")
     ],
-    client: Client,
-    value: Value,
+    client: ClientColumn,
+    value: ValueColumn,
     secret: Annotated[
         Path,
         typer.Option(
@@ -69,11 +69,11 @@ def send(
     epsilon: Annotated[
         float, typer.Option(metavar="E", help="The most that a sample may spend, whatever is offered.")
     ] = LARGE_EPSILON,
-    domain: Annotated[Path | None, labels_in(", where the agreement holds only a digest of them")] = None,
+    domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    count: Count = None,
-    weight: Weight = None,
+    count: CountColumn = None,
+    weight: WeightColumn = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -108,7 +108,7 @@ def send(
 
     Raw records never leave this machine. What a client is called there is made of the secret: nobody who has not got it can tell who that is.
     """
-    core_dumps.switch_off()
+    core_dumps.disable_core_dumps()
     trusted = _context(ca_file)
     try:
         address_of(to, plain_http=plain_http, tls=trusted)
@@ -116,9 +116,12 @@ def send(
         raise DiscreetError(str(error).replace("url", "--to", 1)) from None
     held = read_secret(secret)
     token = None if gateway_token_file is None else _token(gateway_token_file)
-    labels = given_domain(domain, None, None, None)
-    books = None if ledger is None else ledger_of(ledger, budget, held, quiet=quiet or json)
-    with opened(source) if source == STANDARD else nullcontext(source) as records, _progress(quiet=quiet) as progress:
+    labels = stated_domain(domain, None, None, None)
+    books = None if ledger is None else open_ledger(ledger, budget, held, quiet=quiet or json)
+    with (
+        open_source(source) if source == STANDARD else nullcontext(source) as records,
+        _progress(quiet=quiet) as progress,
+    ):
         sent = send_table(
             to,
             records,
@@ -147,12 +150,12 @@ def send(
     if json:
         write_json({**asdict(sent), "samples": sent.samples})
     elif not quiet:
-        typer.echo("\n".join(map(visible, _told(sent, to))), err=True)
+        typer.echo("\n".join(map(visible, _summary_lines(sent, to))), err=True)
 
 
-def _told(sent: Sent, to: str) -> list[str]:
+def _summary_lines(sent: Sent, to: str) -> list[str]:
     lines = [
-        f"{counted(sent.samples, 'sample')} sent to {to}",
+        f"{pluralise(sent.samples, 'sample')} sent to {to}",
         f"{sent.counted:,} counted, {sent.again:,} were there already, {sent.refused:,} refused",
         f"agreement {sent.agreement}, round {sent.round}",
     ]

@@ -4,19 +4,19 @@ from discreet.agreement import Agreement
 from discreet.privacy import Privacy, Pure
 
 
-def budget(privacy: Privacy, epsilon: float) -> str:
+def promise_text(privacy: Privacy, epsilon: float) -> str:
     """The notion that is promised; where it is not pure epsilon, with the epsilon of the box that keeps it."""
     return f"epsilon = {epsilon:g}" if isinstance(privacy, Pure) else f"{privacy} (pure epsilon = {epsilon:g})"
 
 
-def mechanism(name: str, *, everybody: bool) -> str:
+def mechanism_text(name: str, *, everybody: bool) -> str:
     """The mechanism; a band that serves everybody is no claim about clients but a choice of the reference: a design."""
     return f"{name} (designed reference)" if everybody else name
 
 
-def spent(agreement: Agreement) -> str:
+def spending_text(agreement: Agreement) -> str:
     """What each sample of a client spends, and all of them together."""
-    each = budget(agreement.promise, agreement.epsilon)
+    each = promise_text(agreement.promise, agreement.epsilon)
     if agreement.rounds == 1:
         return each
     what = "samples" if agreement.joint is None else "rounds"

@@ -66,7 +66,7 @@ def tokens(
     opening, secret = _text(public), sys.stdin.read() if private == _STANDARD else _text(Path(private))
     budget = None if total is None else Budget(epsilon=total, delta=delta)
     book = None if ledger is None else Ledger(ledger)
-    found = transformers.loaded(model, device=device, quiet=True)
+    found = transformers.load_model(model, device=device, quiet=True)
     if examples is not None:
         lines = [line for line in _text(examples).splitlines() if line.strip()]
         box = transformers.box_for(

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from discreet import divergences, plots
-from discreet._showing import counted, json_number
+from discreet._showing import json_number, pluralise
 from discreet._worst_case import epsilon_for, mollifier_epsilon_for, nu_for
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.design import minimax_risk
@@ -21,7 +21,7 @@ from discreet.plots._labels import divergence_label
 from discreet.privacy import Approximate, Gaussian, Pure
 from discreet.tradeoff import Risk
 
-USUAL = ("kl", "tv", "hellinger", "chi2")
+USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,14 @@ def tradeoff(
     if bracket and (delta or nu):
         raise DiscreetError("--bracket is for pure epsilon; leave out --delta and --nu")
     family = _family(outcomes, lower, upper)
-    names = [divergences.divergence(name).name for name in divergence or USUAL]
+    names = [divergences.divergence(name).name for name in divergence or USUAL_DIVERGENCES]
     rows = [
         _risk_row(family, budget, name, delta, bracket=bracket) for budget in _budgets(epsilon or ()) for name in names
     ]
     gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
     if plot is not None:
-        title, budgets = f"Worst-case divergence: {_described(family)}", [row.epsilon for row in rows]
+        title, budgets = f"Worst-case divergence: {_family_text(family)}", [row.epsilon for row in rows]
         drawn = plots.tradeoff(
             family,
             epsilon=sorted(set(budgets)),
@@ -203,8 +203,8 @@ def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None
 # Printing.
 
 
-def _described(family: Simplex | Band) -> str:
-    outcomes = counted(family.size, "outcome")
+def _family_text(family: Simplex | Band) -> str:
+    outcomes = pluralise(family.size, "outcome")
     if isinstance(family, Simplex):
         return f"every distribution on {outcomes}"
     return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
@@ -220,14 +220,14 @@ def _report(
     blocks: list[str | Table] = []
     if rows:
         blocks += [
-            f"How far a sample's distribution is from its client's, at worst:\n{_described(family)}.",
+            f"How far a sample's distribution is from its client's, at worst:\n{_family_text(family)}.",
             _risk_table(rows),
         ]
     if gaussian:
-        blocks += [f"The same under Gaussian privacy:\n{_described(family)}.", _gaussian_table(gaussian)]
+        blocks += [f"The same under Gaussian privacy:\n{_family_text(family)}.", _gaussian_table(gaussian)]
     if targets:
         blocks += [
-            f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_described(family)}.",
+            f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_family_text(family)}.",
             _budget_table(targets),
         ]
     noted = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
@@ -243,8 +243,8 @@ def _risk_table(rows: Sequence[RiskRow]) -> Table:
         last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
         ratio = number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
         made.add_row(
-            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bounded(row.optimal), *([_attained(row)] if own else []),
-            _bounded(row.mollifier), ratio,
+            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bound_text(row.optimal), *([_attained_text(row)] if own else []),
+            _bound_text(row.mollifier), ratio,
             end_section=last,
         )  # fmt: skip
     return made
@@ -255,17 +255,17 @@ def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
     made = table("divergence", "nu", "optimal", *(["attained"] if own else []))
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
-        values = _bounded(row.optimal), *([_attained(row)] if own else [])
+        values = _bound_text(row.optimal), *([_attained_text(row)] if own else [])
         made.add_row(divergence_label(row.divergence), f"{row.nu:.6g}", *values, end_section=last)
     return made
 
 
 def _differs(rows: Sequence[RiskRow | GaussianRow]) -> bool:
     """Whether what the optimal sampler attains is another number than the smallest worst case, and has a column of its own."""
-    return any(_attained(row) != _bounded(row.optimal) for row in rows)
+    return any(_attained_text(row) != _bound_text(row.optimal) for row in rows)
 
 
-def _attained(row: RiskRow | GaussianRow) -> str:
+def _attained_text(row: RiskRow | GaussianRow) -> str:
     return ("" if row.attained.attained else "<= ") + number(float(row.attained))
 
 
@@ -278,7 +278,7 @@ def _budget_table(targets: Sequence[BudgetRow]) -> Table:
     return made
 
 
-def _bounded(risk: Risk) -> str:
+def _bound_text(risk: Risk) -> str:
     if risk.least:
         lower, upper = map(number, risk.bracket)
         return upper if lower == upper else f"{lower} to {upper}"

@@ -32,7 +32,7 @@ from discreet._protocol import address_of
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector
 from discreet.client._collector import Collector, Offer
-from discreet.client._holding import Fitted, Holding
+from discreet.client._holding import DeviceDraw, Holding
 from discreet.client._identity import open_identity
 from discreet.client._patience import Patience
 from discreet.domain import Numbers
@@ -40,7 +40,7 @@ from discreet.errors import CollectorError, DiscreetError, LedgerError, check_co
 from discreet.families import ContinuousFamily
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._destinations import Destination
-from discreet.ledger._file import IDENTITY, is_made, refuse_forgetting
+from discreet.ledger._file import IDENTITY, client_ledger_exists, refuse_forgetting
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 NO_KEY = "none"
@@ -109,7 +109,7 @@ class Client:
         self._collector = Collector(
             address_of(url, plain_http=plain_http, tls=tls), Patience(timeout=timeout, total=patience)
         )
-        only = pinned(agreement)
+        only = pinned_agreement(agreement)
         self._pinned = only.id if isinstance(only, Agreement) else only
         self._token = check_token(token)
         self._key = check_key(key)
@@ -160,7 +160,7 @@ class Client:
         number = offer.round(None) if round is None else round
         entry, fitted = self.ledger.answer_to(to, number), None
         if entry is None:
-            agreed = self._agreed(offer)
+            agreed = self._agreement_for(offer)
             agreed.check_round(offer.round(round))
             self._name(offer, to)
             sampler = agreed.sampler(self._family)
@@ -169,8 +169,10 @@ class Client:
         given = to if entry.to is None else entry.to
         agreed = self._document(entry.agreement)
         sampler = agreed.sampler(self._family)
-        said = plain(entry.spelled(sampler))
-        body = collector.one(agreed.id, number, self._name(offer, given), said, self._longest(agreed.id, sampler))
+        said = json_value(entry.as_released(sampler))
+        body = collector.sample_body(
+            agreed.id, number, self._name(offer, given), said, self._longest(agreed.id, sampler)
+        )
         try:
             verdict = self._collector.verdict(body, protocol.JSON, 1)
         except CollectorError as error:
@@ -182,7 +184,7 @@ class Client:
                 f"this client has spoken in round {number} of collection {offer.collection[:12]} before, with another sample than that of "
                 f"{self.ledger.path}; nothing was counted: use the ledger and the identity that it spoke with"
             )
-        told = fitted or Fitted(lambda: 0)
+        told = fitted or DeviceDraw(lambda: 0)
         return Receipt(bool(verdict.counted), given.collection, agreed.id, number, said, told.outside, told.problem)
 
     def _destination(self, offer: Offer) -> Destination:
@@ -207,7 +209,7 @@ class Client:
             self._lengths[agreement] = longest_sample(sampler)
         return self._lengths[agreement]
 
-    def _agreed(self, offer: Offer) -> Agreement:
+    def _agreement_for(self, offer: Offer) -> Agreement:
         """The agreement to release under: the pinned one, or the one that was offered first."""
         if "agreement" not in self.__dict__:
             self.__dict__["agreement"] = self._document(offer.agreement)
@@ -234,7 +236,7 @@ class Client:
         return self._token
 
 
-def plain(sample: Any) -> Any:
+def json_value(sample: Any) -> Any:
     """A sample as JSON holds it."""
     if isinstance(sample, np.ndarray):
         return sample.tolist()
@@ -273,7 +275,7 @@ def check_token(token: Any) -> str | None:
     return token
 
 
-def pinned(agreement: Agreement | str | Path | None) -> Agreement | str | None:
+def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | str | None:
     """The only agreement to release under, or its id if that is what is given."""
     if agreement is None or isinstance(agreement, Agreement):
         return agreement
@@ -290,7 +292,7 @@ def _ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
     if isinstance(ledger, Ledger):
         found = ledger
     elif isinstance(ledger, (str, os.PathLike)):
-        found = _opened(Path(ledger), wanted, identity)
+        found = _open_ledger(Path(ledger), wanted, identity)
     else:
         raise DiscreetError(f"ledger = {ledger!r} is not a Ledger, nor the path of one; make one with Ledger.create")
     if wanted is not None and found.budget != wanted:
@@ -298,14 +300,14 @@ def _ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
     return found
 
 
-def _opened(path: Path, budget: Budget | None, identity: Any) -> Ledger:
-    if not is_made(path):
+def _open_ledger(path: Path, budget: Budget | None, identity: Any) -> Ledger:
+    if not client_ledger_exists(path):
         try:
             refuse_forgetting(path, f"{path}{IDENTITY}" if identity is None else identity)
             if budget is None:
                 raise LedgerError(f"there is no ledger {path}; to make it say what it may spend: budget=")
             return Ledger.create(path, budget)
         except LedgerError:
-            if not is_made(path):  # else another process was quicker
+            if not client_ledger_exists(path):  # else another process was quicker
                 raise
     return Ledger(path)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from discreet import _protocol as protocol
-from discreet._family_terms import LISTED, FamilyTerms
-from discreet._protocol import Address, Statement, is_signed, read_signed
+from discreet._family_terms import MOST_LISTED_WEIGHTS, FamilyTerms
+from discreet._protocol import Address, CollectionStatement, has_valid_signature, read_signature
 from discreet.agreement import Agreement
-from discreet.client._http import Answer, asked
+from discreet.client._http import Answer, ask_server
 from discreet.client._patience import Patience
 from discreet.errors import CollectorError, DiscreetError
 
@@ -52,7 +52,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RequestVerdict:
     """What became of the samples of one request."""
 
     counted: int
@@ -72,29 +72,29 @@ class Collector:
         """The collection that an agreement belongs to; by default that of the newest."""
         said = self._json(self._get(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION)
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
-        listed = _listed(said.get("agreements"))
+        listed = _read_agreements(said.get("agreements"))
         if (
             not (is_id(collection) and is_id(newest) and isinstance(enrolment, bool))
             or listed is None
             or newest not in listed
         ):
-            raise self._nonsense(protocol.COLLECTION)
+            raise self._not_a_collector(protocol.COLLECTION)
         wanted = newest if agreement is None else agreement
         if wanted not in listed:
             raise CollectorError(f"{self.address} does not collect under agreement {wanted}; check the address")
         follows = {each: row.follows for each, row in listed.items()}
-        if _first(wanted, follows) != collection:
-            raise self._nonsense(protocol.COLLECTION)
-        statement = Statement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
+        if _first_agreement(wanted, follows) != collection:
+            raise self._not_a_collector(protocol.COLLECTION)
+        statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
         key, addresses = self._signed_by(statement, listed[wanted].signed)
         return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses)
 
-    def _signed_by(self, statement: Statement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
+    def _signed_by(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
         """The key that has signed the statement for this address, and for which others; None where nothing is shown as a signature."""
         if shown is None:
             return None, ()
-        signed = read_signed(shown)
-        if signed is None or not is_signed(replace(statement, addresses=signed.addresses), signed):
+        signed = read_signature(shown)
+        if signed is None or not has_valid_signature(replace(statement, addresses=signed.addresses), signed):
             raise CollectorError(
                 f"{self.address} shows a signature of agreement {statement.agreement} that is none: nothing was sent. Ask whoever runs it"
             )
@@ -111,7 +111,7 @@ class Collector:
         try:
             found = Agreement.from_json(answer.body.decode())
         except UnicodeDecodeError:
-            raise self._nonsense(protocol.AGREEMENT) from None
+            raise self._not_a_collector(protocol.AGREEMENT) from None
         except DiscreetError as error:
             raise CollectorError(f"{self.address} offers what is no agreement: {error}") from None
         if found.id != wanted:
@@ -125,45 +125,45 @@ class Collector:
             raise CollectorError(
                 f"{self.address} offers an agreement on {terms.size:,} outcomes; no more than {_MOST_OUTCOMES:,} can be collected"
             )
-        if not terms.lacks_weights or terms.size <= LISTED:
+        if not terms.lacks_weights or terms.size <= MOST_LISTED_WEIGHTS:
             return found
         weights = self._get(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 
-    def verdict(self, body: bytes, kind: str, samples: int) -> Verdict:
+    def verdict(self, body: bytes, kind: str, samples: int) -> RequestVerdict:
         """What becomes of so many samples that are sent, however often it takes."""
         headers = {"Content-Type": kind}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         answer = self.patience.answer(
             self.address,
-            lambda timeout: asked(
+            lambda timeout: ask_server(
                 self.address, "POST", protocol.SAMPLES, body=body, headers=headers, timeout=timeout, most=_MOST_SAID
             ),
         )
         if answer.status == 409 and samples == 1:
-            return Verdict(0, 0, (0,))
-        said = self._json(self._accepted(answer, protocol.SAMPLES), protocol.SAMPLES)
+            return RequestVerdict(0, 0, (0,))
+        said = self._json(self._check_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
         counted, again, refused = said.get("counted"), said.get("again"), said.get("refused", [])
         if not (is_count(counted, least=0) and is_count(again, least=0) and isinstance(refused, list)):
-            raise self._nonsense(protocol.SAMPLES)
+            raise self._not_a_collector(protocol.SAMPLES)
         places = tuple(place for place in refused if is_count(place, least=0) and place < samples)
         if len(set(places)) != len(refused) or counted + again + len(places) != samples:
-            raise self._nonsense(protocol.SAMPLES)
-        return Verdict(counted, again, places)
+            raise self._not_a_collector(protocol.SAMPLES)
+        return RequestVerdict(counted, again, places)
 
     def _get(self, path: str, agreement: str | None, *, most: int) -> Answer:
         where = path if agreement is None else f"{path}?agreement={agreement}"
         answer = self.patience.answer(
-            self.address, lambda timeout: asked(self.address, "GET", where, timeout=timeout, most=most)
+            self.address, lambda timeout: ask_server(self.address, "GET", where, timeout=timeout, most=most)
         )
-        return self._accepted(answer, path)
+        return self._check_answer(answer, path)
 
-    def _accepted(self, answer: Answer, path: str) -> Answer:
+    def _check_answer(self, answer: Answer, path: str) -> Answer:
         """An answer that is no refusal."""
         if answer.status == 200:
             if answer.headers.get("content-encoding", "identity") != "identity":
-                raise self._nonsense(path)
+                raise self._not_a_collector(path)
             return answer
         if 300 <= answer.status < 400:
             there = answer.headers.get("location", "elsewhere")[:_SENTENCE]
@@ -172,30 +172,32 @@ class Collector:
                 "one, which costs epsilon again, unless the collector has signed for both"
             )
         if answer.status in (401, 403):
-            raise CollectorError(f"{self.address} takes samples of those it has enrolled alone{self._words(answer)}")
+            raise CollectorError(
+                f"{self.address} takes samples of those it has enrolled alone{self._server_sentence(answer)}"
+            )
         raise CollectorError(
-            f"{self.address}{path} answers {answer.status}{self._words(answer)}; check the address and what is sent"
+            f"{self.address}{path} answers {answer.status}{self._server_sentence(answer)}; check the address and what is sent"
         )
 
-    def _words(self, answer: Answer) -> str:
+    def _server_sentence(self, answer: Answer) -> str:
         """A server's own sentence."""
         try:
-            said = _parsed(answer.body).get("error")
+            said = _parse_object(answer.body).get("error")
         except CollectorError:
             return ""
         return f": {said[:_SENTENCE]!r}" if isinstance(said, str) else ""
 
     def _json(self, answer: Answer, path: str) -> dict[str, Any]:
         try:
-            return _parsed(answer.body)
+            return _parse_object(answer.body)
         except CollectorError:
-            raise self._nonsense(path) from None
+            raise self._not_a_collector(path) from None
 
-    def _nonsense(self, path: str) -> CollectorError:
+    def _not_a_collector(self, path: str) -> CollectorError:
         return CollectorError(f"{self.address}{path} does not answer as a collector does; check the address")
 
 
-def one(agreement: str, round: int, client: str, sample: Any, longest: int = 0) -> bytes:
+def sample_body(agreement: str, round: int, client: str, sample: Any, longest: int = 0) -> bytes:
     """The body that sends one sample, with spaces up to the length that it has for the longest: no length tells which sample it is."""
     key = protocol.key_of(client, agreement, round)
     said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
@@ -208,7 +210,7 @@ def written_length(sample: Any) -> int:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _OfferedAgreement:
     """What a collection says of one of its agreements: `signed` as it is shown, not checked yet."""
 
     follows: str | None
@@ -216,7 +218,7 @@ class _Row:
     signed: Any
 
 
-def _listed(rows: Any) -> dict[str, _Row] | None:
+def _read_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
     """What is said of each agreement of a list; None for what is no such list."""
     if not isinstance(rows, list):
         return None
@@ -227,11 +229,11 @@ def _listed(rows: Any) -> dict[str, _Row] | None:
         before, rounds = row.get("follows"), row.get("open")
         if not (before is None or is_id(before)) or not isinstance(rounds, list) or not all(map(is_count, rounds)):
             return None
-        found[row["agreement"]] = _Row(before, tuple(sorted(set(rounds))), row.get("signed"))
+        found[row["agreement"]] = _OfferedAgreement(before, tuple(sorted(set(rounds))), row.get("signed"))
     return found if len(found) == len(rows) else None
 
 
-def _first(agreement: str, follows: dict[str, str | None]) -> str | None:
+def _first_agreement(agreement: str, follows: dict[str, str | None]) -> str | None:
     """The agreement that those before this one lead to; None where they lead nowhere, or round and round."""
     here, seen = agreement, set()
     while here not in seen and here in follows:
@@ -243,7 +245,7 @@ def _first(agreement: str, follows: dict[str, str | None]) -> str | None:
     return None
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def _parse_object(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body.decode())
     except (ValueError, RecursionError):  # ValueError: no UTF-8, no JSON, a number of thousands of digits

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 from discreet import _protocol as protocol
 from discreet._protocol import address_of
 from discreet.agreement import Agreement
-from discreet.client._client import NO_KEY, check_key, check_token, pinned
+from discreet.client._client import NO_KEY, check_key, check_token, pinned_agreement
 from discreet.client._collector import Collector
 from discreet.client._patience import Patience
 from discreet.domain import as_domain
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, need_extra
 from discreet.ledger import PopulationLedger
 from discreet.ledger._destinations import Destination
-from discreet.ledger._population import Round, is_made
+from discreet.ledger._population import Round, population_ledger_exists
 from discreet.release._keyed import Question, Secret, as_secret
 from discreet.tradeoff import LARGE_EPSILON
 
@@ -131,7 +131,7 @@ def send_table(
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
     address = address_of(url, plain_http=plain_http, tls=tls)
     service = Collector(address, Patience(timeout=timeout, total=patience), check_token(token))
-    only, trusted = pinned(agreement), check_key(key)
+    only, trusted = pinned_agreement(agreement), check_key(key)
     POSITIVE.check("epsilon", epsilon)
     books = _ledger(held, budget) if ledger is None else ledger
     question = Question(value=value, count=count, weight=weight)
@@ -157,7 +157,7 @@ def send_table(
     to = Destination(
         str(address), offer.key, offer.collection, agreements, offer.addresses, trusted=trusted is not None
     )
-    books = books.destined(to)
+    books = books.for_destination(to)
     asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
     books.check_destination(asked)
     from discreet.engines import sample  # which is there: the table was read with it
@@ -168,7 +168,7 @@ def send_table(
     )  # fmt: skip
     given = books.destination(asked) or to
     counted = again = refused = 0
-    for samples, body in _bodies(_numbered(drawn, agreed, domain), client, given, agreed, number, held):
+    for samples, body in _bodies(_with_outcome_numbers(drawn, agreed, domain), client, given, agreed, number, held):
         try:
             verdict = service.verdict(body, protocol.ARROW, samples)
         except CollectorError as error:
@@ -187,7 +187,7 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
     folder = Path(f"{str(secret.state).removesuffix(_ROUNDS)}{_LEDGER}")
-    if not is_made(folder):
+    if not population_ledger_exists(folder):
         if budget is None:
             raise LedgerError(
                 f"a gateway counts what each client spends, and there is no ledger {folder} yet: say what all samples of a client together "
@@ -196,7 +196,7 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
         try:
             return PopulationLedger.create(folder, budget=budget, secret=secret)
         except LedgerError:
-            if not is_made(folder):  # else another run was quicker
+            if not population_ledger_exists(folder):  # else another run was quicker
                 raise
     found = PopulationLedger(folder, secret)
     if budget is not None and budget != found.budget.epsilon:
@@ -214,7 +214,7 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
 
         from discreet._tables._coding import NULLS, Columns
         from discreet._tables._records import check_columns, check_rows
-        from discreet._tables._sources import Scanned, source_of
+        from discreet._tables._sources import ScannedSource, source_of
     except ImportError as missing:  # Arrow, which devices have not
         need_extra("cli", missing)
     if nulls not in NULLS:
@@ -226,13 +226,13 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 
     def rows() -> "Source":
-        return Scanned(source.name, whole.lazy(), untyped=source.untyped, rows=whole.height)
+        return ScannedSource(source.name, whole.lazy(), untyped=source.is_untyped, rows=whole.height)
 
     check_rows(rows(), columns, nulls=nulls)
     return rows
 
 
-def _numbered(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
+def _with_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
     """Samples with the numbers of their outcomes beside them, where they are texts, which differ in length."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -8,7 +8,7 @@ every input has a distribution:
 * a number past the end of an interval, or of a continuous family's box, becomes that end;
 * a device with nothing left is served as the reference, by the same integers as everybody.
 
-The device's owner is told (`Fitted.outside`, `Fitted.problem`). The collector is not.
+The device's owner is told (`DeviceDraw.outside`, `DeviceDraw.problem`). The collector is not.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import Labelled, labelled
+from discreet._labelled import LabelledValues, labelled_values
 from discreet.agreement import Agreement
 from discreet.domain import Domain, Numbers
 from discreet.domain._interval import numbers_or_nan
-from discreet.domain._records import listed
+from discreet.domain._records import list_records
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily
-from discreet.families._laws import SUM_TOLERANCE, as_floats, refuse_bad_entries, renormalised
+from discreet.families._laws import SUM_TOLERANCE, as_floats, refuse_bad_entries, renormalise_laws
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ _SLACK = 1e-9  # by which rounding may leave a band
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class DeviceDraw:
     """What a sample is drawn from. `outside`: the share of what the device holds that has no outcome in the agreement's domain.
 
     `problem` is one sentence for the device's owner, empty where there is none.
@@ -49,7 +49,7 @@ class Fitted:
 class Holding:
     """What a device holds, checked as far as that needs no agreement: amounts by outcome, records, or a density."""
 
-    amounts: Labelled | Floats | None = None
+    amounts: LabelledValues | Floats | None = None
     records: list[Any] | None = None
     density: Any = None
 
@@ -59,7 +59,7 @@ class Holding:
         if sum(given is not None for given in (p, records, counts)) != 1:
             raise DiscreetError("pass one of p (a law), records= (what was seen) and counts= (how often)")
         if records is not None:
-            return cls(records=listed(records))
+            return cls(records=list_records(records))
         if counts is not None:
             return cls(amounts=_amounts(counts, "counts"))
         if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
@@ -67,28 +67,28 @@ class Holding:
         if callable(p) or any(hasattr(p, name) for name in ("pdf", "logpdf", "log_density")):
             return cls(density=p)
         found = _amounts(p, "p")
-        values = found.values if isinstance(found, Labelled) else found
+        values = found.values if isinstance(found, LabelledValues) else found
         if abs(float(values.sum()) - 1.0) > SUM_TOLERANCE:
             raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
         return cls(amounts=found)
 
-    def fit(self, sampler: Sampler[AnyFamily], agreement: Agreement) -> Fitted:
+    def fit(self, sampler: Sampler[AnyFamily], agreement: Agreement) -> DeviceDraw:
         """How a sample of this device is drawn under the agreement. No input is refused."""
         family = sampler.family
 
-        def fit() -> Fitted:
+        def fit() -> DeviceDraw:
             if isinstance(family, ContinuousFamily):
                 return self._fit_density(sampler, family)
             return self._fit_outcomes(sampler, family.domain, agreement.other)
 
         return _attempt(fit, lambda error: _served_as_reference(sampler, str(error)))
 
-    def _fit_outcomes(self, sampler: Sampler[AnyFamily], domain: Domain, other: int | None) -> Fitted:
+    def _fit_outcomes(self, sampler: Sampler[AnyFamily], domain: Domain, other: int | None) -> DeviceDraw:
         amounts = np.zeros(domain.size)
         if self.records is not None:
             numbers = _outcome_numbers(domain, self.records)
             values = np.ones(len(numbers))
-        elif isinstance(self.amounts, Labelled):
+        elif isinstance(self.amounts, LabelledValues):
             named = Numbers(domain.size) if domain.edges is not None else domain
             numbers, values = named.find_numbers(list(self.amounts.labels)), self.amounts.values
         elif self.amounts is not None and len(self.amounts) == domain.size:
@@ -118,15 +118,15 @@ class Holding:
         if law is not held:
             problems.append("the device's distribution is outside the agreement's family, and was moved to its edge")
         problem = "; ".join(problems)
-        return _guarded(sampler, lambda: int(sampler.release_number(law, constant_time=True)), share, problem)
+        return _guard_draw(sampler, lambda: int(sampler.release_number(law, constant_time=True)), share, problem)
 
-    def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> Fitted:
+    def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
         if self.amounts is not None:
             return _served_as_reference(
                 sampler, "the device holds numbers by outcome, and the agreement is on densities"
             )
         if self.records is None:
-            return _guarded(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
+            return _guard_draw(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
         points = _points(self.records, family.dim)
         low, high = family.space
         moved = np.clip(points, low, high)
@@ -137,7 +137,7 @@ class Holding:
             return _served_as_reference(sampler, "nothing that the device holds is a point of the agreement's family")
         law = family.law(records=moved[kept])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
-        return _guarded(sampler, lambda: int(sampler.release_number(law)), outside, problem)
+        return _guard_draw(sampler, lambda: int(sampler.release_number(law)), outside, problem)
 
 
 def _points(records: list[Any], dim: int) -> Floats:
@@ -163,11 +163,11 @@ def _moved_inside(law: Floats, sampler: Sampler[AnyFamily]) -> Floats:
     return law if kept >= 1.0 else own + kept * away
 
 
-def _amounts(given: Any, name: str) -> Labelled | Floats:
+def _amounts(given: Any, name: str) -> LabelledValues | Floats:
     """One number for each outcome, by label or in the order of outcomes; finite and at least 0."""
     if not (isinstance(given, Mapping) or hasattr(given, "__array__")):
-        given = listed(given)
-    named = labelled(given, name)
+        given = list_records(given)
+    named = labelled_values(given, name)
     values = as_floats(given if named is None else named.values, name)
     if values.ndim != 1:
         raise DiscreetError(
@@ -176,8 +176,8 @@ def _amounts(given: Any, name: str) -> Labelled | Floats:
     refuse_bad_entries(values, name)
     dtype = np.asarray(given if named is None else named.values).dtype
     if name == "p" and dtype.kind == "f" and dtype.itemsize < 8 and values.size:
-        values = renormalised(values, float(np.finfo(dtype).eps))
-    return values if named is None else Labelled(named.labels, values)
+        values = renormalise_laws(values, float(np.finfo(dtype).eps))
+    return values if named is None else LabelledValues(named.labels, values)
 
 
 def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
@@ -187,9 +187,9 @@ def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
     return domain.find_numbers(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
-def _guarded(sampler: Sampler[AnyFamily], draw: Callable[[], int], outside: float, problem: str) -> Fitted:
+def _guard_draw(sampler: Sampler[AnyFamily], draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
     """The draw; should it fail on what the device holds, the reference's."""
-    return Fitted(lambda: _attempt(draw, lambda _: sampler.release_reference_number()), outside, problem)
+    return DeviceDraw(lambda: _attempt(draw, lambda _: sampler.release_reference_number()), outside, problem)
 
 
 def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:
@@ -202,11 +202,11 @@ def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], 
         return otherwise(error)
 
 
-def _served_as_reference(sampler: Sampler[AnyFamily], problem: str) -> Fitted:
+def _served_as_reference(sampler: Sampler[AnyFamily], problem: str) -> DeviceDraw:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
     told = f"{problem}; its sample is one of the reference"
     if isinstance(sampler.family, ContinuousFamily):
-        return Fitted(sampler.release_reference_number, 1.0, told)
+        return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _moved_inside(reference / reference.sum(), sampler)
-    return _guarded(sampler, lambda: int(sampler.release_number(law, constant_time=True)), 1.0, told)
+    return _guard_draw(sampler, lambda: int(sampler.release_number(law, constant_time=True)), 1.0, told)

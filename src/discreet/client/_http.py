@@ -1,7 +1,7 @@
 """One question to a server that need not be a friend: an answer that is whole, in time and not too long; or a sentence why there is none.
 
 Everything has one deadline, however slowly bytes drip in; no more is read than was said to be enough; nothing is unpacked, and nobody is
-followed anywhere: a redirect is an answer like others. `Missing` is what may be tried again: whether the question arrived is not known.
+followed anywhere: a redirect is an answer like others. `NoAnswer` is what may be tried again: whether the question arrived is not known.
 """
 
 import http.client
@@ -21,7 +21,7 @@ from discreet.errors import CollectorError
 _PART = 1 << 16
 
 
-class Missing(Exception):
+class NoAnswer(Exception):
     """No answer, or a part of one."""
 
 
@@ -34,7 +34,7 @@ class Answer:
     body: bytes
 
 
-def asked(
+def ask_server(
     address: Address,
     method: str,
     path: str,
@@ -67,14 +67,14 @@ def asked(
     try:
         line = socket.create_connection((address.host, address.port), timeout=timeout)
     except (OSError, UnicodeError) as error:
-        raise Missing(f"it cannot be reached: {reason(error)}") from None
+        raise NoAnswer(f"it cannot be reached: {reason(error)}") from None
     try:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls is not None:
-            line.settimeout(_left(deadline))
+            line.settimeout(_seconds_left(deadline))
             line = address.tls.wrap_socket(line, server_hostname=address.host)
         talk = http.client.HTTPConnection(address.host, address.port)
-        talk.sock = _Timed(line, deadline)
+        talk.sock = _TimedSocket(line, deadline)
         with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a long body answers before its end
             talk.request(method, address.folder + path, body=body, headers=sent)
         answer = talk.getresponse()
@@ -87,13 +87,13 @@ def asked(
             raise CollectorError(
                 f"{address} does not speak TLS; on this machine the address begins with http://, elsewhere a proxy speaks TLS for it"
             ) from None
-        raise Missing(f"TLS failed: {reason(error)}") from None
+        raise NoAnswer(f"TLS failed: {reason(error)}") from None
     except TimeoutError:
-        raise Missing(f"no whole answer came within {timeout:g} s") from None
+        raise NoAnswer(f"no whole answer came within {timeout:g} s") from None
     except OSError as error:
-        raise Missing(f"the connection broke: {reason(error)}") from None
+        raise NoAnswer(f"the connection broke: {reason(error)}") from None
     except http.client.HTTPException as error:
-        raise Missing(f"its answer was cut short, or is not HTTP: {type(error).__name__}") from None
+        raise NoAnswer(f"its answer was cut short, or is not HTTP: {type(error).__name__}") from None
     finally:
         line.close()
 
@@ -106,36 +106,36 @@ def _read(answer: http.client.HTTPResponse, most: int, address: Address) -> byte
         if length > most:
             raise CollectorError(f"{address} answers with more than {most:,} bytes, which is more than there is to say")
     if answer.length:  # of a body whose length was stated: what has not come
-        raise Missing(f"its answer was cut short, {answer.length:,} bytes before its end")
+        raise NoAnswer(f"its answer was cut short, {answer.length:,} bytes before its end")
     return b"".join(parts)
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0.0:
         raise TimeoutError
     return left
 
 
-class _Timed:
+class _TimedSocket:
     """A socket as `http.client` uses one, with one deadline for all that it does; whoever opened the line closes it."""
 
     def __init__(self, line: socket.socket, deadline: float) -> None:
         self._line, self._deadline = line, deadline
 
     def sendall(self, data: bytes) -> None:
-        self._line.settimeout(_left(self._deadline))
+        self._line.settimeout(_seconds_left(self._deadline))
         self._line.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
         assert mode == "rb"
-        return io.BufferedReader(_Reading(self._line, self._deadline))
+        return io.BufferedReader(_TimedReader(self._line, self._deadline))
 
     def close(self) -> None:
         """`http.client` lets go of it once the headers are read, and goes on reading."""
 
 
-class _Reading(io.RawIOBase):
+class _TimedReader(io.RawIOBase):
     def __init__(self, line: socket.socket, deadline: float) -> None:
         self._line, self._deadline = line, deadline
 
@@ -143,5 +143,5 @@ class _Reading(io.RawIOBase):
         return True
 
     def readinto(self, into: Any) -> int:
-        self._line.settimeout(_left(self._deadline))
+        self._line.settimeout(_seconds_left(self._deadline))
         return self._line.recv_into(into)

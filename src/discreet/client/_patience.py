@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from discreet._showing import counted
-from discreet.client._http import Answer, Missing
+from discreet._showing import pluralise
+from discreet.client._http import Answer, NoAnswer
 from discreet.errors import POSITIVE, CollectorError, Range
 
 _AGAIN = {
@@ -46,23 +46,23 @@ class Patience:
             said = None
             try:
                 answer = ask(self.timeout)
-            except Missing as problem:
+            except NoAnswer as problem:
                 why = str(problem)
             else:
                 if answer.status not in _AGAIN:
                     return answer
-                why, said = f"it answers {answer.status}", asked_for(answer.headers)
+                why, said = f"it answers {answer.status}", retry_seconds(answer.headers)
             wait = _CHANCE.uniform(0.0, pause) + (said or 0.0)
             if time.monotonic() - started + wait > self.total:
                 later = "" if said is None else f", and asks to wait {said:.0f} s"
                 raise CollectorError(
-                    f"{who} does not take it: {why}{later} (asked {counted(tries, 'time')}); try again later"
+                    f"{who} does not take it: {why}{later} (asked {pluralise(tries, 'time')}); try again later"
                 )
             time.sleep(wait)
             pause = min(2.0 * pause, _LONGEST)
 
 
-def asked_for(headers: Mapping[str, str]) -> float | None:
+def retry_seconds(headers: Mapping[str, str]) -> float | None:
     """The seconds that a server asks to wait, as a number or a date; None where it does not, or nothing that can be read."""
     said = headers.get("retry-after", "").strip()
     if said.isascii() and said.isdigit():

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.collect._keeping import DAMAGED, checked
+from discreet.collect._keeping import DAMAGED, check_stored_counts
 from discreet.errors import StoreError
 
 BLOCK = 128  # outcomes: a kilobyte, which is updated in its page
-FEW = 8  # blocks that are all written together
+FEW_BLOCKS = 8  # blocks that are all written together
 _NUMBERS = np.dtype("<i8")
 EMPTY = bytes(BLOCK * _NUMBERS.itemsize)
 
 
-def written_with(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
+def blocks_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
     """The blocks to write, in order, when some of the outcomes are counted: (outcome, how many)."""
     every = -(-outcomes // BLOCK)
-    return list(range(every)) if every <= FEW else sorted({outcome // BLOCK for outcome, _ in new})
+    return list(range(every)) if every <= FEW_BLOCKS else sorted({outcome // BLOCK for outcome, _ in new})
 
 
-def added(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
+def add_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
     """What the blocks hold, in the order of their numbers, once these are counted."""
     held = {block: _read(content).copy() for block, content in sorted(blocks.items())}
     for outcome, many in new:
@@ -44,7 +44,7 @@ def totals(cursor: Any, outcomes: int) -> NDArray[np.int64]:
             counts[block * BLOCK : (block + 1) * BLOCK] += _read(content)
     if counts[outcomes:].any():
         raise StoreError(DAMAGED)
-    return checked(counts[:outcomes])
+    return check_stored_counts(counts[:outcomes])
 
 
 def _read(content: bytes) -> NDArray[np.int64]:

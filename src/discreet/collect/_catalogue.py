@@ -11,14 +11,14 @@ from typing import Any
 from discreet._protocol import SAMPLES
 from discreet._tables._coding import Coding
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.collect._keeping import LEAST_PREFIX, called
+from discreet.collect._keeping import LEAST_PREFIX, id_with_prefix
 from discreet.collect._outcomes import Outcomes
-from discreet.collect._problems import Problem, unacceptable
-from discreet.collect._store import Arrival, Kept, Store, digest
+from discreet.collect._problems import RequestProblem, unprocessable
+from discreet.collect._store import Arrival, Store, StoredAgreement, digest
 from discreet.errors import DiscreetError, StoreError
-from discreet.estimation._binning import every_cell
+from discreet.estimation._binning import cells_as_bins
 from discreet.estimation._counting import LARGEST, reference_on
-from discreet.estimation._tallies import agreed_outcomes
+from discreet.estimation._tallies import coding_and_sampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 _REST = 50.0  # times as long as a look took, until the next: agreements can be large
@@ -26,10 +26,10 @@ FRESH_SECONDS = 2.0  # for which the list of agreements is taken to be that of t
 
 
 @dataclass(frozen=True)
-class Collected:
+class CollectedAgreement:
     """An agreement of a store. `rounds`: those in which samples are taken now."""
 
-    kept: Kept
+    kept: StoredAgreement
     coding: Coding
     sampler: Sampler[AnyFamily]
     rounds: tuple[int, ...]
@@ -68,7 +68,7 @@ class Collected:
         """Refuse a round in which no samples are taken."""
         if round_number not in self.rounds:
             said = ", ".join(map(str, self.rounds)) or "none"
-            raise unacceptable(f"round is not one that is open: of this agreement they are {said}")
+            raise unprocessable(f"round is not one that is open: of this agreement they are {said}")
 
     def arrivals(
         self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
@@ -85,11 +85,11 @@ class Collected:
 
 def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding, Sampler[AnyFamily]]:
     """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
-    coding, sampler = agreed_outcomes(agreement, domain)
+    coding, sampler = coding_and_sampler(agreement, domain)
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
     if isinstance(agreement.family, ContinuousTerms):
-        every_cell(sampler)
+        cells_as_bins(sampler)
         return agreement, coding, sampler
     reference_on(coding.domain, sampler.reference)
     return replace(agreement, family=agreement.family.on(coding.domain)), coding, sampler
@@ -106,12 +106,12 @@ class Catalogue:
     def __init__(self, store: Store, rounds: Iterable[int]) -> None:
         self._store = store
         self._rounds = tuple(sorted(set(rounds)))
-        self._all: dict[str, Collected] = {}
+        self._all: dict[str, CollectedAgreement] = {}
         self._stale = 0.0  # when the store is to be looked at again
         self.read(strict=True)
 
     @property
-    def all(self) -> list[Collected]:
+    def all(self) -> list[CollectedAgreement]:
         """Every agreement, in the order they came."""
         return list(self._all.values())
 
@@ -119,7 +119,7 @@ class Catalogue:
         """Read what the store holds by now; `strict`: refuse it if it holds what cannot be collected, else leave that out."""
         began = time.monotonic()
         found = {}
-        for kept in self._store.kept():
+        for kept in self._store.agreements():
             known = self._all.get(kept.agreement.id)
             if known is None:
                 try:
@@ -129,7 +129,7 @@ class Catalogue:
                         raise
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
-                known = Collected(kept, coding, sampler, rounds)
+                known = CollectedAgreement(kept, coding, sampler, rounds)
             elif known.kept.signed != kept.signed:
                 known = replace(known, kept=kept)
             found[known.id] = known
@@ -142,32 +142,32 @@ class Catalogue:
             with suppress(StoreError):  # what was there is there
                 await asyncio.get_running_loop().run_in_executor(None, self.read)
 
-    async def called(self, prefix: str | None) -> Collected:
+    async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
         """The agreement of that id, or whose id alone begins so; by default the newest."""
         await self._fresh()
         if prefix is None:
             if not self._all:
-                raise Problem(404, "no agreement is collected here yet")
+                raise RequestProblem(404, "no agreement is collected here yet")
             return self.all[-1]
-        found = called(self._all, prefix)
+        found = id_with_prefix(self._all, prefix)
         if found is not None:
             return self._all[found]
-        raise Problem(
+        raise RequestProblem(
             404,
             f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",
         )
 
-    async def of(self, agreement: str) -> Collected:
+    async def of(self, agreement: str) -> CollectedAgreement:
         """The agreement of samples."""
         if agreement not in self._all:
             await self._fresh()
         found = self._all.get(agreement)
         if found is None:
-            raise unacceptable(
+            raise unprocessable(
                 f"agreement is not one that is collected here; {SAMPLES} takes those that /collection lists"
             )
         return found
 
-    def following(self, collection: str) -> list[Collected]:
+    def following(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order they came."""
         return [each for each in self._all.values() if each.kept.collection == collection]

@@ -24,7 +24,7 @@ STOPPING_SECONDS = 1.0  # for bodies that are not whole when the service is to s
 _MOST_AHEAD = 16  # requests sent before the first of them was answered
 
 
-class Connection(HttpToolsProtocol):
+class LimitedConnection(HttpToolsProtocol):
     """One connection of a client, with limits."""
 
     patience = PATIENCE  # seconds until a head has to be whole

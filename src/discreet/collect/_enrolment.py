@@ -19,15 +19,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from discreet._files import read_private, written
+from discreet._files import atomic_write, read_private
 from discreet._protocol import MOST_NAME
-from discreet.collect._problems import Problem
+from discreet.collect._problems import RequestProblem
 from discreet.collect._registers import check_shared
 from discreet.collect._store import Enrolment, Store, digest
 from discreet.errors import DiscreetError, StoreError, check_count
 
-NAME = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
-SPELLED = f"1 to {MOST_NAME} visible ASCII characters without a space"
+NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
+NAME_RULE = f"1 to {MOST_NAME} visible ASCII characters without a space"
 MOST_TOKENS = 10_000_000
 FRESH_SECONDS = 1.0  # for which the list of gateways is taken to be that of the store
 _BEARER = "bearer "
@@ -57,7 +57,7 @@ def gateway_of(enrolment: Enrolment, authorization: list[str]) -> str | None:
         return None
     found = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
     if found is None:
-        raise Problem(
+        raise RequestProblem(
             401,
             "the Authorization header does not hold a token of a gateway of this collection",
             headers={"WWW-Authenticate": "Bearer"},
@@ -65,7 +65,7 @@ def gateway_of(enrolment: Enrolment, authorization: list[str]) -> str | None:
     return found
 
 
-class Door:
+class EnrolmentCache:
     """Who may speak, as the store says it: looked at again when that was a second ago.
 
     Args:
@@ -88,7 +88,7 @@ class Door:
 def write_tokens(path: str | Path, number: int) -> None:
     """Write fresh tokens, one on each line, to a new file that its owner alone may read."""
     check_count("number", number, most=MOST_TOKENS, fix="it is how many clients there are")
-    with written(path, what="file of tokens", private=True) as file:
+    with atomic_write(path, what="file of tokens", private=True) as file:
         for _ in range(number):
             file.write(secrets.token_urlsafe(24).encode() + b"\n")
 
@@ -101,9 +101,9 @@ def read_tokens(path: str | Path) -> list[str]:
     except UnicodeDecodeError:
         raise DiscreetError(f"file of tokens {path} is not ASCII text, one token on each line") from None
     for number, token in enumerate(lines, start=1):
-        if len(token) < _SHORTEST or NAME.fullmatch(token) is None:
+        if len(token) < _SHORTEST or NAME_PATTERN.fullmatch(token) is None:
             raise DiscreetError(
-                f"{path}, token {number} is not {SPELLED}, at least {_SHORTEST} of them; make them with: discreet enrol"
+                f"{path}, token {number} is not {NAME_RULE}, at least {_SHORTEST} of them; make them with: discreet enrol"
             )
     if not lines:
         raise DiscreetError(f"{path} holds no token; make some with: discreet enrol")

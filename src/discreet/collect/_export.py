@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from discreet._files import check_apart, check_target
 from discreet._tables._coding import Coding
 from discreet._tables._formats import STANDARD
-from discreet._tables._outputs import EXISTS, format_of, published, samples_of, writer_to
-from discreet._tables._records import outcomes_of
+from discreet._tables._outputs import REPLACE_HINT, format_of, published_batch, samples_of, writer_to
+from discreet._tables._records import outcome_codes
 from discreet._tables._sources import METADATA
 from discreet.agreement import Agreement
-from discreet.collect._keeping import chosen
+from discreet.collect._keeping import choose_agreement
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError
-from discreet.estimation._tallies import agreed_outcomes
+from discreet.estimation._tallies import coding_and_sampler
 
 MOST_ROWS = 10**9 - 1
 _ROWS = 1 << 20  # at a time
@@ -31,7 +31,7 @@ _PLACES = (0.5, 0.25, 0.75, 0.0)  # of a point in its cell; the middle, but wher
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportSummary:
     """What was written: so many samples of a round under an agreement."""
 
     agreement: Agreement
@@ -41,7 +41,7 @@ class Exported:
 
 def export(
     store: Store, output: str | Path, *, agreement: str | None = None, round: int = 1, replace: bool = False
-) -> Exported:
+) -> ExportSummary:
     """Write the samples of an agreement of a store to a file, with the agreement in it.
 
     Args:
@@ -57,9 +57,9 @@ def export(
     Raises:
         DiscreetError: for an agreement that is not there, one without samples, and an output that may not be written.
     """
-    if not hasattr(store, "kept"):
+    if not hasattr(store, "agreements"):
         raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
-    kept = chosen(store.kept(), agreement)
+    kept = choose_agreement(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
     kind = format_of(str(output))
@@ -68,8 +68,8 @@ def export(
     where = getattr(store, "path", None)
     beside = {} if where is None else {"store's log": f"{where}-wal", "store's index": f"{where}-shm"}
     check_apart(output, {"store": where, **beside})
-    check_target(output, replace=replace, fix=EXISTS)
-    coding, _ = agreed_outcomes(agreed)
+    check_target(output, replace=replace, fix=REPLACE_HINT)
+    coding, _ = coding_and_sampler(agreed)
     counts = store.counts(agreed.id, number)
     if not counts.any():
         raise DiscreetError(f"agreement {agreed.id} has no samples in round {number}; there is nothing to export")
@@ -90,9 +90,9 @@ def export(
             counts = counts - taken
             outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
             clients = pl.Series(np.arange(start, start + len(outcomes))).to_arrow()
-            batch = published(clients, coding, outcomes, place[outcomes], agreed.id)
+            batch = published_batch(clients, coding, outcomes, place[outcomes], agreed.id)
             writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-    return Exported(agreed, number, total)
+    return ExportSummary(agreed, number, total)
 
 
 def _places(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -104,7 +104,7 @@ def _places(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     for tried in _PLACES:
         place[left] = tried
         points = pl.DataFrame({"sample": pl.from_arrow(samples_of(coding, left, place[left]))})
-        left = left[points.select(outcomes_of(coding, "sample")).to_series().to_numpy() != left]
+        left = left[points.select(outcome_codes(coding, "sample")).to_series().to_numpy() != left]
     if len(left):
         raise DiscreetError(
             f"{len(left):,} of the agreement's cells are so narrow that no point is read back into them; estimate from the service"

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.collect._problems import Problem, not_now
+from discreet.collect._problems import RequestProblem, unavailable
 from discreet.errors import DiscreetError, visible
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
@@ -38,7 +38,7 @@ _PREFLIGHT = [
     (b"access-control-allow-headers", b"content-type, authorization"),
     (b"access-control-max-age", b"600"),
 ]
-FAILED = not_now("the collector failed on this request")
+FAILED = unavailable("the collector failed on this request")
 
 
 class Guard:
@@ -79,7 +79,7 @@ class Guard:
         started = False
         extra = list(_HEADERS)
 
-        async def guarded(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
@@ -89,36 +89,38 @@ class Guard:
 
         try:
             try:
-                host, origin = _one(scope, b"host"), _one(scope, b"origin")
+                host, origin = _single_header(scope, b"host"), _single_header(scope, b"origin")
                 self._check_host(host)
                 if self._origins:
                     extra.append((b"vary", b"Origin"))
                 if origin in self._origins:
                     extra.append((b"access-control-allow-origin", origin))
                     if scope["method"] == "OPTIONS":
-                        await guarded({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
-                        await guarded({"type": "http.response.body", "body": b""})
+                        await send_guarded({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
+                        await send_guarded({"type": "http.response.body", "body": b""})
                         return
                 elif origin and scope["method"] not in ("GET", "HEAD") and origin.partition(b"://")[2] != host:
-                    raise Problem(403, "pages of other sites may not send to this collector")
+                    raise RequestProblem(403, "pages of other sites may not send to this collector")
                 app = self._direct.get((scope["method"], scope["path"]), self._app)
-                await app(scope, receive, guarded)
+                await app(scope, receive, send_guarded)
             except ClientDisconnect:
                 return
             except asyncio.CancelledError:  # the service stops, and has waited long enough
                 if not started:
-                    await not_now("the collector is stopping").answer(scope, receive, guarded)
-            except Problem as problem:
-                await problem.answer(scope, receive, guarded)
+                    await unavailable("the collector is stopping").answer(scope, receive, send_guarded)
+            except RequestProblem as problem:
+                await problem.answer(scope, receive, send_guarded)
         except Exception as error:  # a bug of ours: whoever asked is told to come again, whoever runs this where it is
             self._failed(error)
             if not started:
-                await FAILED.answer(scope, receive, guarded)
+                await FAILED.answer(scope, receive, send_guarded)
 
     def _check_host(self, host: bytes) -> None:
         name = host.lower().rpartition(b":")[0] if host.rpartition(b":")[2].isdigit() else host.lower()
         if self._hosts is not None and name not in self._hosts:
-            raise Problem(403, "the collector is not called by this name; whoever runs it can allow it: --allow-host")
+            raise RequestProblem(
+                403, "the collector is not called by this name; whoever runs it can allow it: --allow-host"
+            )
 
 
 def report(error: BaseException) -> None:
@@ -136,9 +138,9 @@ def checked_origin(origin: str) -> str:
     return origin.lower()
 
 
-def _one(scope: Scope, name: bytes) -> bytes:
+def _single_header(scope: Scope, name: bytes) -> bytes:
     """A header that may come once; empty where it does not."""
     found: list[Any] = [value for header, value in scope["headers"] if header == name]
     if len(found) > 1:
-        raise Problem(400, f"the header {name.decode()} comes more than once")
+        raise RequestProblem(400, f"the header {name.decode()} comes more than once")
     return found[0] if found else b""

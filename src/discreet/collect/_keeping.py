@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._protocol import Signed, read_signed
+from discreet._protocol import StatementSignature, read_signature
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit._bounds import MOST_DRAWS
 from discreet.collect._pool import Group, Pool
-from discreet.collect._store import DIGEST, Arrival, Kept, Verdict
+from discreet.collect._store import DIGEST, Arrival, StoredAgreement, Verdict
 from discreet.errors import DiscreetError, StoreError, check_count
 from discreet.estimation._binning import line_of
 
@@ -26,7 +26,7 @@ LEAST_PREFIX = 12  # digits by which an agreement may be called
 
 
 @dataclass(frozen=True)
-class Place:
+class AgreementRow:
     """Where an agreement stands in a store: numbers in place of ids, in tables that are long."""
 
     number: int
@@ -44,24 +44,24 @@ class Place:
                 raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with digest(...)")
 
 
-def place_of(known: dict[str, Place], agreement: str, look: Callable[[], Any]) -> Place:
+def find_agreement_row(known: dict[str, AgreementRow], agreement: str, look: Callable[[], Any]) -> AgreementRow:
     """Where an agreement stands; it never moves, so one look (a row, or None) is enough."""
     if agreement not in known:
         found = look()
         if found is None:
             raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
-        known[agreement] = Place(*found)
+        known[agreement] = AgreementRow(*found)
     return known[agreement]
 
 
-def outcomes_of(agreement: Agreement) -> int:
+def outcome_count(agreement: Agreement) -> int:
     """How many outcomes are counted apart: on a continuous family, the cells that an estimate puts together to bins."""
     if isinstance(agreement.family, ContinuousTerms):
         return line_of(agreement.sampler()).size
     return agreement.domain.size
 
 
-def kept_from(rows: Iterable[Sequence[Any]]) -> list[Kept]:
+def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
     """Agreements from rows (collection, follows, text, weights, id, whether gateways' names are apart, key, signature, addresses).
 
     A text that has another id than its row is damage.
@@ -73,16 +73,16 @@ def kept_from(rows: Iterable[Sequence[Any]]) -> list[Kept]:
             agreement = agreement.with_weights(weights)
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
-        found.append(Kept(agreement, collection, follows, bool(apart), _signed(*signed)))
+        found.append(StoredAgreement(agreement, collection, follows, bool(apart), _read_signature(*signed)))
     return found
 
 
-def _signed(key: str | None, signature: str, addresses: str) -> Signed | None:
+def _read_signature(key: str | None, signature: str, addresses: str) -> StatementSignature | None:
     """The signature in a row, None where there is none; whether it is a good one is for devices to check."""
     if key is None:
         return None
     try:
-        found = read_signed({"key": key, "signature": signature, "addresses": json.loads(addresses)})
+        found = read_signature({"key": key, "signature": signature, "addresses": json.loads(addresses)})
     except ValueError:
         found = None
     if found is None:
@@ -106,20 +106,20 @@ def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str |
     return True
 
 
-def called(agreements: Iterable[str], prefix: str) -> str | None:
+def id_with_prefix(agreements: Iterable[str], prefix: str) -> str | None:
     """The one of these ids that begins so; None if none or several do, or if it is too short to be meant."""
     found = [each for each in agreements if each.startswith(prefix)]
     return found[0] if len(found) == 1 and len(prefix) >= LEAST_PREFIX else None
 
 
-def chosen(kept: Sequence[Kept], prefix: str | None) -> Kept:
+def choose_agreement(kept: Sequence[StoredAgreement], prefix: str | None) -> StoredAgreement:
     """The agreement of that id, or whose id alone begins so; by default the newest."""
     if not kept:
         raise DiscreetError("the store holds no agreement yet; collect under one first")
     if prefix is None:
         return kept[-1]
     by_id = {each.agreement.id: each for each in kept}
-    found = called(by_id, prefix) if isinstance(prefix, str) else None
+    found = id_with_prefix(by_id, prefix) if isinstance(prefix, str) else None
     if found is None:
         shown = ", ".join(each[:LEAST_PREFIX] for each in by_id)
         raise DiscreetError(
@@ -151,10 +151,10 @@ def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:
         if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
             raise StoreError(DAMAGED)
         counts[read[:, 0]] = read[:, 1]
-    return checked(counts)
+    return check_stored_counts(counts)
 
 
-def checked(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def check_stored_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Counts as they were read, if they can be."""
     if (counts < 0).any() or counts.sum(dtype=np.float64) > MOST_DRAWS:
         raise StoreError(DAMAGED)

@@ -24,13 +24,13 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from discreet.collect._store import Verdict
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _TOGETHER = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
 
 
-class _Timeless(CollectorRegistry):
+class _UndatedRegistry(CollectorRegistry):
     """Numbers without the moments in which they began to be counted."""
 
     def collect(self) -> Iterable[Metric]:
@@ -44,7 +44,7 @@ class Metrics:
     """The numbers of one service."""
 
     def __init__(self, waiting: Callable[[], int]) -> None:
-        self._registry = _Timeless()
+        self._registry = _UndatedRegistry()
         self._requests = Counter(
             "discreet_requests", "Requests by path and status.", ["path", "status"], registry=self._registry
         )
@@ -68,34 +68,34 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livesum",
         )
-        if FOLDER not in os.environ:
+        if METRICS_FOLDER not in os.environ:
             queue.set_function(waiting)  # of several processes none can ask the others
             ProcessCollector(registry=self._registry)
 
-    def answered(self, path: str, status: int) -> None:
+    def count_answer(self, path: str, status: int) -> None:
         """A request was answered. `path`: one of ours."""
         known = self._answers.get((path, status))
         if known is None:
             known = self._answers[path, status] = self._requests.labels(path, str(status))
         known.inc()
 
-    def wrote(self, verdicts: list[Verdict]) -> None:
+    def count_transaction(self, verdicts: list[Verdict]) -> None:
         """A transaction is on disk."""
         self._together.observe(len(verdicts))
         for verdict, many in Tally(verdicts).items():
             self._by_verdict[verdict].inc(many)
 
-    def estimated(self, seconds: float) -> None:
+    def observe_estimate(self, seconds: float) -> None:
         """An estimate was computed."""
         self._estimate.observe(seconds)
 
-    def failed(self) -> None:
+    def count_failure(self) -> None:
         """A bug was met."""
         self._bugs.inc()
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
-        if FOLDER not in os.environ:
+        if METRICS_FOLDER not in os.environ:
             return generate_latest(self._registry)
         together = CollectorRegistry()
         added_up: Any = MultiProcessCollector  # which has no types

@@ -24,7 +24,7 @@ def is_store(where: str) -> bool:
         return False
 
 
-def shown(where: str) -> str:
+def display_name(where: str) -> str:
     """A store's name for people to read: an address without its password."""
     if where.partition("://")[0] not in _POSTGRES:
         return where

@@ -36,7 +36,7 @@ class Outcomes:
         self.size = coding.size
 
     @property
-    def allowed(self) -> str:
+    def allowed_samples(self) -> str:
         """What a sample may be."""
         if isinstance(self._domain, Labels):
             return f"one of the agreement's {self.size:,} labels, {'a text' if self._texts else 'a whole number'}"

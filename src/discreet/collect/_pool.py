@@ -35,7 +35,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING
 
-from discreet._files import read_private, written
+from discreet._files import atomic_write, read_private
 from discreet.errors import DiscreetError, StoreError, need_extra
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Seal:
         """The pool that a store keeps. One that is sealed under another secret is refused."""
         kind, rest = content[:1], content[1:]
         if kind == _SEALED:
-            rest = self._opened(rest)
+            rest = self._decrypt(rest)
         elif kind != _PLAIN:
             raise StoreError(_DAMAGED)
         pool: Pool = {}
@@ -128,7 +128,7 @@ class Seal:
             raise StoreError(_DAMAGED) from None
         return pool
 
-    def _opened(self, content: bytes) -> bytes:
+    def _decrypt(self, content: bytes) -> bytes:
         if self._secret is None:
             raise StoreError(
                 f"the store is sealed, and its key was not given; name the file of it: --seal FILE, or {SEAL_VARIABLE}=FILE"
@@ -154,7 +154,7 @@ def _cipher(secret: bytes) -> "ChaCha20Poly1305":
 def write_seal(path: str | Path) -> None:
     """Write a fresh key to a new file that its owner alone may read. An existing file is never replaced."""
     fix = "a store may be sealed under its key; choose another name"
-    with written(path, what="seal", private=True, fix=fix) as file:
+    with atomic_write(path, what="seal", private=True, fix=fix) as file:
         file.write(b"discreet-seal-1 " + os.urandom(32).hex().encode() + b"\n")
 
 

@@ -29,20 +29,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.collect._blocks import EMPTY, added, totals, written_with
+from discreet.collect._blocks import EMPTY, add_to_blocks, blocks_to_write, totals
 from discreet.collect._keeping import (
     DAMAGED,
-    Place,
+    AgreementRow,
     add_waiting,
+    agreements_from_rows,
     check_follows,
-    kept_from,
+    find_agreement_row,
     new_outcomes,
-    outcomes_of,
-    place_of,
+    outcome_count,
 )
 from discreet.collect._pool import Seal, add_outcomes
 from discreet.collect._registers import Registers
-from discreet.collect._store import Arrival, Kept, Verdict
+from discreet.collect._store import Arrival, StoredAgreement, Verdict
 from discreet.errors import DiscreetError, StoreError, need_extra
 
 try:
@@ -113,8 +113,8 @@ class PostgresStore(Registers):
         self, address: str, *, create: bool = True, wait: float = WAIT_SECONDS, seal: Seal | None = None
     ) -> None:
         self._seal = seal or Seal()
-        self._writer = _Line(address, wait, "READ COMMITTED")
-        self._reader = _Line(address, wait, "REPEATABLE READ")
+        self._writer = _PostgresConnection(address, wait, "READ COMMITTED")
+        self._reader = _PostgresConnection(address, wait, "REPEATABLE READ")
         with self._writer.transaction() as database:
             database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             (there,) = _row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
@@ -134,7 +134,7 @@ class PostgresStore(Registers):
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
         """Keep an agreement."""
-        outcomes = outcomes_of(agreement)
+        outcomes = outcome_count(agreement)
         with self._writer.transaction() as database:
             database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             rows = database.execute(
@@ -149,7 +149,7 @@ class PostgresStore(Registers):
                 (agreement.id, follows, follows, agreement.rounds, outcomes, agreement.text, agreement.family.beside),
             )
 
-    def kept(self) -> list[Kept]:
+    def agreements(self) -> list[StoredAgreement]:
         """All agreements, in the order they came."""
         with self._reader.transaction() as database:
             rows = database.execute(
@@ -158,13 +158,13 @@ class PostgresStore(Registers):
                 "LEFT JOIN discreet_agreements other ON one.follows = other.number "
                 "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number ORDER BY one.number"
             ).fetchall()
-        return kept_from(rows)
+        return agreements_from_rows(rows)
 
     def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
         """What becomes of each of these."""
         slot = os.getpid() % SLOTS
         with self._writer.transaction() as database:
-            place = _place(database, self._writer.places, agreement)
+            place = _agreement_row(database, self._writer.places, agreement)
             place.check(round, arrivals)
             verdicts = _verdicts(database, place.collection, round, arrivals)
             new = new_outcomes(arrivals, verdicts)
@@ -184,7 +184,7 @@ class PostgresStore(Registers):
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
         """How often each outcome came."""
         with self._reader.transaction() as database:
-            place = _place(database, self._reader.places, agreement)
+            place = _agreement_row(database, self._reader.places, agreement)
             waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
             rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
             with database.cursor("counts", binary=True) as cursor:  # one that the server holds: there may be many
@@ -226,14 +226,14 @@ class PostgresStore(Registers):
         rows = f"INSERT INTO discreet_{table} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
         return database.execute(rows, [list(column) for column in columns]).rowcount
 
-    def _enrolled(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
+    def _find_tokens(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
         rows = "SELECT digest FROM discreet_tokens WHERE revoked = 0 AND digest = ANY(%s)"
         return {digest for (digest,) in database.execute(rows, (list(digests),), binary=True).fetchall()}
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """How many samples came on each day."""
         with self._reader.transaction() as database:
-            place = _place(database, self._reader.places, agreement)
+            place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT day, sum(n)::bigint FROM discreet_arrived WHERE agreement = %s AND round = %s GROUP BY day ORDER BY day"
             return database.execute(rows, (place.number, round)).fetchall()
 
@@ -249,9 +249,9 @@ def _row(cursor: Any) -> Any:
     return found
 
 
-def _place(database: Connection, known: dict[str, Place], agreement: str) -> Place:
+def _agreement_row(database: Connection, known: dict[str, AgreementRow], agreement: str) -> AgreementRow:
     row = "SELECT number, collection, outcomes, rounds FROM discreet_agreements WHERE id = %s"
-    return place_of(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
+    return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
 def _verdicts(database: Connection, collection: int, round: int, arrivals: Sequence[Arrival]) -> list[Verdict]:
@@ -278,11 +278,11 @@ def _verdicts(database: Connection, collection: int, round: int, arrivals: Seque
 def _count(database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]]) -> None:
     """Add a batch, (outcome, how many), to the counts of an agreement in a round, in a slot."""
     (outcomes,) = _row(database.execute("SELECT outcomes FROM discreet_agreements WHERE number = %s", where[:1]))
-    numbers = written_with(new, outcomes)
-    database.execute(_COUNT, (numbers, added(_held(database, where, numbers), new), *where))
+    numbers = blocks_to_write(new, outcomes)
+    database.execute(_COUNT, (numbers, add_to_blocks(_lock_blocks(database, where, numbers), new), *where))
 
 
-def _held(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
+def _lock_blocks(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
     """What these blocks hold, locked in their order; those that are not there yet are made."""
     held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
     if len(held) < len(numbers):
@@ -291,7 +291,7 @@ def _held(database: Connection, where: tuple[int, int, int], numbers: list[int])
     return held
 
 
-class _Line:
+class _PostgresConnection:
     """One connection to the server, for one thread at a time; opened when it is needed, and anew after a failure or a fork."""
 
     def __init__(self, address: str, wait: float, isolation: str) -> None:
@@ -301,22 +301,22 @@ class _Line:
         self._database: Connection | None = None
         self._process = 0
         self._forgotten: list[Connection] = []
-        self.places: dict[str, Place] = {}  # of agreements, in the database that is open
+        self.places: dict[str, AgreementRow] = {}  # of agreements, in the database that is open
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """All of it on the server's disk at the end, or nothing. What PostgreSQL says is raised as StoreError."""
         if not self._lock.acquire(timeout=self._wait):
-            raise self._refused("it has been busy for too long; try again")
+            raise self._store_error("it has been busy for too long; try again")
         try:
-            database = self._begun()
-            with _given_up(database, _LONGER * self._wait):
+            database = self._begin_transaction()
+            with _cut_after(database, _LONGER * self._wait):
                 yield database
                 if database.execute("COMMIT").statusmessage != "COMMIT":
-                    raise self._refused("it did not commit; try again")
+                    raise self._store_error("it did not commit; try again")
         except psycopg.Error as error:
             self._drop()
-            raise self._refused(_why(error)) from error
+            raise self._store_error(_why(error)) from error
         except BaseException:
             self._drop()
             raise
@@ -328,7 +328,7 @@ class _Line:
         with self._lock:
             self._drop()
 
-    def _begun(self) -> Connection:
+    def _begin_transaction(self) -> Connection:
         """A connection in a transaction. One that has died since it was last used is replaced: nothing was asked of it yet."""
         if self._database is not None and self._process != os.getpid():
             self._forgotten.append(self._database)  # the parent's: closing it here would end it there
@@ -353,7 +353,7 @@ class _Line:
         return self._begin(self._database)
 
     def _begin(self, database: Connection) -> Connection:
-        with _given_up(database, self._wait):
+        with _cut_after(database, self._wait):
             database.execute(_BEGIN.format(isolation=self._isolation, wait=round(1000 * _LONGER * self._wait)))
         return database
 
@@ -363,12 +363,12 @@ class _Line:
                 self._database.close()  # which undoes what was not committed
             self._database = None
 
-    def _refused(self, why: str) -> StoreError:
+    def _store_error(self, why: str) -> StoreError:
         return StoreError(f"store {self.shown}: {why}")
 
 
 @contextmanager
-def _given_up(database: Connection, wait: float) -> Iterator[None]:
+def _cut_after(database: Connection, wait: float) -> Iterator[None]:
     """Cut the connection if this takes longer: a server that is stopped, or a network that is gone, would be waited for without end."""
     done, guard = False, threading.Lock()
 

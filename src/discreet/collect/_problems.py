@@ -11,7 +11,7 @@ from discreet._protocol import JSON
 RETRY_SECONDS = 1  # after which a collector that could not take a request may be asked again
 
 
-class Problem(Exception):
+class RequestProblem(Exception):
     """A request that is refused. `more`: further fields of the answer."""
 
     def __init__(
@@ -37,17 +37,17 @@ class Problem(Exception):
         )
 
 
-def malformed(sentence: str) -> Problem:
+def bad_request(sentence: str) -> RequestProblem:
     """A body or a query that is not what its type says."""
-    return Problem(400, sentence)
+    return RequestProblem(400, sentence)
 
 
-def unacceptable(sentence: str) -> Problem:
+def unprocessable(sentence: str) -> RequestProblem:
     """A body that can be read, and does not fit the agreement."""
-    return Problem(422, sentence)
+    return RequestProblem(422, sentence)
 
 
-def not_now(sentence: str) -> Problem:
+def unavailable(sentence: str) -> RequestProblem:
     """What cannot be answered now: the same may be sent again, and is counted once."""
     again = f"{sentence}; send the same again in a moment, under the same keys"
-    return Problem(503, again, headers={"Retry-After": str(RETRY_SECONDS)})
+    return RequestProblem(503, again, headers={"Retry-After": str(RETRY_SECONDS)})

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet._protocol import MOST_BATCH, MOST_NAME
-from discreet._tables._arrow import checked, names_of, plain
-from discreet._tables._ipc import Stream
-from discreet.collect._enrolment import NAME, SPELLED
+from discreet._tables._arrow import check_batch, names_of, without_dictionaries
+from discreet._tables._ipc import ArrowStream
+from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
 from discreet.collect._outcomes import Outcomes, holds_texts
-from discreet.collect._problems import malformed, unacceptable
+from discreet.collect._problems import bad_request, unprocessable
 from discreet.errors import DiscreetError
 
 _ABOUT = {"agreement", "round"}
@@ -33,7 +33,7 @@ _MOST_UNPACKED = 1 << 24  # bytes of a stream's columns
 
 
 @dataclass(frozen=True)
-class Sent:
+class SampleRequest:
     """Samples as a request holds them, under one agreement in one round. `alone`: one sample, not a list of one.
 
     `samples` are values of JSON, or a list of Arrow columns; `numbered`: these hold numbers of outcomes in place of the outcomes.
@@ -57,8 +57,8 @@ class Sent:
             numbers = outcomes.numbers(self.samples)
         if numbers.min(initial=0) < 0:
             wrong = int(np.argmax(numbers < 0))
-            allowed = outcomes.allowed_numbers if self.numbered else outcomes.allowed
-            raise unacceptable(f"{self.place(wrong, 'sample')} is not {allowed}")
+            allowed = outcomes.allowed_numbers if self.numbered else outcomes.allowed_samples
+            raise unprocessable(f"{self.place(wrong, 'sample')} is not {allowed}")
         return numbers
 
     def place(self, number: int, field: str) -> str:
@@ -71,28 +71,28 @@ class Sent:
         if self.numbered:
             return outcomes.of_numbers(column)
         if not outcomes.fits(column.type):
-            raise unacceptable(f"column 'sample' has a type that does not fit: a sample is {outcomes.allowed}")
+            raise unprocessable(f"column 'sample' has a type that does not fit: a sample is {outcomes.allowed_samples}")
         return outcomes.of_column(column)
 
 
-def from_json(body: bytes) -> Sent:
+def from_json(body: bytes) -> SampleRequest:
     """The samples in a JSON document: one, or a list."""
-    document = _parsed(body)
+    document = _parse_json(body)
     if not isinstance(document, dict):
-        raise malformed("the body is not a JSON object")
+        raise bad_request("the body is not a JSON object")
     alone = "samples" not in document
     _check_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
     agreement, round_number = _about(document["agreement"], document["round"])
     rows = [document] if alone else document["samples"]
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_BATCH:
-        raise unacceptable(f"samples is not a list of 1 to {MOST_BATCH:,}; send more in several requests")
+        raise unprocessable(f"samples is not a list of 1 to {MOST_BATCH:,}; send more in several requests")
     if not alone:
         for number, row in enumerate(rows):
             if type(row) is not dict:
-                raise malformed(f"samples[{number}] is not a JSON object")
+                raise bad_request(f"samples[{number}] is not a JSON object")
             if row.keys() != _ROW:
                 _check_fields(row, _ROW, f"samples[{number}]")
-    sent = Sent(
+    sent = SampleRequest(
         agreement,
         round_number,
         [row["client"] for row in rows],
@@ -104,79 +104,79 @@ def from_json(body: bytes) -> Sent:
     return sent
 
 
-def from_arrow(body: bytes) -> Sent:
+def from_arrow(body: bytes) -> SampleRequest:
     """The samples in an Arrow stream, whose metadata say under which agreement and in which round."""
     clients: list[str] = []
     keys: list[str] = []
     samples = []
     try:
-        stream = Stream("the body", io.BytesIO(body))
+        stream = ArrowStream("the body", io.BytesIO(body))
         _check_columns(stream.schema)
         metadata = stream.schema.metadata or {}
-        agreement, round_number = _told(metadata)
+        agreement, round_number = _agreement_and_round(metadata)
         numbered = _holds_numbers(metadata, stream.schema)
-        for batch in _few(stream):
-            clients += _names(batch, "client")
-            keys += _names(batch, "key")
+        for batch in _bounded_batches(stream):
+            clients += _column_texts(batch, "client")
+            keys += _column_texts(batch, "key")
             samples.append(batch.column("sample"))
     except DiscreetError as error:
-        raise malformed(str(error)[:_MOST_TOLD]) from None
+        raise bad_request(str(error)[:_MOST_TOLD]) from None
     if not clients:
-        raise unacceptable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
-    sent = Sent(agreement, round_number, clients, keys, samples, columns=True, numbered=numbered)
+        raise unprocessable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
+    sent = SampleRequest(agreement, round_number, clients, keys, samples, columns=True, numbered=numbered)
     _check_names(sent)
     return sent
 
 
 def _check_columns(schema: pa.Schema) -> None:
     if set(names_of(schema, "the body")) != _ROW:
-        raise malformed("the columns of the Arrow stream are not client, key and sample")
+        raise bad_request("the columns of the Arrow stream are not client, key and sample")
     for name in ("client", "key"):
         if not holds_texts(schema.field(name).type):
-            raise unacceptable(f"column {name!r} does not hold texts")
+            raise unprocessable(f"column {name!r} does not hold texts")
     kind = schema.field("sample").type
     if not (holds_texts(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise unacceptable("column 'sample' holds neither texts nor numbers")
+        raise unprocessable("column 'sample' holds neither texts nor numbers")
 
 
-def _few(stream: Stream) -> Iterator[pa.RecordBatch]:
+def _bounded_batches(stream: ArrowStream) -> Iterator[pa.RecordBatch]:
     """The batches of a stream, checked to their last byte, that are not too much together: unpacked, they may be more than was sent."""
     rows = size = 0
     for batch in stream:
         rows += batch.num_rows
         if rows > MOST_BATCH:
-            raise unacceptable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows; send more in several")
+            raise unprocessable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows; send more in several")
         if not batch.num_rows:
             continue
-        found = checked(batch, "the body", sorted(_ROW))
+        found = check_batch(batch, "the body", sorted(_ROW))
         size += found.nbytes
         if size > _MOST_UNPACKED:
-            raise unacceptable(f"the Arrow stream unpacks to more than {_MOST_UNPACKED:,} bytes; send less in one")
+            raise unprocessable(f"the Arrow stream unpacks to more than {_MOST_UNPACKED:,} bytes; send less in one")
         for name, column in zip(found.schema.names, found.columns, strict=True):
             words = column.dictionary if pa.types.is_dictionary(column.type) else column
             if column.null_count or words.null_count:
-                raise unacceptable(f"column {name!r} holds nulls")
+                raise unprocessable(f"column {name!r} holds nulls")
         yield found
 
 
-def _names(batch: pa.RecordBatch, name: str) -> list[str]:
+def _column_texts(batch: pa.RecordBatch, name: str) -> list[str]:
     """The texts of a column, none of them longer than names are: a dictionary repeats each word as often as it likes."""
     column = batch.column(name)
     words = column.dictionary if pa.types.is_dictionary(column.type) else column
     lengths = pc.binary_length(words.cast(pa.large_string()))
     if (pc.max(lengths).as_py() or 0) > MOST_NAME:
-        raise unacceptable(f"column {name!r} holds a text that is not {SPELLED}")
-    return [str(text) for text in plain(column).to_pylist()]
+        raise unprocessable(f"column {name!r} holds a text that is not {NAME_RULE}")
+    return [str(text) for text in without_dictionaries(column).to_pylist()]
 
 
-def _told(metadata: dict[bytes, bytes]) -> tuple[str, int]:
+def _agreement_and_round(metadata: dict[bytes, bytes]) -> tuple[str, int]:
     """Agreement and round in the metadata of a schema."""
     try:
         agreement, number = metadata[b"agreement"].decode("ascii"), metadata[b"round"].decode("ascii")
     except (KeyError, UnicodeDecodeError):
-        raise malformed("the schema's metadata do not hold agreement and round, as texts") from None
+        raise bad_request("the schema's metadata do not hold agreement and round, as texts") from None
     if not (number.isdigit() and len(number) < 19 and (number == "0" or number[0] != "0")):
-        raise malformed("round in the schema's metadata is not a whole number")
+        raise bad_request("round in the schema's metadata is not a whole number")
     return _about(agreement, int(number))
 
 
@@ -186,40 +186,40 @@ def _holds_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
     if said is None:
         return False
     if said != b"numbers":
-        raise malformed('samples in the schema\'s metadata is not "numbers"')
+        raise bad_request('samples in the schema\'s metadata is not "numbers"')
     if not pa.types.is_integer(schema.field("sample").type):
-        raise unacceptable("column 'sample' does not hold whole numbers, as samples in the schema's metadata says")
+        raise unprocessable("column 'sample' does not hold whole numbers, as samples in the schema's metadata says")
     return True
 
 
 def _about(agreement: Any, round_number: Any) -> tuple[str, int]:
-    if not (isinstance(agreement, str) and len(agreement) == _ID_DIGITS and NAME.fullmatch(agreement)):
-        raise unacceptable(f"agreement is not the id of an agreement, {_ID_DIGITS} hexadecimal digits")
+    if not (isinstance(agreement, str) and len(agreement) == _ID_DIGITS and NAME_PATTERN.fullmatch(agreement)):
+        raise unprocessable(f"agreement is not the id of an agreement, {_ID_DIGITS} hexadecimal digits")
     if type(round_number) is not int or not 1 <= round_number <= _MOST_ROUND:
-        raise unacceptable("round is not a whole number of at least 1")
+        raise unprocessable("round is not a whole number of at least 1")
     return agreement, round_number
 
 
-def _check_names(sent: Sent) -> None:
+def _check_names(sent: SampleRequest) -> None:
     for field, names in (("client", sent.clients), ("key", sent.keys)):
         for number, name in enumerate(names):
-            if type(name) is not str or NAME.fullmatch(name) is None:
-                raise unacceptable(f"{sent.place(number, field)} is not a text of {SPELLED}")
+            if type(name) is not str or NAME_PATTERN.fullmatch(name) is None:
+                raise unprocessable(f"{sent.place(number, field)} is not a text of {NAME_RULE}")
 
 
 def _check_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
     if found.keys() != needed:
-        raise malformed(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
+        raise bad_request(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
 
 
-def _parsed(body: bytes) -> Any:
+def _parse_json(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_fields, parse_constant=_no_constant)
     except (ValueError, RecursionError):  # also a whole number of thousands of digits
-        raise malformed("the body is not JSON in UTF-8, with each field once and without NaN") from None
+        raise bad_request("the body is not JSON in UTF-8, with each field once and without NaN") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from discreet._protocol import Signed
-from discreet._showing import counted
+from discreet._protocol import StatementSignature
+from discreet._showing import pluralise
 from discreet.collect._store import Enrolment
 from discreet.errors import DiscreetError
 
@@ -29,7 +29,7 @@ def check_shared(shared: int) -> None:
     """Refuse tokens that are of clients and of gateways: there are so many."""
     if shared:
         raise DiscreetError(
-            f"tokens of clients and of gateways share {counted(shared, 'token')}, and a gateway may speak for any number of clients; "
+            f"tokens of clients and of gateways share {pluralise(shared, 'token')}, and a gateway may speak for any number of clients; "
             "make others for the gateways with: discreet enrol"
         )
 
@@ -58,7 +58,7 @@ class Registers(ABC):
         """Insert rows that are not there, given by columns, and say how many were new."""
 
     @abstractmethod
-    def _enrolled(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
+    def _find_tokens(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these are tokens that were not revoked."""
 
     def enrol(self, tokens: Iterable[bytes] = (), gateways: Iterable[bytes] = ()) -> int:
@@ -103,12 +103,12 @@ class Registers(ABC):
             bool(some or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
         )
 
-    def enrolled(self, digests: Sequence[bytes]) -> set[bytes]:
+    def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these digests are of clients' tokens that were not revoked."""
         with self._before_writing() as database:
-            return self._enrolled(database, digests)
+            return self._find_tokens(database, digests)
 
-    def sign(self, agreement: str, signed: Signed) -> None:
+    def sign(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement; it takes the place of an earlier one."""
         row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
         with self._writing() as database:

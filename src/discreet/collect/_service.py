@@ -28,21 +28,21 @@ from discreet._protocol import (
     WEIGHTS,
     read_collector_key,
 )
-from discreet.collect._catalogue import Catalogue, Collected
-from discreet.collect._enrolment import Door, enrol_tokens, gateway_of, token_digest
-from discreet.collect._estimates import USUAL, Estimates
+from discreet.collect._catalogue import Catalogue, CollectedAgreement
+from discreet.collect._enrolment import EnrolmentCache, enrol_tokens, gateway_of, token_digest
+from discreet.collect._estimates import USUAL_CONFIDENCE, Estimates
 from discreet.collect._guarding import FAILED, Guard, report
-from discreet.collect._limits import PATIENCE, Room
+from discreet.collect._limits import PATIENCE, RequestLimits
 from discreet.collect._metrics import MEDIA_TYPE, Metrics
 from discreet.collect._pages import page_routes
-from discreet.collect._problems import Problem, malformed, not_now
-from discreet.collect._reading import Sent, from_arrow, from_json
+from discreet.collect._problems import RequestProblem, bad_request, unavailable
+from discreet.collect._reading import SampleRequest, from_arrow, from_json
 from discreet.collect._signing import sign_agreements
 from discreet.collect._store import Arrival, Store, Verdict
-from discreet.collect._writing import UnknownToken, Writer
+from discreet.collect._writing import StoreWriter, UnknownToken
 from discreet.errors import StoreError
 
-_READERS: dict[str, Callable[[bytes], Sent]] = {JSON: from_json, ARROW: from_arrow}
+_READERS: dict[str, Callable[[bytes], SampleRequest]] = {JSON: from_json, ARROW: from_arrow}
 _SPOKEN = "this client has spoken in this round; its first sample stays"
 _LONGEST_PHRASE = HTTPStatus.CONFLICT.phrase  # of a status line
 _SMALL = 1 << 14  # bytes of a body that is read at once; a larger one is read in a thread, so that others need not wait
@@ -93,13 +93,13 @@ def service(
 
 class _Service:
     def __init__(self, store: Store, rounds: Iterable[int], patience: float) -> None:
-        self._store, self._door = store, Door(store)
+        self._store, self._door = store, EnrolmentCache(store)
         self._catalogue = Catalogue(store, rounds)
         self._version = 0
         self._metrics = Metrics(lambda: self._writer.waiting)
-        self._writer = Writer(store, wrote=self._wrote, failed=self._failed)
-        self._estimates = Estimates(store, lambda: self._version, self._metrics.estimated)
-        self._room = Room(patience)
+        self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._report_failure)
+        self._estimates = Estimates(store, lambda: self._version, self._metrics.observe_estimate)
+        self._room = RequestLimits(patience)
         self._reading = ThreadPoolExecutor(1, "reading")  # one at a time: a hostile body unfolds to many times its size
 
     def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
@@ -118,7 +118,7 @@ class _Service:
             routes=routes,
             lifespan=self._lifespan,
             exception_handlers={
-                Problem: _refusal,
+                RequestProblem: _refusal,
                 HTTPException: _missing,
                 StoreError: _store_gone,
                 Exception: _fault,
@@ -129,9 +129,9 @@ class _Service:
             inner,
             hosts=hosts,
             origins=origins,
-            answered=self._answered,
-            failed=self._failed,
-            direct={("POST", SAMPLES): self._sent},
+            answered=self._count_answer,
+            failed=self._report_failure,
+            direct={("POST", SAMPLES): self._answer_samples},
         )
 
     @asynccontextmanager
@@ -140,19 +140,19 @@ class _Service:
         await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
         self._reading.shutdown()
 
-    def _answered(self, scope: Scope, status: int) -> None:
+    def _count_answer(self, scope: Scope, status: int) -> None:
         path = scope["path"]
-        self._metrics.answered(path if path in self._paths else "other", status)
+        self._metrics.count_answer(path if path in self._paths else "other", status)
 
-    def _wrote(self, verdicts: list[Verdict]) -> None:
+    def _count_transaction(self, verdicts: list[Verdict]) -> None:
         self._version += 1
-        self._metrics.wrote(verdicts)
+        self._metrics.count_transaction(verdicts)
 
-    def _failed(self, error: BaseException) -> None:
-        self._metrics.failed()
+    def _report_failure(self, error: BaseException) -> None:
+        self._metrics.count_failure()
         report(error)
 
-    async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer_samples(self, scope: Scope, receive: Receive, send: Send) -> None:
         await (await self._samples(Request(scope, receive)))(scope, receive, send)
 
     async def _samples(self, request: Request) -> Response:
@@ -169,8 +169,8 @@ class _Service:
                 verdicts = await self._writer.take(collected.id, sent.round, arrivals, tokens)
             except UnknownToken as unknown:
                 place = sent.place(unknown.place, "client")
-                raise Problem(403, f"{place} is not one of the tokens of this collection") from None
-        return _told(verdicts, alone=sent.alone)
+                raise RequestProblem(403, f"{place} is not one of the tokens of this collection") from None
+        return _verdict_response(verdicts, alone=sent.alone)
 
     async def _off_the_loop(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
         if size <= _SMALL:
@@ -179,12 +179,12 @@ class _Service:
 
     async def _estimate(self, request: Request) -> Response:
         asked = _query(request, "agreement", "round", "confidence")
-        collected = await self._catalogue.called(asked.get("agreement"))
-        told = await self._estimates.of(collected, _round(asked, collected), asked.get("confidence", USUAL))
-        return _tagged(request, told.body, told.tag, JSON)
+        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        told = await self._estimates.of(collected, _round(asked, collected), asked.get("confidence", USUAL_CONFIDENCE))
+        return _tagged_response(request, told.body, told.tag, JSON)
 
     async def _collection(self, request: Request) -> Response:
-        collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement(_query(request, "agreement").get("agreement"))
         enrolment = await self._door.enrolment()
         own = self._catalogue.following(collected.kept.collection)
         newest = {each.kept.collection: each for each in self._catalogue.all}
@@ -194,7 +194,7 @@ class _Service:
                 "agreement": own[-1].id,
                 "round": own[-1].round,
                 "enrolment": enrolment.needed,
-                "agreements": [_listed(each) for each in own],
+                "agreements": [_agreement_summary(each) for each in own],
                 "beside": [
                     {"agreement": each.id, "purpose": each.agreement.purpose}
                     for each in newest.values()
@@ -204,18 +204,18 @@ class _Service:
         )
 
     async def _agreement(self, request: Request) -> Response:
-        collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
-        return _tagged(request, collected.text, f'"{collected.id}"', JSON)
+        collected = await self._catalogue.find_agreement(_query(request, "agreement").get("agreement"))
+        return _tagged_response(request, collected.text, f'"{collected.id}"', JSON)
 
     async def _weights(self, request: Request) -> Response:
-        collected = await self._catalogue.called(_query(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement(_query(request, "agreement").get("agreement"))
         if collected.weights is None:
-            raise Problem(404, "the agreement has no weights beside its own text")
-        return _tagged(request, collected.weights, f'"{collected.id}"', "application/octet-stream")
+            raise RequestProblem(404, "the agreement has no weights beside its own text")
+        return _tagged_response(request, collected.weights, f'"{collected.id}"', "application/octet-stream")
 
     async def _health(self, request: Request) -> Response:
         _query(request)
-        collected = await self._catalogue.called(None)
+        collected = await self._catalogue.find_agreement(None)
         await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, collected.round)
         return _json({"status": "ok"})
 
@@ -225,12 +225,12 @@ class _Service:
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
 
 
-def _arrivals(sent: Sent, collected: Collected, gateway: str | None) -> list[Arrival]:
+def _arrivals(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
     collected.check_open(sent.round)
     return collected.arrivals(sent.round, sent.clients, sent.keys, sent.outcomes(collected.outcomes), gateway)
 
 
-def _told(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
+def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
     """What became of samples. Whoever watches the line sees as many bytes whatever it was: spaces make up for the rest.
 
     The longest answer to so many samples refuses all of them; to one sample, it is a 409. Its status line is longer as well, by as much as
@@ -249,13 +249,13 @@ def _told(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
     return Response(body, status_code=status, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _reader(request: Request) -> Callable[[bytes], Sent]:
+def _reader(request: Request) -> Callable[[bytes], SampleRequest]:
     kinds = request.headers.getlist("content-type")
     named = kinds[0].partition(";")[0].strip().lower() if len(kinds) == 1 else ""
     if named not in _READERS:
-        raise Problem(415, f"the content type is not {' or '.join(_READERS)}")
+        raise RequestProblem(415, f"the content type is not {' or '.join(_READERS)}")
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Problem(415, "the body is compressed; send it as it is")
+        raise RequestProblem(415, "the body is compressed; send it as it is")
     return _READERS[named]
 
 
@@ -265,19 +265,19 @@ def _query(request: Request, *known: str) -> dict[str, str]:
     found = dict(pairs)
     if len(found) != len(pairs) or not found.keys() <= set(known):
         said = f"those there are: {', '.join(known)}" if known else "there are none here"
-        raise malformed(f"the query has a parameter that is not known, or one twice; {said}")
+        raise bad_request(f"the query has a parameter that is not known, or one twice; {said}")
     return found
 
 
-def _round(asked: dict[str, str], collected: Collected) -> int:
+def _round(asked: dict[str, str], collected: CollectedAgreement) -> int:
     """The round that is asked for; by default the newest that is open."""
     said = asked.get("round", str(collected.round))
     if not (said.isascii() and said.isdigit() and len(said) < 19 and 1 <= int(said) <= collected.agreement.rounds):
-        raise malformed(f"round is not a whole number from 1 to {collected.agreement.rounds}")
+        raise bad_request(f"round is not a whole number from 1 to {collected.agreement.rounds}")
     return int(said)
 
 
-def _listed(each: Collected) -> dict[str, Any]:
+def _agreement_summary(each: CollectedAgreement) -> dict[str, Any]:
     agreed = each.agreement
     about = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds, "open": list(each.rounds)}
     signed = each.kept.signed
@@ -289,7 +289,7 @@ def _json(found: Any) -> Response:
     return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _tagged(request: Request, body: bytes, tag: str, media_type: str) -> Response:
+def _tagged_response(request: Request, body: bytes, tag: str, media_type: str) -> Response:
     """An answer that need not be sent again to who holds it."""
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if tag in (part.strip() for part in request.headers.get("if-none-match", "").split(",")):
@@ -306,7 +306,7 @@ async def _missing(_: Request, error: Any) -> Response:
     """What the router itself refuses: a path or a method."""
     allowed = (error.headers or {}).get("Allow")
     sentence = "there is nothing at this path" if allowed is None else f"this path takes {allowed}"
-    return Problem(error.status_code, sentence, headers=error.headers).answer
+    return RequestProblem(error.status_code, sentence, headers=error.headers).answer
 
 
 async def _fault(_: Request, __: Any) -> Response:
@@ -315,4 +315,4 @@ async def _fault(_: Request, __: Any) -> Response:
 
 
 async def _store_gone(_: Request, __: Any) -> Response:
-    return not_now("the store cannot be read now").answer
+    return unavailable("the store cannot be read now").answer

@@ -27,13 +27,13 @@ import uvicorn
 from discreet._protocol import CollectorKey, check_addresses, read_collector_key, write_collector_key
 from discreet.agreement import Agreement
 from discreet.collect._catalogue import collectable
-from discreet.collect._connections import Connection
+from discreet.collect._connections import LimitedConnection
 from discreet.collect._enrolment import check_tokens_apart, enrol_tokens, read_tokens
 from discreet.collect._guarding import LOCAL, checked_origin, report
-from discreet.collect._keeping import LEAST_PREFIX, called
+from discreet.collect._keeping import LEAST_PREFIX, id_with_prefix
 from discreet.collect._limits import PATIENCE
-from discreet.collect._metrics import FOLDER
-from discreet.collect._opening import open_store, shown
+from discreet.collect._metrics import METRICS_FOLDER
+from discreet.collect._opening import display_name, open_store
 from discreet.collect._pool import read_seal, write_seal
 from discreet.collect._service import service
 from discreet.collect._signing import check_key, sign_agreements
@@ -68,11 +68,11 @@ class Settings:
         for origin in self.origins:
             checked_origin(origin)
 
-    def stay(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
+    def run_until_stopped(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
         """Serve in this process until told to stop. `alone`: by whoever runs it, and not by the first of several processes."""
         with contextlib.closing(open_store(self.store, create=False, seal=self.seal)) as store:
             app = service(store, rounds=self.rounds, hosts=self.hosts, origins=self.origins, patience=self.patience)
-            _Server(app, listening, self.patience, alone=alone).stay(bound)
+            _Server(app, listening, self.patience, alone=alone).run_until_stopped(bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ def serve(
         store=str(store),
         rounds=tuple(rounds),
         seal=None if seal is None else str(seal),
-        hosts=_names(host, hosts),
+        hosts=_host_names(host, hosts),
         origins=tuple(origins),
         patience=patience,
     )
@@ -196,9 +196,9 @@ def serve(
         bound.listen(_BACKLOG)
         told = (lambda: None) if listening is None else (lambda: listening(address))
         if workers == 1:
-            settings.stay(bound, told)
+            settings.run_until_stopped(bound, told)
         else:
-            _Several(settings, bound, workers, told).stay()
+            _WorkerProcesses(settings, bound, workers, told).run_until_stopped()
 
 
 class _Server(uvicorn.Server):
@@ -208,7 +208,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=type("Connection", (Connection,), {"patience": patience}),
+                http=type("LimitedConnection", (LimitedConnection,), {"patience": patience}),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -224,14 +224,14 @@ class _Server(uvicorn.Server):
         )
         self._listening, self._alone = listening, alone
 
-    def stay(self, bound: socket.socket) -> None:
+    def run_until_stopped(self, bound: socket.socket) -> None:
         """Serve until told to stop."""
         _allow_files()
         self.run(sockets=[bound])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin, and say so."""
-        asyncio.get_running_loop().set_exception_handler(_unhandled)
+        asyncio.get_running_loop().set_exception_handler(_report_unhandled)
         await super().startup(sockets=sockets)
         if self.started:
             self._listening()
@@ -239,7 +239,7 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop when told to, and at once when told again; a stop that went well is no failure."""
-        with _handled(self.handle_exit):
+        with _handle_signals(self.handle_exit):
             yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -249,7 +249,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-class _Several:
+class _WorkerProcesses:
     """Several processes on one socket, each replaced when it dies."""
 
     def __init__(self, settings: Settings, bound: socket.socket, workers: int, listening: Callable[[], None]) -> None:
@@ -258,22 +258,22 @@ class _Several:
         self._stopping = threading.Event()
         self._running: list[SpawnProcess] = []
 
-    def stay(self) -> None:
+    def run_until_stopped(self) -> None:
         """Keep them going until told to stop."""
-        with _handled(self._stop), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
-            os.environ[FOLDER] = folder  # which the processes inherit
+        with _handle_signals(self._stop), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
+            os.environ[METRICS_FOLDER] = folder  # which the processes inherit
             ready = self._context.Semaphore(0)
-            self._running = [self._begun(ready) for _ in range(self._workers)]
+            self._running = [self._start_worker(ready) for _ in range(self._workers)]
             for _ in self._running:
                 while not (ready.acquire(timeout=0.1) or self._stopping.is_set()):
                     self._check_start()
             self._listening()
             while not self._stopping.wait(0.2):
-                self._running = [each if each.is_alive() else self._begun(ready) for each in self._running]
+                self._running = [each if each.is_alive() else self._start_worker(ready) for each in self._running]
             self._tell(signal.SIGTERM)  # also one that was begun while the others were told
             for each in self._running:
                 each.join()
-        del os.environ[FOLDER]
+        del os.environ[METRICS_FOLDER]
         if any(each.exitcode not in (0, -signal.SIGTERM) for each in self._running):
             sys.exit(1)
 
@@ -282,7 +282,7 @@ class _Several:
             self._tell(signal.SIGTERM)
             raise DiscreetError("a process of the service ended before it could serve")
 
-    def _begun(self, ready: Any) -> SpawnProcess:
+    def _start_worker(self, ready: Any) -> SpawnProcess:
         process = self._context.Process(target=_work, args=(self._settings, self._bound, ready))
         process.start()
         return process
@@ -312,12 +312,12 @@ def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
 
     threading.Thread(target=follow, daemon=True).start()
     try:
-        settings.stay(bound, ready.release, alone=False)
+        settings.run_until_stopped(bound, ready.release, alone=False)
     except DiscreetError as error:  # such as a store that is gone just now: the first process begins another one
         sys.exit(f"discreet: {error}")
 
 
-def _unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _report_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What went wrong outside of any request."""
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, OSError):  # that a connection broke is nobody's fault
@@ -325,7 +325,7 @@ def _unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _handle_signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -339,18 +339,18 @@ def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
     """Add agreements to a store, which keeps at least one then."""
-    collections = {kept.agreement.id: kept.collection for kept in store.kept()}
+    collections = {kept.agreement.id: kept.collection for kept in store.agreements()}
     before = list(collections)
     if not (before or agreements):
         raise DiscreetError(
-            f"{shown(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
+            f"{display_name(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
         )
     first = None
     if follows is not None:
-        first = called(before, follows)
+        first = id_with_prefix(before, follows)
         if first is None:
             raise DiscreetError(
-                f"follows = {follows!r} is not the id of an agreement in {shown(where)}, nor {LEAST_PREFIX} or more of its first digits; "
+                f"follows = {follows!r} is not the id of an agreement in {display_name(where)}, nor {LEAST_PREFIX} or more of its first digits; "
                 f"there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
             )
     for agreement in agreements:
@@ -359,7 +359,7 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
         if taught and agreement.id not in before:
             raise DiscreetError(
                 f"agreement {agreement.id[:LEAST_PREFIX]} was learned from samples under {taught[0][:LEAST_PREFIX]}, which "
-                f"{shown(where)} keeps: a client who speaks in both spends twice; give --follows {taught[0][:LEAST_PREFIX]}"
+                f"{display_name(where)} keeps: a client who speaks in both spends twice; give --follows {taught[0][:LEAST_PREFIX]}"
             )
         store.add(agreement, follows=first)
 
@@ -391,7 +391,7 @@ def _address(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
+def _host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
     """Under which names the service may be called: where it listens to this machine alone, this machine's and those given."""
     if hosts:
         return (*LOCAL, *hosts)

@@ -8,7 +8,7 @@ that have pinned the first one refuse the second.
 
 from collections.abc import Sequence
 
-from discreet._protocol import CollectorKey, Statement, check_addresses, is_signed, short_key
+from discreet._protocol import CollectionStatement, CollectorKey, check_addresses, has_valid_signature, short_key
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError
 
@@ -27,18 +27,18 @@ def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *
     """
     checked = check_addresses(addresses)
     check_key(store, key, replace_key=replace_key)
-    for one in store.kept():
-        statement = Statement(
+    for one in store.agreements():
+        statement = CollectionStatement(
             agreement=one.agreement.id, collection=one.collection, follows=one.follows, addresses=checked
         )
-        if one.signed is None or one.signed.key != key.public or not is_signed(statement, one.signed):
+        if one.signed is None or one.signed.key != key.public or not has_valid_signature(statement, one.signed):
             store.sign(one.agreement.id, key.sign(statement))
 
 
 def check_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
     """Refuse a key that is not the one that a store is signed by, unless that may be replaced. None: a key that is to be made."""
     own = None if key is None else key.public
-    others = sorted({one.signed.key for one in store.kept() if one.signed is not None} - {own})
+    others = sorted({one.signed.key for one in store.agreements() if one.signed is not None} - {own})
     if others and not replace_key:
         named = "a new one" if own is None else short_key(own)
         raise DiscreetError(

@@ -27,21 +27,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._files import reason, written
+from discreet._files import atomic_write, reason
 from discreet.agreement import Agreement
 from discreet.collect._keeping import (
-    Place,
+    AgreementRow,
     add_waiting,
+    agreements_from_rows,
     check_follows,
     counts_from,
-    kept_from,
+    find_agreement_row,
     new_outcomes,
-    outcomes_of,
-    place_of,
+    outcome_count,
 )
 from discreet.collect._pool import KEPT, Seal, add_outcomes
 from discreet.collect._registers import Registers
-from discreet.collect._store import Arrival, Kept, Verdict
+from discreet.collect._store import Arrival, StoredAgreement, Verdict
 from discreet.errors import DiscreetError, StoreError
 
 WAIT_SECONDS = 10.0
@@ -111,12 +111,12 @@ class SqliteStore(Registers):
             if not create:
                 raise StoreError(f"there is no store {self.path}; check the name")
             _make(self.path)
-        self._writer, self._reader = _Connection(self.path, wait), _Connection(self.path, wait)
-        self.kept()
+        self._writer, self._reader = _SqliteConnection(self.path, wait), _SqliteConnection(self.path, wait)
+        self.agreements()
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
         """Keep an agreement."""
-        outcomes = outcomes_of(agreement)  # which may take long: before the lock
+        outcomes = outcome_count(agreement)  # which may take long: before the lock
         with self._writer.transaction("BEGIN IMMEDIATE") as database:
             rows = (
                 "SELECT one.id, other.id FROM agreements one LEFT JOIN agreements other ON one.follows = other.number"
@@ -130,7 +130,7 @@ class SqliteStore(Registers):
                 (agreement.id, follows, follows, agreement.rounds, outcomes, agreement.text, agreement.family.beside),
             )
 
-    def kept(self) -> list[Kept]:
+    def agreements(self) -> list[StoredAgreement]:
         """All agreements, in the order they came."""
         with self._reader.transaction("BEGIN") as database:
             rows = database.execute(
@@ -138,12 +138,12 @@ class SqliteStore(Registers):
                 "JOIN agreements first ON one.collection = first.number LEFT JOIN agreements other ON one.follows = other.number "
                 "LEFT JOIN signatures ON signatures.agreement = one.number ORDER BY one.number"
             ).fetchall()
-        return kept_from(rows)
+        return agreements_from_rows(rows)
 
     def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
         """What becomes of each of these."""
         with self._writer.transaction("BEGIN IMMEDIATE") as database:
-            place = _place(database, self._writer.places, agreement)
+            place = _agreement_row(database, self._writer.places, agreement)
             place.check(round, arrivals)
             verdicts = [_verdict(database, place.collection, round, arrival) for arrival in arrivals]
             new = new_outcomes(arrivals, verdicts)
@@ -168,7 +168,7 @@ class SqliteStore(Registers):
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
         """How often each outcome came."""
         with self._reader.transaction("BEGIN") as database:
-            place = _place(database, self._reader.places, agreement)
+            place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
             counts = counts_from(database.execute(rows, (place.number, round)), place.outcomes)
             return add_waiting(counts, [self._seal.read(_pool(database))], (place.number, round))
@@ -201,14 +201,14 @@ class SqliteStore(Registers):
         rows = zip(*columns, strict=True)
         return database.executemany(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING", rows).rowcount
 
-    def _enrolled(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
+    def _find_tokens(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
         row = "SELECT 1 FROM tokens WHERE digest = ? AND revoked = 0"
         return {digest for digest in digests if database.execute(row, (digest,)).fetchone() is not None}
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """How many samples came on each day."""
         with self._reader.transaction("BEGIN") as database:
-            place = _place(database, self._reader.places, agreement)
+            place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT day, n FROM arrived WHERE agreement = ? AND round = ? ORDER BY day"
             return database.execute(rows, (place.number, round)).fetchall()
 
@@ -225,9 +225,9 @@ def _pool(database: sqlite3.Connection) -> bytes:
     return bytes(found[0])
 
 
-def _place(database: sqlite3.Connection, known: dict[str, Place], agreement: str) -> Place:
+def _agreement_row(database: sqlite3.Connection, known: dict[str, AgreementRow], agreement: str) -> AgreementRow:
     row = "SELECT number, collection, outcomes, rounds FROM agreements WHERE id = ?"
-    return place_of(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
+    return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
 def _verdict(database: sqlite3.Connection, collection: int, round: int, arrival: Arrival) -> Verdict:
@@ -238,7 +238,7 @@ def _verdict(database: sqlite3.Connection, collection: int, round: int, arrival:
     return Verdict.AGAIN if key == arrival.key else Verdict.SPOKEN
 
 
-class _Connection:
+class _SqliteConnection:
     """One connection to the file, for one thread at a time; opened when it is needed, and anew after a failure or a fork."""
 
     def __init__(self, path: Path, wait: float) -> None:
@@ -247,13 +247,13 @@ class _Connection:
         self._database: sqlite3.Connection | None = None
         self._opened_as: tuple[int, ...] = ()
         self._forgotten: list[sqlite3.Connection] = []
-        self.places: dict[str, Place] = {}  # of agreements, in the file that is open
+        self.places: dict[str, AgreementRow] = {}  # of agreements, in the file that is open
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         """All of it on the disk at the end, or nothing. What SQLite says is raised as StoreError."""
         if not self._lock.acquire(timeout=self._wait):
-            raise self._refused("it has been busy for too long; try again")
+            raise self._store_error("it has been busy for too long; try again")
         try:
             database = self._open()
             database.execute(begin)
@@ -262,11 +262,11 @@ class _Connection:
             database.execute("COMMIT")
         except sqlite3.Error as error:
             self._drop()
-            raise self._refused(_why(error)) from error
+            raise self._store_error(_why(error)) from error
         except BaseException as error:
             self._drop()
             if isinstance(error, UnicodeDecodeError | OverflowError):  # what SQLite hands over from a damaged file
-                raise self._refused(_DAMAGED) from error
+                raise self._store_error(_DAMAGED) from error
             raise
         finally:
             self._lock.release()
@@ -294,7 +294,7 @@ class _Connection:
             self._database = None
         if self._database is None:
             self.places.clear()
-            self._opened_as = (os.getpid(), *_checked(self._path))
+            self._opened_as = (os.getpid(), *_file_identity(self._path))
             location = f"{self._path.absolute().as_uri()}?mode=rw"
             self._database = sqlite3.connect(
                 location, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
@@ -314,16 +314,16 @@ class _Connection:
             database.execute(f"PRAGMA {mark}").fetchone() for mark in ("application_id", "user_version")
         )
         if application != APPLICATION:
-            raise self._refused("it is an SQLite file, but not a store of a collection; name another file")
+            raise self._store_error("it is an SQLite file, but not a store of a collection; name another file")
         if version == 1:
             version = _upgrade(database)
         if version != FORMAT:
-            raise self._refused(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
+            raise self._store_error(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
 
     def _check_in_place(self) -> None:
         """Refuse to commit to a file that was moved away, or that another one has taken the place of: it would be looked for in vain."""
-        if (os.getpid(), *_checked(self._path)) != self._opened_as:
-            raise self._refused("another file has taken its place; put it back")
+        if (os.getpid(), *_file_identity(self._path)) != self._opened_as:
+            raise self._store_error("another file has taken its place; put it back")
 
     def _drop(self) -> None:
         if self._database is not None:
@@ -331,7 +331,7 @@ class _Connection:
                 self._database.close()  # which undoes what was not committed
             self._database = None
 
-    def _refused(self, why: str) -> StoreError:
+    def _store_error(self, why: str) -> StoreError:
         return StoreError(f"store {self._path}: {why}")
 
 
@@ -363,7 +363,7 @@ def _why(error: sqlite3.Error) -> str:
     return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
 
 
-def _checked(path: Path) -> tuple[int, int]:
+def _file_identity(path: Path) -> tuple[int, int]:
     """Which file it is, if it can be one of ours. It is not opened: closing it again would let go of the locks that SQLite has on it."""
     try:
         status = os.stat(path)
@@ -389,7 +389,7 @@ def _make(path: Path) -> None:
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"store {path} cannot be made: {reason(error)}") from None
     try:
-        with written(path, what="store", private=True) as file:
+        with atomic_write(path, what="store", private=True) as file:
             file.write(content)
     except DiscreetError as error:
         if not os.path.isfile(path):

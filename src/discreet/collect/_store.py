@@ -21,14 +21,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._protocol import Signed
+from discreet._protocol import StatementSignature
 from discreet.agreement import Agreement
 
 DIGEST = 16  # bytes
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredAgreement:
     """An agreement of a collection. `collection`: the id of the agreement that it began with, its own if it follows none.
 
     `apart`: names that gateways give are those of other clients than the same names from elsewhere; not so in collections that began before
@@ -39,7 +39,7 @@ class Kept:
     collection: str
     follows: str | None = None
     apart: bool = True
-    signed: Signed | None = None
+    signed: StatementSignature | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Store(Protocol):
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
         """Keep an agreement; one that is there already is left as it is, and must follow the same one."""
 
-    def kept(self) -> list[Kept]:
+    def agreements(self) -> list[StoredAgreement]:
         """All agreements, in the order they came."""
 
     def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
@@ -107,10 +107,10 @@ class Store(Protocol):
     def enrolment(self) -> Enrolment:
         """Who may speak by now."""
 
-    def enrolled(self, digests: Sequence[bytes]) -> set[bytes]:
+    def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these digests are of clients' tokens that were not revoked."""
 
-    def sign(self, agreement: str, signed: Signed) -> None:
+    def sign(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement."""
 
     def close(self) -> None:

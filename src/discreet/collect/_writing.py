@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.collect._problems import not_now
+from discreet.collect._problems import unavailable
 from discreet.collect._store import Arrival, Store, Verdict
 from discreet.errors import StoreError
 
@@ -35,7 +35,7 @@ class UnknownToken(Exception):
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _WaitingRequest:
     """The samples of one request, and where its answer goes. `tokens`: digests that have to be enrolled, one for each sample; or none."""
 
     agreement: str
@@ -45,7 +45,7 @@ class _Waiting:
     answer: asyncio.Future[list[Verdict]] = field(repr=False)
 
 
-class Writer:
+class StoreWriter:
     """Writes to a store, for the coroutines of one event loop.
 
     Args:
@@ -58,7 +58,7 @@ class Writer:
         self, store: Store, *, wrote: Callable[[list[Verdict]], None], failed: Callable[[BaseException], None]
     ) -> None:
         self._store, self._wrote, self._failed = store, wrote, failed
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[_WaitingRequest] = deque()
         self._waiting = 0
         self._changed = threading.Condition()
         self._closed = False
@@ -76,19 +76,19 @@ class Writer:
         answer: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._closed:
-                raise not_now("the collector is stopping")
+                raise unavailable("the collector is stopping")
             if self._waiting + len(arrivals) > MOST_WAITING:
-                raise not_now("more samples wait than can be written")
+                raise unavailable("more samples wait than can be written")
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
                 self._thread.start()
-            self._queue.append(_Waiting(agreement, round_number, arrivals, tokens, answer))
+            self._queue.append(_WaitingRequest(agreement, round_number, arrivals, tokens, answer))
             self._waiting += len(arrivals)
             self._changed.notify()
         try:
             return await answer
         except StoreError:
-            raise not_now("the store cannot be written now") from None
+            raise unavailable("the store cannot be written now") from None
 
     def close(self) -> None:
         """Write what was taken, and take no more."""
@@ -108,7 +108,7 @@ class Writer:
                     self._changed.wait(SETTLE_SECONDS)
                 done = self._closed and not self._queue
                 taken = self._next()
-            groups: dict[tuple[str, int], list[_Waiting]] = {}
+            groups: dict[tuple[str, int], list[_WaitingRequest]] = {}
             for each in taken:
                 groups.setdefault((each.agreement, each.round), []).append(each)
             for (agreement, round_number), group in groups.items():
@@ -121,9 +121,9 @@ class Writer:
             if done:
                 return
 
-    def _next(self) -> list[_Waiting]:
+    def _next(self) -> list[_WaitingRequest]:
         """Those that are written together next."""
-        taken: list[_Waiting] = []
+        taken: list[_WaitingRequest] = []
         many = 0
         while self._queue and (not taken or many + len(self._queue[0].arrivals) <= MOST_TOGETHER):
             taken.append(self._queue.popleft())
@@ -139,10 +139,10 @@ class Writer:
             self._failed(error)
             return True
 
-    def _write(self, agreement: str, round_number: int, group: list[_Waiting]) -> None:
+    def _write(self, agreement: str, round_number: int, group: list[_WaitingRequest]) -> None:
         found: dict[int, Any] = {}
         try:
-            found |= self._strangers(group)
+            found |= self._unknown_tokens(group)
             known = [each for each in group if id(each) not in found]
             if known:
                 arrivals = [arrival for each in known for arrival in each.arrivals]
@@ -156,14 +156,14 @@ class Writer:
         except Exception as error:  # whatever it is, those who wait have to be answered, and others served
             self._failed(error)
             found = {id(each): StoreError("not written") for each in group}
-        _call(group[0].answer.get_loop(), lambda: _tell(group, [found[id(each)] for each in group]))
+        _call(group[0].answer.get_loop(), lambda: _answer_requests(group, [found[id(each)] for each in group]))
 
-    def _strangers(self, group: list[_Waiting]) -> dict[int, UnknownToken]:
+    def _unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
         """The requests that hold a token which is not enrolled, and which of its samples is the first."""
         tokens = sorted({token for each in group for token in each.tokens})
         if not tokens:
             return {}
-        known = self._store.enrolled(tokens)
+        known = self._store.known_tokens(tokens)
         unknown = {id(each): [token in known for token in each.tokens] for each in group}
         return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
 
@@ -173,7 +173,7 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _tell(group: list[_Waiting], found: list[Any]) -> None:
+def _answer_requests(group: list[_WaitingRequest], found: list[Any]) -> None:
     for each, answer in zip(group, found, strict=True):
         if each.answer.done():
             continue

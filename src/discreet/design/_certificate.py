@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design._curves import is_below
-from discreet.design._examples import Examples, Floats
-from discreet.design._floors import Floors
+from discreet.design._examples import ExampleClients, Floats
+from discreet.design._floors import AllowedFloors
 from discreet.errors import DiscreetError
 
 _UNIT = 2.0**-53
@@ -39,14 +39,14 @@ PART = 1 << 17  # entries that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class DesignCertificate:
     """Multipliers (n,) and lines (entries,) that bound the mean of every epsilon-LDP sampler from below.
 
     `enclosure`: numbers (entries,) between which the masses of the examples are, and the c_j (n,); None where the masses are exact.
     """
 
-    examples: Examples
-    floors: Floors
+    examples: ExampleClients
+    floors: AllowedFloors
     multiplier: Floats
     slope: Floats
     intercept: Floats
@@ -55,7 +55,7 @@ class Certificate:
     constant: float = 0.0
     enclosure: tuple[Floats, Floats, Floats] | None = None
 
-    def within(self, least: Floats, most: Floats, lost: float) -> "Certificate":
+    def within(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
         """The same for all examples whose masses (entries,) are between these, less what is lost on outcomes that they hardly hold."""
         constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
         centre = _filled_slopes(self.examples, self.slope, least, most)
@@ -71,8 +71,8 @@ class Certificate:
         for rows, part in zip(examples.rows(PART), examples.parts(PART), strict=True):
             entries, multiplier = examples.entries(rows), self.multiplier[rows]
             client, weight = part.client, part.weight
-            held = _priced(self.intercept[entries], multiplier[client], growth)
-            rest = _priced(np.full(len(part), self.at_zero), multiplier, growth)
+            held = _entry_prices(self.intercept[entries], multiplier[client], growth)
+            rest = _entry_prices(np.full(len(part), self.at_zero), multiplier, growth)
             price += part.by_outcome(weight[client] * (held - rest[client]))
             price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
@@ -84,14 +84,14 @@ class Certificate:
                 gain + float(gained.sum() - paid.sum()),
                 gain_size + float(np.abs(gained).sum() + np.abs(paid).sum()),
             )
-        unseen = float(_low(idle, idle_size, terms))
-        seen = _low(price, price_size, terms) + unseen
+        unseen = float(_sum_lower_bound(idle, idle_size, terms))
+        seen = _sum_lower_bound(price, price_size, terms) + unseen
         seen -= 2.0 * _UNIT * (np.abs(seen) + abs(unseen))
         hidden = examples.size - kinds
         spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
-        everywhere = _low(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
+        everywhere = _sum_lower_bound(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
         bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
-        return _float_below(bound + Fraction(float(_low(gain, gain_size, terms))) + Fraction(self.constant))
+        return _float_below(bound + Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant))
 
     def _centre(self, rows: slice) -> Floats | float:
         """The c_j of some examples."""
@@ -132,7 +132,7 @@ class Certificate:
         return self.floors.least(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
 
 
-def _filled_slopes(examples: Examples, slope: Floats, least: Floats, most: Floats) -> Floats:
+def _filled_slopes(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
     """(n,) the slope at which each example runs out of mass that fills up its lowest slopes first, past the least of each entry."""
     order = np.lexsort((slope, examples.client))
     room = np.cumsum((most - least)[order])
@@ -147,14 +147,14 @@ def _price(level: Fraction, growth: Fraction) -> Fraction:
     return level if level > 0 else growth * level
 
 
-def _priced(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
+def _entry_prices(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
     """c of each entry, from below."""
     level = intercept + multiplier  # exact where it is 0
     level -= np.where(level == 0.0, 0.0, 4.0 * _UNIT * (np.abs(intercept) + np.abs(multiplier)))
     return np.where(level > 0.0, level, growth * level * (1.0 + 4.0 * _UNIT))
 
 
-def _low(total: Floats | float, size: Floats | float, terms: int) -> Floats:
+def _sum_lower_bound(total: Floats | float, size: Floats | float, terms: int) -> Floats:
     """At most a sum of so many terms that was computed as `total`, their sizes as `size`."""
     return np.asarray(total - 2.0 * (terms + 8) * _UNIT * size)
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._kernels import kernel
-from discreet.design._blocks import Block
-from discreet.design._costs import LEAST_FORESEEN, LEAST_LEFT, MOST_RENORMALISED, OWN_SHARE, Pair
+from discreet.design._blocks import ClientBlock
+from discreet.design._costs import LEAST_FORESEEN, LEAST_LEFT, MOST_RENORMALISED, OWN_SHARE, SlackPair
 from discreet.design._examples import Floats
-from discreet.design._normal import Share
+from discreet.design._normal import MatrixShare
 
 
 class _Slacks(NamedTuple):
@@ -117,10 +117,10 @@ def _right_side(state: Any, gradient: Any, out: Any) -> float:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _taken(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[float, float, float, float, float]:
+def _take_step(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[float, float, float, float, float]:
     """Take the step of a place: how fast slacks and multipliers shrink, and the terms of first and second order of their products.
 
-    Last, their products after whole steps of each by itself (`Pair.apart`).
+    Last, their products after whole steps of each by itself (`SlackPair.apart`).
     """
     slacks.step[place] = step
     other = ceiling_step - step
@@ -161,7 +161,7 @@ def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tu
             moved = floor_step[state.outcome[entry]]
             slack = gradient[entry] + multiplier - held.low_aim[entry] + held.high_aim[entry]
             step = -(slack + change) * held.inverse[entry] - held.coupling[entry] * moved
-            primal, dual, one, two, three = _taken(held, entry, step, growth * moved)
+            primal, dual, one, two, three = _take_step(held, entry, step, growth * moved)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * one
             second += weight * two
@@ -169,7 +169,7 @@ def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tu
         if place >= 0:
             slack = state.at_zero + multiplier - others.low_aim[place] + others.high_aim[place]
             step = -(slack + change) * others.inverse[place] - others.coupling[place] * rest_step
-            primal, dual, one, two, three = _taken(others, place, step, growth * rest_step)
+            primal, dual, one, two, three = _take_step(others, place, step, growth * rest_step)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * one
             second += weight * two
@@ -178,8 +178,8 @@ def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tu
 
 
 @kernel(error_model="numpy", nogil=True)
-def _aimed(slacks: Any, place: Any, ceiling_step: float, mu: float, most: float) -> None:
-    """`Pair.correct` of both pairs of a place."""
+def _aim_products(slacks: Any, place: Any, ceiling_step: float, mu: float, most: float) -> None:
+    """`SlackPair.correct` of both pairs of a place."""
     step = slacks.step[place]
     other = ceiling_step - step
     low, high = slacks.low[place], slacks.high[place]
@@ -196,13 +196,13 @@ def _correct(state: Any, floor_step: Any, mu: float, largest: float) -> None:
     for client in range(state.weight.size):
         own, most = mu * state.part[client], (mu + largest) * state.part[client]
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _aimed(state.held, entry, state.growth * floor_step[state.outcome[entry]], own, most)
+            _aim_products(state.held, entry, state.growth * floor_step[state.outcome[entry]], own, most)
         if state.place[client] >= 0:
-            _aimed(state.rest, state.place[client], state.growth * state.rest_step[client], own, most)
+            _aim_products(state.rest, state.place[client], state.growth * state.rest_step[client], own, most)
 
 
 @kernel(error_model="numpy", nogil=True)
-def _moved(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
+def _move_place(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
     """Take the step so far and forget it; the sum of the products after it."""
     step = slacks.step[place]
     other = ceiling_step - step
@@ -224,17 +224,17 @@ def _move(state: Any, floor_step: Any, primal: float, dual: float) -> float:
         products = 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
             ceiling = state.growth * floor_step[state.outcome[entry]]
-            products += _moved(state.held, entry, ceiling, primal, dual)
+            products += _move_place(state.held, entry, ceiling, primal, dual)
         place = state.place[client]
         if place >= 0:
-            products += _moved(state.rest, place, state.growth * state.rest_step[client], primal, dual)
+            products += _move_place(state.rest, place, state.growth * state.rest_step[client], primal, dual)
         gap += state.weight[client] * products
         state.multiplier[client] += dual * state.multiplier_step[client]
     return gap
 
 
 @kernel(error_model="numpy", nogil=True)
-def _moved_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
+def _move_place_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
     """What `discreet.design._plain` does of that name, and the multipliers' steps, each cut where little is left of it."""
     step = slacks.step[place]
     other = ceiling_step - step
@@ -255,7 +255,7 @@ def _moved_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) ->
 
 
 @kernel(error_model="numpy", nogil=True)
-def _renormalised(slacks: Any, place: Any, share: float) -> float:
+def _renormalise_place(slacks: Any, place: Any, share: float) -> float:
     """Move a place by a share of the room to its nearer bound; the sum of its products after that."""
     moved = share * min(slacks.low[place], slacks.high[place])
     slacks.low[place] += moved
@@ -270,19 +270,19 @@ def _move_apart(state: Any, floor_step: Any, primal: float, total: float) -> flo
     for client in range(state.weight.size):
         missing, room, products = 1.0 - total, 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _moved_apart(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
+            _move_place_apart(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
             missing -= held.low[entry]
             room += min(held.low[entry], held.high[entry])
         place = state.place[client]
         if place >= 0:
-            _moved_apart(others, place, state.growth * state.rest_step[client], primal)
+            _move_place_apart(others, place, state.growth * state.rest_step[client], primal)
             missing -= others.low[place]
             room += min(others.low[place], others.high[place])
         share = min(max(missing / room, -MOST_RENORMALISED), MOST_RENORMALISED)
         for entry in range(state.starts[client], state.starts[client + 1]):
-            products += _renormalised(held, entry, share)
+            products += _renormalise_place(held, entry, share)
         if place >= 0:
-            products += _renormalised(others, place, share)
+            products += _renormalise_place(others, place, share)
         gap += state.weight[client] * products
         state.multiplier[client] += state.multiplier_step[client]
     return gap
@@ -291,7 +291,7 @@ def _move_apart(state: Any, floor_step: Any, primal: float, total: float) -> flo
 class CompiledSteps:
     """The steps of one block."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: ClientBlock) -> None:
         self._block = block
         number = block.weight.size
         place = np.full(number, -1, dtype=np.int64)
@@ -316,9 +316,9 @@ class CompiledSteps:
             multiplier_step=np.empty(number),
             rest_step=np.empty(number),
         )
-        self._products = block.summed(lambda pair: pair.products()) - self._of_cost(0.0, 0.0)
+        self._products = block.weighted_sum(lambda pair: pair.products()) - self._of_cost(0.0, 0.0)
 
-    def eliminate(self, share: Share, floor: Floats, total: float) -> None:
+    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block, state = self._block, self._state
         bend = block.cost.look(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)
@@ -351,13 +351,13 @@ class CompiledSteps:
         others = cost.follow(floor_step[self._block.outcome] + self._state.held.step)
         return min(own[0], others[0]), min(own[1], others[1])
 
-    def predicted(self, primal: float, dual: float) -> float:
+    def predicted_gap(self, primal: float, dual: float) -> float:
         # s dz = -s z - z ds where the product aims at zero
         first, second = self._terms
         found = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
         return found + self._of_cost(primal, dual)
 
-    def predicted_apart(self) -> float:
+    def predicted_gap_apart(self) -> float:
         return self._apart
 
     @property
@@ -377,5 +377,5 @@ class CompiledSteps:
         self._products = _move_apart(self._state, self._floor_step, primal, total)
 
 
-def _slacks(low: Pair, high: Pair) -> _Slacks:
+def _slacks(low: SlackPair, high: SlackPair) -> _Slacks:
     return _Slacks(low.s, low.z, high.s, high.z, *np.zeros((2, low.s.size)), *np.empty((3, low.s.size)))

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import Curve, Floats
+from discreet.design._curves import ConvexCurve, Floats
 
 Booleans = NDArray[np.bool_]
 
@@ -21,7 +21,7 @@ MOST_RENORMALISED = 0.5  # of the room to its nearer bound, that a law's normali
 
 
 @dataclass(eq=False)
-class Pair:
+class SlackPair:
     """A slack s > 0 and its multiplier z > 0, whose product is led to a target, and the Newton step ds of the slack.
 
     The multiplier's step follows from the slack's and is not kept: examples may be many. `part` is what a pair's target is of the
@@ -100,13 +100,13 @@ def _limit(value: Floats, step: Floats) -> float:
     return 1.0 / fastest if fastest > 0.0 else np.inf
 
 
-class Cost(Protocol):
+class EntryCost(Protocol):
     """The cost of entries with masses p at q, as the solver sees it."""
 
     @property
     def at_zero(self) -> float: ...
     @property
-    def pairs(self) -> tuple[Pair, ...]: ...
+    def pairs(self) -> tuple[SlackPair, ...]: ...
     def value(self, q: Floats) -> Floats: ...
     def look(self, q: Floats) -> Floats:
         """The bend at q; `gradient` is about the same q from then on."""
@@ -125,8 +125,8 @@ class SmoothCost:
     """q f(p/q)."""
 
     p: Floats
-    curve: Curve
-    pairs: tuple[Pair, ...] = ()
+    curve: ConvexCurve
+    pairs: tuple[SlackPair, ...] = ()
 
     @property
     def at_zero(self) -> float:
@@ -165,7 +165,7 @@ class HingeCost:
         self.p, self.gamma = p, gamma
         excess, product = p - gamma * q, mu * part
         g = (excess + 2.0 * product + np.hypot(excess, 2.0 * product)) / 2.0
-        self.pairs = (Pair(g, product / g, part), Pair(g - excess, product / (g - excess), part))
+        self.pairs = (SlackPair(g, product / g, part), SlackPair(g - excess, product / (g - excess), part))
 
     def value(self, q: Floats) -> Floats:
         return np.maximum(self.p - self.gamma * q, 0.0)

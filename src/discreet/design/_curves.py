@@ -39,7 +39,7 @@ _MISSED = 1e4  # what an intercept below the one asked for counts, against the h
 _OWN_ERROR = 2.0**-50  # what a value of one's own f is taken to be good for, relatively to it, to t and to t f'(t)
 
 
-class Curve(Protocol):
+class ConvexCurve(Protocol):
     """A smooth convex f."""
 
     @property
@@ -74,7 +74,7 @@ class Logarithmic:
         return t
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        return _lowered(1.0, np.log(-intercept)), intercept
+        return _sum_below(1.0, np.log(-intercept)), intercept
 
 
 class ReverseLogarithmic:
@@ -92,10 +92,10 @@ class ReverseLogarithmic:
         return np.ones_like(t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        return _lowered(0.0, -np.exp(intercept - 1.0) * (1.0 + _DOWN * np.abs(intercept))), intercept
+        return _sum_below(0.0, -np.exp(intercept - 1.0) * (1.0 + _DOWN * np.abs(intercept))), intercept
 
 
-class Rooted:
+class SquareRoot:
     """Squared Hellinger, f(t) = (1 - sqrt t)^2. A line lies below it when slope <= 1 - 1/(1 - intercept)."""
 
     at_zero, slope_at_one = 1.0, 0.0
@@ -111,7 +111,7 @@ class Rooted:
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         intercept = np.minimum(intercept, self.at_zero - _BELOW)
-        return _lowered(1.0, -1.0 / (1.0 - intercept)), intercept
+        return _sum_below(1.0, -1.0 / (1.0 - intercept)), intercept
 
 
 class Quadratic:
@@ -150,7 +150,7 @@ class Entropic:
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         intercept = np.minimum(intercept, self.at_zero - _BELOW)
         room = 2.0 - np.exp(2.0 * intercept)
-        return _lowered(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room, intercept
+        return _sum_below(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room, intercept
 
 
 class Triangular:
@@ -279,7 +279,7 @@ class Differences:
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps what an intercept is below the one asked for
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
-        return _largest(worth, slopes, intercepts)
+        return _best_candidates(worth, slopes, intercepts)
 
     def tangent(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) whose slope the chords tell best; it may exceed f by rounding."""
@@ -290,7 +290,7 @@ class Differences:
                 slope, intercept = self._line_at(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            return _largest(lost, slopes, intercepts)
+            return _best_candidates(lost, slopes, intercepts)
 
     def _touching(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f: at a kink, within the smallest step that leaves slopes their digits."""
@@ -315,13 +315,13 @@ class Differences:
         return slope, here - slope * t - beyond - between - 4.0 * rounding
 
 
-def _largest(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
+def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
     """Of candidates along the first axis, those worth most."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
     return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]
 
 
-def tangent(curve: Curve, t: Floats) -> tuple[Floats, Floats]:
+def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, as near as floats tell."""
     if isinstance(curve, Differences):
         return curve.tangent(t)
@@ -329,15 +329,15 @@ def tangent(curve: Curve, t: Floats) -> tuple[Floats, Floats]:
     return (curve.value(t) - intercept) / t, intercept
 
 
-def _lowered(one: float, other: Floats) -> Floats:
+def _sum_below(one: float, other: Floats) -> Floats:
     """one + other, from below."""
     return one + other - _DOWN * (one + np.abs(other))
 
 
-SMOOTH: dict[str, Curve] = {
+SMOOTH: dict[str, ConvexCurve] = {
     "kl": Logarithmic(),
     "reverse_kl": ReverseLogarithmic(),
-    "hellinger": Rooted(),
+    "hellinger": SquareRoot(),
     "chi2": Quadratic(),
     "jensen_shannon": Entropic(),
     "le_cam": Triangular(),
@@ -368,7 +368,7 @@ def hinge(f: FDivergence) -> float | None:
     return _shipped_parameter(f, "hockey_stick")
 
 
-def curve_of(f: FDivergence) -> Curve:
+def curve_of(f: FDivergence) -> ConvexCurve:
     """The smooth curve of a divergence."""
     for name, curve in SMOOTH.items():
         if f == divergence(name):

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.design._curves import Curve, tangent
-from discreet.design._examples import Examples, Floats
+from discreet.design._curves import ConvexCurve, tangent_line
+from discreet.design._examples import ExampleClients, Floats
 
-LARGEST = 1 << 13  # entries of all clients together
+LARGEST_CUT = 1 << 13  # entries of all clients together
 _ROUNDS = 30
 _SIDE = np.array([1e-3, 0.01, 0.05, 0.15, 0.4, 0.8, 1.5, 2.5, 4.0, 6.0, 9.0, 13.0])
 _FIRST = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])  # log t of the first lines, around the distributions given
@@ -58,8 +58,8 @@ class CutSolution:
 class CutProblem:
     """What the programmes are about: clients, f as `curve`, and which floors are allowed. `worst`: the largest cost, not the mean."""
 
-    examples: Examples
-    curve: Curve
+    examples: ExampleClients
+    curve: ConvexCurve
     epsilon: float
     least: float  # of m, at any outcome
     most: float  # of |m| - m_x, at any outcome
@@ -67,13 +67,13 @@ class CutProblem:
 
     def solutions(self, q: Floats) -> Iterator[CutSolution]:
         """Solutions of finer and finer programmes, the first with lines around 1 and around the masses q of the entries."""
-        rows = _Rows(self)
+        rows = _CutProgramme(self)
         p = self.examples.mass
         lines = self._tangents(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
-        lines = lines.joined(self._tangents(p / np.clip(q, 1e-12, 1.0), _FIRST))
+        lines = lines.concat(self._tangents(p / np.clip(q, 1e-12, 1.0), _FIRST))
         reach = _REACH
         for _ in range(_ROUNDS):
-            found = rows.solved(lines)
+            found = rows.solve(lines)
             if found is None:
                 return
             solution, kept = found
@@ -82,17 +82,17 @@ class CutProblem:
             here = p / np.maximum(solution.q, 1e-300)
             lines = lines.only(kept)
             for t in (here, touching):
-                lines = lines.joined(self._tangents(t, np.array([-reach, 0.0, reach])))
+                lines = lines.concat(self._tangents(t, np.array([-reach, 0.0, reach])))
             reach = max(_NEARER * reach, _NEAREST)
 
-    def _tangents(self, t: Floats, shifts: Floats) -> "_Lines":
+    def _tangents(self, t: Floats, shifts: Floats) -> "_EntryLines":
         """The tangents at t e^shift for every entry, where a distribution can be: t = p/q is at least p."""
         places = np.clip(t[:, None] * np.exp(shifts), self.examples.mass[:, None], 1e100)
         with np.errstate(all="ignore"):
-            slope, intercept = tangent(self.curve, places)
+            slope, intercept = tangent_line(self.curve, places)
         usable = (np.abs(slope) < _EXTREME) & (np.abs(intercept) < _EXTREME)
         entry = np.broadcast_to(np.arange(t.size)[:, None], places.shape)
-        return _Lines(entry[usable], slope[usable], intercept[usable])
+        return _EntryLines(entry[usable], slope[usable], intercept[usable])
 
     def _touching(self, solution: CutSolution) -> Floats:
         """t where a line whose intercept is the client's level touches f, within the bounds of the entry."""
@@ -107,25 +107,25 @@ class CutProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class _Lines:
+class _EntryLines:
     """Lines below f, each for one entry."""
 
     entry: NDArray[np.int64]
     slope: Floats
     intercept: Floats
 
-    def joined(self, other: "_Lines") -> "_Lines":
-        return _Lines(
+    def concat(self, other: "_EntryLines") -> "_EntryLines":
+        return _EntryLines(
             np.concatenate([self.entry, other.entry]),
             np.concatenate([self.slope, other.slope]),
             np.concatenate([self.intercept, other.intercept]),
         )
 
-    def only(self, kept: NDArray[np.bool_]) -> "_Lines":
-        return _Lines(self.entry[kept], self.slope[kept], self.intercept[kept])
+    def only(self, kept: NDArray[np.bool_]) -> "_EntryLines":
+        return _EntryLines(self.entry[kept], self.slope[kept], self.intercept[kept])
 
 
-class _Rows:
+class _CutProgramme:
     """The rows that do not change: columns are the ceiling E m (K), that of every other outcome, E |m|, q, the rests, g and T."""
 
     def __init__(self, problem: CutProblem) -> None:
@@ -196,7 +196,7 @@ class _Rows:
             np.tile([0.0, 1.0], (size + rests, 1)), np.tile([-np.inf, np.inf], (size + 1, 1)),
         ])  # fmt: skip
 
-    def solved(self, lines: _Lines) -> tuple[CutSolution, NDArray[np.bool_]] | None:
+    def solve(self, lines: _EntryLines) -> tuple[CutSolution, NDArray[np.bool_]] | None:
         """The solution with these lines, and which of them matter; None where the programme finds none."""
         from scipy.optimize import linprog
 

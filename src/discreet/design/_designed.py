@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import divergences
-from discreet._showing import counted
-from discreet.design._certificate import Certificate
-from discreet.design._examples import Examples, Floats, as_examples
+from discreet._showing import pluralise
+from discreet.design._certificate import DesignCertificate
+from discreet.design._examples import ExampleClients, Floats, as_examples
 from discreet.design._floors import band_of
 from discreet.design._line import LineDesign, line_design
-from discreet.design._smoothing import KEEP as KEEP_SMOOTHED
-from discreet.design._smoothing import LARGEST as LARGEST_SMOOTHED
+from discreet.design._smoothing import KEEP_SMOOTHED as KEEP_SMOOTHED
+from discreet.design._smoothing import LARGEST_SMOOTHED as LARGEST_SMOOTHED
 from discreet.design._smoothing import Smoother, Smoothing
-from discreet.design._solving import NEGLIGIBLE, Found, Progress, best_floor, mean_divergence
-from discreet.design._worst import costs, minimax_floor
+from discreet.design._solving import NEGLIGIBLE, FloorBracket, Progress, best_floor, mean_divergence
+from discreet.design._worst import floor_costs, minimax_floor
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import (
     POSITIVE,
@@ -80,7 +80,7 @@ class Design:
     examples: int
     value: float
     bound: float
-    certificate: Certificate = field(repr=False)
+    certificate: DesignCertificate = field(repr=False)
     smoothing: Smoothing | None = None
 
     def worst(self, divergence: str | FDivergence) -> Risk:
@@ -88,14 +88,14 @@ class Design:
         return self.sampler.risk(divergence)
 
     def __repr__(self) -> str:
-        who = counted(self.examples, "example")
+        who = pluralise(self.examples, "example")
         over = f"mean {self.divergence.name} {self.value:.5g} over {who}"
         if self.over == "worst":
             over = f"worst {self.divergence.name} {self.value:.5g} over the hull of {who}"
         return (
             f"Design(<{self.family.size} outcomes>, epsilon={self.epsilon:g}, keep={self.keep:g}: {over}, no sampler below "
             f"{self.bound:.5g}; worst case over everybody {float(self.worst(self.divergence)):.5g}"
-            + (f"; smoothed: {self.smoothing.described})" if self.smoothing else ")")
+            + (f"; smoothed: {self.smoothing.description})" if self.smoothing else ")")
         )
 
 
@@ -221,7 +221,7 @@ def design(
     if clients is not None and not hasattr(clients, "tocsr"):
         clients = family.as_rows(clients, "clients")
     if over == "worst":
-        return _over_worst(family, epsilon, clients, weights, f, keep, tolerance)
+        return _worst_case_design(family, epsilon, clients, weights, f, keep, tolerance)
     usual = KEEP_SMOOTHED if smoothing else _KEEP
     kept = PROBABILITY.check(
         "keep", usual if keep is None else keep, "it is the share of the best worst case that must remain"
@@ -241,15 +241,15 @@ def design(
             "or take fewer examples"
         )
     _need_finite(f, bool(examples.partial.any()))
-    found = best_floor(examples, f, _worked(epsilon), kept, progress)
+    found = best_floor(examples, f, _solver_epsilon(epsilon), kept, progress)
     _check_bracket(found, f, tolerance)
-    if epsilon != _worked(epsilon):
-        found = _moved(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
-    made = _designed(found, family, epsilon, f, "mean", kept, len(examples))
-    return _smoothed(made, examples) if smoothing else made
+    if epsilon != _solver_epsilon(epsilon):
+        found = _move_floor(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
+    made = _design_of_floor(found, family, epsilon, f, "mean", kept, len(examples))
+    return _smooth_design(made, examples) if smoothing else made
 
 
-def _smoothed(made: Design, examples: Examples) -> Design:
+def _smooth_design(made: Design, examples: ExampleClients) -> Design:
     """The sampler that the examples choose, with the bound of the design for the examples as they are."""
     if math.isinf(made.divergence.at_zero):
         raise DiscreetError(
@@ -261,10 +261,10 @@ def _smoothed(made: Design, examples: Examples) -> Design:
             "outcomes; merge rare outcomes, or take fewer examples: so many need hardly any smoothing"
         )
     laws = examples.dense()
-    epsilon = _worked(made.epsilon)
+    epsilon = _solver_epsilon(made.epsilon)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # `made` has warned of it
-        choice = Smoother(epsilon, made.keep, made.divergence).chosen(laws, examples.weight)
+        choice = Smoother(epsilon, made.keep, made.divergence).choose(laws, examples.weight)
         band = choice.sampler.family
         sampler = OptimalSampler(band, epsilon=made.epsilon)
     served = np.asarray(made.divergence(laws, sampler.output(laws)))
@@ -272,7 +272,7 @@ def _smoothed(made: Design, examples: Examples) -> Design:
     return replace(made, family=band, sampler=sampler, value=value, smoothing=choice.smoothing)
 
 
-def _over_worst(
+def _worst_case_design(
     family: Simplex | Band,
     epsilon: float,
     clients: Any,
@@ -297,19 +297,19 @@ def _over_worst(
         clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
     laws = as_examples(clients, None, family.size).dense()
     _need_finite(f, bool((laws == 0.0).any()))
-    found = minimax_floor(laws, f, _worked(epsilon))
+    found = minimax_floor(laws, f, _solver_epsilon(epsilon))
     _check_bracket(found, f, tolerance)
-    if epsilon != _worked(epsilon):
+    if epsilon != _solver_epsilon(epsilon):
         everyone = as_examples(laws, None, family.size)
-        found = _moved(found, epsilon, lambda floor, ratio: float(costs(everyone, f, floor, ratio).max()))
-    return _designed(found, family, epsilon, f, "worst", 0.0, len(laws))
+        found = _move_floor(found, epsilon, lambda floor, ratio: float(floor_costs(everyone, f, floor, ratio).max()))
+    return _design_of_floor(found, family, epsilon, f, "worst", 0.0, len(laws))
 
 
-def _check_bracket(found: Found, f: FDivergence, tolerance: float | None) -> None:
+def _check_bracket(found: FloorBracket, f: FDivergence, tolerance: float | None) -> None:
     """Refuse a bracket wider than the tolerance; without one, warn of a bracket that is wider than usual."""
     sides = f"the {f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
     if tolerance is None:
-        if not found.settled:
+        if not found.is_settled:
             warn_caller(f"the design's bracket is wide: {sides}; tolerance= makes that an error", WideBracketWarning)
     elif found.value - found.bound > max(tolerance * found.value, NEGLIGIBLE):
         raise DiscreetError(
@@ -317,23 +317,23 @@ def _check_bracket(found: Found, f: FDivergence, tolerance: float | None) -> Non
         )
 
 
-def _worked(epsilon: float) -> float:
+def _solver_epsilon(epsilon: float) -> float:
     """The budget that the solver works at: where floats can tell e^epsilon from 1, and 1 from e^-epsilon."""
     return min(max(epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
 
 
-def _moved(found: Found, epsilon: float, value: Callable[[Floats, float], float]) -> Found:
+def _move_floor(found: FloorBracket, epsilon: float, value: Callable[[Floats, float], float]) -> FloorBracket:
     """A floor for the budget it was worked out at, as the floor of the same band at a budget further out.
 
     A bound for a larger budget bounds all samplers of a smaller one; beyond the largest nothing but 0 is claimed.
     """
-    worked = _worked(epsilon)
+    worked = _solver_epsilon(epsilon)
     total = float(found.floor.sum())
     alpha = (1.0 / total - 1.0) / math.expm1(worked)
     reach = min(epsilon, 700.0)
     floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
     reached = max(0.0, value(floor, math.exp(reach)))
-    return Found(floor, reached, min(found.bound, reached) if epsilon < worked else 0.0, found.certificate)
+    return FloorBracket(floor, reached, min(found.bound, reached) if epsilon < worked else 0.0, found.certificate)
 
 
 def _need_finite(f: FDivergence, partial: bool) -> None:
@@ -344,8 +344,8 @@ def _need_finite(f: FDivergence, partial: bool) -> None:
         )
 
 
-def _designed(
-    found: Found, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
+def _design_of_floor(
+    found: FloorBracket, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
 ) -> Design:
     band = band_of(found.floor, min(epsilon, 700.0), family)
     sampler = OptimalSampler(band, epsilon=epsilon)

@@ -23,7 +23,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class ExampleClients:
     """n laws on `size` outcomes with weights (n,) that sum to one: entries in the order of the clients, who begin at `starts`."""
 
     size: int
@@ -37,19 +37,19 @@ class Examples:
         return len(self.weight)
 
     @cached_property
-    def held(self) -> Integers:
+    def support_sizes(self) -> Integers:
         """How many outcomes each client holds (n,)."""
         return np.diff(np.append(self.starts, self.mass.size))
 
     @cached_property
     def client(self) -> NDArray[np.int32]:
         """The client of every entry."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), self.held)
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.support_sizes)
 
     @cached_property
     def partial(self) -> Floats:
         """1 for clients that leave outcomes out, 0 for those that hold all of them."""
-        return np.asarray(self.held < self.size, dtype=np.float64)
+        return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
     def by_client(self, values: Floats) -> Floats:
         """Sums of entries over each client (n,)."""
@@ -69,12 +69,12 @@ class Examples:
         ends = self.starts[rows.stop] if rows.stop < len(self) else self.mass.size
         return slice(int(self.starts[rows.start]), int(ends))
 
-    def parts(self, entries: int = 1 << 17) -> "Iterator[Examples]":
+    def parts(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
         """The same clients, some at a time."""
         for rows in self.rows(entries):
             held = self.entries(rows)
             starts = self.starts[rows] - held.start
-            yield Examples(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
+            yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
 
     def dense(self) -> Floats:
         """The laws (n, size)."""
@@ -89,8 +89,8 @@ class Examples:
         return whole
 
 
-def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> Examples:
-    """Laws (n, size), or a scipy.sparse matrix whose rows are counts or laws, as `Examples`; everything else is refused by name."""
+def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
+    """Laws (n, size), or a scipy.sparse matrix whose rows are counts or laws, as `ExampleClients`; everything else is refused by name."""
     starts, outcome, mass = (
         _sparse_entries(clients, size, name) if hasattr(clients, "tocsr") else _dense_entries(clients, size, name)
     )
@@ -103,7 +103,7 @@ def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str
     occurs[outcome] = True
     place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     begin = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    return Examples(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
+    return ExampleClients(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
 
 
 def _dense_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:

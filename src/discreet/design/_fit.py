@@ -7,14 +7,14 @@ below 1 for every a the client sits on too small a set: it gets E m there, and w
 
 import numpy as np
 
-from discreet.design._examples import Examples, Floats
+from discreet.design._examples import ExampleClients, Floats
 from discreet.divergences import FDivergence
 
 _STEPS = 200
 _ROUNDING = 1e-14
 
 
-def outputs(examples: Examples, floor: Floats, total: float, ratio: float) -> tuple[Floats, Floats]:
+def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: float) -> tuple[Floats, Floats]:
     """q of every entry, and the mass that each client's law gives to outcomes it does not hold (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
@@ -48,11 +48,11 @@ def outputs(examples: Examples, floor: Floats, total: float, ratio: float) -> tu
     return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.partial
 
 
-def divergences(examples: Examples, f: FDivergence, floor: Floats, total: float, ratio: float) -> Floats:
+def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, total: float, ratio: float) -> Floats:
     """F(P_j; m) of every client (n,)."""
     found = []
     for part in examples.parts():
-        q, rest = outputs(part, floor, total, ratio)
+        q, rest = floor_outputs(part, floor, total, ratio)
         held = part.by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
     return np.concatenate(found)

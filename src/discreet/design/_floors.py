@@ -57,7 +57,7 @@ def band_of(floor: NDArray[np.float64], epsilon: float, outcomes: FiniteFamily) 
 
 
 @dataclass(frozen=True)
-class Floors:
+class AllowedFloors:
     """The floors allowed on `size` outcomes at `epsilon` when `keep` of the best worst case must remain."""
 
     size: int

@@ -9,7 +9,7 @@ is no excuse.
 q_1, ..., q_m the predictions of the others. Reject the kind if max_j L(q_j) >= (m/alpha) S. If clients are of that kind, this
 happens with probability at most alpha, whatever the number of samples. *Proof.* Given the fitted samples, each q_j is a fixed law. So the
 expectation of L(q_j)/L(true law) is at most 1, and L(true law) <= S. Markov's inequality and a union bound over j end the proof (universal
-inference: Wasserman, Ramdas and Balakrishnan, PNAS 2020). Where likelihoods are tempered by a power below 1 (`Round.trusted`), Jensen's
+inference: Wasserman, Ramdas and Balakrishnan, PNAS 2020). Where likelihoods are tempered by a power below 1 (`RoundCounts.trusted`), Jensen's
 inequality keeps the expectation at most 1.   QED
 
 S is a concave programme in the mean law; the value used is an upper bound from its gradient. It is that of the kind itself for rounds of
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design._model import Clusters, Shape
-from discreet.design._posterior import LEAST_SHARE, Mode, Response, ResponseFit, Round, posterior, softmax
+from discreet.design._posterior import LEAST_SHARE, Mode, Response, ResponseFit, RoundCounts, posterior, softmax
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +59,9 @@ class HeldOut:
         return len(self.rejected) == len(self.log_likelihood) - 1
 
 
-def judge_kinds(size: int, rounds: Sequence[Round], spread: Round | None, rng: np.random.Generator) -> HeldOut:
+def judge_kinds(
+    size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
+) -> HeldOut:
     """Fit hypotheses to one part of all samples, and judge every kind of clients by the other part."""
     told = [*rounds, *([] if spread is None else [spread])]
     parts = [_split(one, rng) for one in told]
@@ -72,13 +74,13 @@ def judge_kinds(size: int, rounds: Sequence[Round], spread: Round | None, rng: n
     found, largest = {}, {}
     for kind, modes in kinds.items():
         responses = [mode.responses(fitted, rng) for mode, _ in modes]
-        found[kind] = _predicted(modes, responses, held)
+        found[kind] = _log_predictions(modes, responses, held)
         largest[kind] = _largest([mode for mode, _ in modes], responses, held)
         if about is not None:
             agree = sum(weight * mode.shape.agreement(softmax(mode.theta)) for mode, weight in modes)
             found[kind] += _log_likelihood(about[1], _bit_law(about[1], agree))
             largest[kind] += _largest_of_bits(about[1], modes[0][0].shape)
-    found[PLAIN] = sum(_log_likelihood(kept, _smoothed(one)) for one, kept in parts)
+    found[PLAIN] = sum(_log_likelihood(kept, _smooth_shares(one)) for one, kept in parts)
     rejected = tuple(
         kind
         for kind, most in largest.items()
@@ -87,22 +89,22 @@ def judge_kinds(size: int, rounds: Sequence[Round], spread: Round | None, rng: n
     return HeldOut(int(sum(kept.counts.sum() for _, kept in parts)), found, rejected)
 
 
-def _split(one: Round, rng: np.random.Generator) -> tuple[Round, Round]:
+def _split(one: RoundCounts, rng: np.random.Generator) -> tuple[RoundCounts, RoundCounts]:
     """The fitted and the held-out part of a round: each sample is held back independently of all others."""
     held = rng.binomial(one.counts.astype(np.int64), _HELD).astype(np.float64)
-    return Round(one.sampler, one.counts - held), Round(one.sampler, held)
+    return RoundCounts(one.sampler, one.counts - held), RoundCounts(one.sampler, held)
 
 
-def _log_likelihood(held: Round, law: Floats) -> float:
-    return float(held.trusted @ np.log(np.maximum(law, LEAST_SHARE)))
+def _log_likelihood(held: RoundCounts, law: Floats) -> float:
+    return float(held.trusted_counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
-def _smoothed(fitted: Round) -> Floats:
+def _smooth_shares(fitted: RoundCounts) -> Floats:
     return np.asarray((fitted.counts + 0.5) / (fitted.counts.sum() + 0.5 * len(fitted.counts)))
 
 
-def _predicted(
-    modes: Sequence[tuple[Mode, float]], responses: Sequence[Sequence[Response]], held: Sequence[Round]
+def _log_predictions(
+    modes: Sequence[tuple[Mode, float]], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]
 ) -> float:
     """The log-likelihood of held-out samples under the average law of a kind's modes, which is made a law."""
     total = 0.0
@@ -116,7 +118,7 @@ def _predicted(
     return total
 
 
-def _largest(modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held: Sequence[Round]) -> float:
+def _largest(modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]) -> float:
     """An upper bound on the log-likelihood of held-out samples under any mean law, the largest over a kind's modes."""
     if not held:
         return 0.0
@@ -125,17 +127,17 @@ def _largest(modes: Sequence[Mode], responses: Sequence[Sequence[Response]], hel
         pairs = pairs[:1]
     bounds = []
     for mode, each in pairs:
-        fit = ResponseFit(each, [one.trusted for one in held], _WIDE)
-        bounds.append(fit.supremum(fit.climbed(mode.theta)))
+        fit = ResponseFit(each, [one.trusted_counts for one in held], _WIDE)
+        bounds.append(fit.supremum(fit.climb(mode.theta)))
     return max(bounds)
 
 
-def _bit_law(held: Round, agree: float) -> Floats:
+def _bit_law(held: RoundCounts, agree: float) -> Floats:
     ends = np.asarray(held.sampler.output(np.eye(2)))
     return np.asarray((1.0 - agree) * ends[0] + agree * ends[1])
 
 
-def _largest_of_bits(held: Round, shape: Shape) -> float:
+def _largest_of_bits(held: RoundCounts, shape: Shape) -> float:
     """The largest log-likelihood of held-out bits about spread: point masses always agree with themselves, others as much as they like."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
     number = held.counts.sum()

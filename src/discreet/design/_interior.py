@@ -28,12 +28,12 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from discreet._kernels import compiled_alone
-from discreet.design._blocks import Block, CostOf
-from discreet.design._costs import Pair
-from discreet.design._examples import Examples, Floats
-from discreet.design._normal import Factored, NormalMatrix, Share
+from discreet.design._blocks import ClientBlock, CostOf
+from discreet.design._costs import SlackPair
+from discreet.design._examples import ExampleClients, Floats
+from discreet.design._normal import FactoredMatrix, MatrixShare, NormalMatrix
 from discreet.design._plain import PlainSteps
-from discreet.projection._threads import available
+from discreet.projection._threads import processor_count
 
 _BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
 _COMPILED_BLOCK = 1 << 15  # the same for compiled code
@@ -51,17 +51,17 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Promise:
+class FloorBounds:
     """What the floor must keep: y >= least and |v| + (k - 1) y <= most."""
 
     least: float
     most: float
 
 
-class Steps(Protocol):
+class NewtonSteps(Protocol):
     """A Newton step of one block of clients, in halves: its entries and normalisations are eliminated, then they follow the floor."""
 
-    def eliminate(self, share: Share, floor: Floats, total: float) -> None:
+    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
         """Add what is left of the clients to a share of the matrix."""
 
     def predict(self) -> None:
@@ -76,10 +76,10 @@ class Steps(Protocol):
     def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
 
-    def predicted(self, primal: float, dual: float) -> float:
+    def predicted_gap(self, primal: float, dual: float) -> float:
         """The weighted products of slacks and multipliers after predicted steps of these lengths."""
 
-    def predicted_apart(self) -> float:
+    def predicted_gap_apart(self) -> float:
         """The same after whole steps of each place by itself."""
 
     @property
@@ -98,9 +98,9 @@ class InteriorPoint:
 
     def __init__(
         self,
-        examples: Examples,
+        examples: ExampleClients,
         epsilon: float,
-        promise: Promise,
+        promise: FloorBounds,
         slope: float,
         cost: CostOf,
         *,
@@ -118,24 +118,26 @@ class InteriorPoint:
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
         self.y, self.v = y, v
-        self.bounds = Pair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
-        self.cap = Pair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
+        self.bounds = SlackPair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
+        self.cap = SlackPair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
         compiled = compiled_alone(_ENTRY_SECONDS * examples.mass.size)
-        entries = min(_COMPILED_BLOCK, examples.mass.size // available() + 1) if compiled else _BLOCK
-        self.blocks = [Block(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(entries)]
+        entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
+        self.blocks = [
+            ClientBlock(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(entries)
+        ]
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
         mu = self._first_mu(cost)
         for block in self.blocks:
             block.start(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
             pair.start(mu)
-        self._all_steps = [_steps(block, compiled) for block in self.blocks]
+        self._all_steps = [_newton_steps(block, compiled) for block in self.blocks]
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
-        self._shares = available() if shared else 1
+        self._shares = processor_count() if shared else 1
         self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
         self.number = self._of_floor(lambda pair: pair.part * np.ones_like(pair.s))
-        self.number += sum(block.summed(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks)
+        self.number += sum(block.weighted_sum(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks)
 
     @property
     def floor(self) -> Floats:
@@ -166,16 +168,16 @@ class InteriorPoint:
                 steps.eliminate(matrix.shares[number], floor, total)
 
         self._each(eliminate, list(range(self._shares)))
-        factored = matrix.factored(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
+        factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
         primal, dual = (min(1.0, length) for length in self._follow(factored, lambda aimed: aimed.predict()))
         if self._together or min(primal, dual) >= _LONG:
             predicted = self._of_floor(lambda pair: pair.products(primal, dual))
-            predicted += sum(self._each_step(lambda steps: steps.predicted(primal, dual)))
+            predicted += sum(self._each_step(lambda steps: steps.predicted_gap(primal, dual)))
         else:
             predicted = self._of_floor(lambda pair: pair.apart())
-            predicted += sum(self._each_step(lambda steps: steps.predicted_apart()))
+            predicted += sum(self._each_step(lambda steps: steps.predicted_gap_apart()))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
         lengths = self._follow(factored, lambda aimed: aimed.correct(mu, 2.0 * average))
@@ -194,13 +196,13 @@ class InteriorPoint:
         else:
             self._each_step(lambda steps: steps.move(primal, dual))
 
-    def _follow(self, factored: Factored, aim: Callable[[Pair | Steps], None]) -> tuple[float, float]:
+    def _follow(self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]) -> tuple[float, float]:
         right = np.append(np.zeros(self.seen), 0.0)
         whole = 0.0
         aim(self.bounds)
         aim(self.cap)
 
-        def right_side(steps: Steps) -> tuple[Floats, float]:
+        def right_side(steps: NewtonSteps) -> tuple[Floats, float]:
             aim(steps)
             return steps.right_side(self.seen)
 
@@ -230,10 +232,10 @@ class InteriorPoint:
         times = _CAUTIOUS_MU if self._together else _FIRST_MU
         return max(times * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
 
-    def _of_floor(self, values: Callable[[Pair], Floats]) -> float:
+    def _of_floor(self, values: Callable[[SlackPair], Floats]) -> float:
         return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
 
-    def _each_step(self, work: Callable[[Steps], Result]) -> list[Result]:
+    def _each_step(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
         return self._each(work, self._all_steps)
 
     def _each(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
@@ -241,7 +243,7 @@ class InteriorPoint:
         return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
 
 
-def _steps(block: Block, compiled: bool) -> Steps:
+def _newton_steps(block: ClientBlock, compiled: bool) -> NewtonSteps:
     if not compiled:
         return PlainSteps(block)
     from discreet.design._compiled import CompiledSteps  # which imports numba

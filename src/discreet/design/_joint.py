@@ -26,7 +26,7 @@ _CLIENTS = (100, 256)  # most of a grid's; of two grids either may have the shar
 _ENTRIES = 50_000  # of the clients' laws on multisets
 _FINEST = 32  # parts that each outcome's share is a multiple of
 _LARGEST_EPSILON = 12.0  # past which what is left to bracket is less than 1e-4
-_LOST = 1e-9  # what the rounding of the clients' laws can have added
+_JOINT_LOST = 1e-9  # what the rounding of the clients' laws can have added
 
 
 def joint_risk(family: Family, notion: Privacy, f: FDivergence, samples: int, one: Risk, *, bracket: bool) -> Risk:
@@ -77,7 +77,7 @@ def _lower_side(family: FiniteFamily, epsilon: float, f: FDivergence, samples: i
     for parts in {_finest_parts(family.size, min(most, _ENTRIES // len(multisets))) for most in _CLIENTS}:
         laws = np.unique(multisets.laws(_grid_of_clients(family, parts)), axis=0)
         found = design(Simplex(len(multisets)), epsilon=epsilon, clients=laws, divergence=f, over="worst")
-        bounds.append(found.bound * (1.0 - _LOST) - _LOST)
+        bounds.append(found.bound * (1.0 - _JOINT_LOST) - _JOINT_LOST)
     return max(bounds)
 
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from discreet import divergences
 from discreet.design._designed import Design, design
 from discreet.design._held_out import HeldOut, judge_kinds
-from discreet.design._posterior import Posterior, Round, posterior
+from discreet.design._posterior import Posterior, RoundCounts, posterior
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError
 from discreet.families import Band, Simplex
@@ -158,16 +158,18 @@ def learn(
         )
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     OPEN_UNIT.check("confidence", confidence)
-    told = [_round(f"rounds[{place}]", family.size, *one) for place, one in enumerate(rounds)]
-    about = None if spread is None else _round("spread", 2, *spread)
+    told = [_checked_round(f"rounds[{place}]", family.size, *one) for place, one in enumerate(rounds)]
+    about = None if spread is None else _checked_round("spread", 2, *spread)
     rng = np.random.default_rng(_SEED)
-    merged = _merged(told)
+    merged = _merge_rounds(told)
     found = posterior(family.size, merged, about, rng)
     held_out = judge_kinds(family.size, merged, about, np.random.default_rng([_SEED, 1]))
-    return _decided(family, epsilon, f, keep, confidence, found, held_out, rng, [*told, *([about] if about else [])])
+    return _choose_sampler(
+        family, epsilon, f, keep, confidence, found, held_out, rng, [*told, *([about] if about else [])]
+    )
 
 
-def _decided(
+def _choose_sampler(
     family: Simplex,
     epsilon: float,
     f: FDivergence,
@@ -176,14 +178,14 @@ def _decided(
     found: Posterior,
     held_out: HeldOut,
     rng: np.random.Generator,
-    told: Sequence[Round],
+    told: Sequence[RoundCounts],
 ) -> Learned:
     safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
-    cost = _Costs(f, family.size)
-    means, places = _heard(found, rng)
+    cost = _MeanCosts(f, family.size)
+    means, places = _design_hypotheses(found, rng)
     clients = found.clients(means, places, _CLIENTS, rng)
-    costs = np.array([_alike(cost(one, clients), places) for one in safe])
-    stays = _standing(safe, cost, found, rng, confidence)
+    costs = np.array([_costs_by_shape(cost(one, clients), places) for one in safe])
+    stays = _standing_sampler(safe, cost, found, rng, confidence)
     weight = 1.0 / costs.min(axis=0)
     made = design(
         family,
@@ -224,7 +226,7 @@ def _decided(
     )
 
 
-def _heard(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
+def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
     """Hypotheses to design for: every kind of clients that is possible has a share of them, however small its probability."""
     shares = {kind: max(likely, _HEARD) for kind, likely in found.kinds.items() if likely >= _POSSIBLE}
     numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
@@ -237,7 +239,7 @@ def _heard(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[
 def _gains(
     sampler: Sampler[Any],
     safe: tuple[Sampler[Any], Sampler[Any]],
-    cost: "_Costs",
+    cost: "_MeanCosts",
     found: Posterior,
     rng: np.random.Generator,
     kind: str | None = None,
@@ -248,9 +250,9 @@ def _gains(
     return np.asarray(1.0 - cost(sampler, clients) / np.min([cost(one, clients) for one in safe], axis=0))
 
 
-def _standing(
+def _standing_sampler(
     safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
-    cost: "_Costs",
+    cost: "_MeanCosts",
     believed: Posterior,
     rng: np.random.Generator,
     confidence: float,
@@ -264,13 +266,13 @@ def _standing(
     start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
     means, places = believed.hypotheses(_HYPOTHESES, rng)
     clients = believed.clients(means, places, _CLIENTS, rng)
-    found = [_alike(cost.of_model(one, clients), places) for one in (optimal, mollifier)]
+    found = [_costs_by_shape(cost.of_model(one, clients), places) for one in (optimal, mollifier)]
     other = float((found[1 - start] < found[start]).mean()) >= confidence
     return safe[1 - start if other else start]
 
 
 @dataclass(frozen=True)
-class _Costs:
+class _MeanCosts:
     """The mean divergence of a sampler under each hypothesis, whose model clients come one after the other."""
 
     f: FDivergence
@@ -287,7 +289,7 @@ class _Costs:
         return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
 
 
-def _alike(costs: Floats, places: NDArray[np.int64]) -> Floats:
+def _costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
     """Costs averaged over the hypotheses of the same shape, which differ by chance more than by their mean laws."""
     smooth = np.empty_like(costs)
     for one in np.unique(places):
@@ -295,7 +297,7 @@ def _alike(costs: Floats, places: NDArray[np.int64]) -> Floats:
     return np.maximum(smooth, 1e-300)
 
 
-def _round(name: str, size: int, sampler: Sampler[Any], counts: object) -> Round:
+def _checked_round(name: str, size: int, sampler: Sampler[Any], counts: object) -> RoundCounts:
     if not isinstance(sampler, Sampler):
         raise DiscreetError(f"{name} = {sampler!r} begins with no sampler; give pairs (sampler, counts)")
     whom = sampler.family
@@ -308,16 +310,16 @@ def _round(name: str, size: int, sampler: Sampler[Any], counts: object) -> Round
     found = np.asarray(counts)
     if found.shape != (size,) or found.dtype.kind not in "iu" or bool((found < 0).any()):
         raise DiscreetError(f"{name}: counts are not {size} whole numbers of at least 0, one for each outcome")
-    return Round(sampler, found.astype(np.float64))
+    return RoundCounts(sampler, found.astype(np.float64))
 
 
-def _merged(rounds: Sequence[Round]) -> list[Round]:
+def _merge_rounds(rounds: Sequence[RoundCounts]) -> list[RoundCounts]:
     """Rounds of one sampler as one."""
-    found: list[Round] = []
+    found: list[RoundCounts] = []
     for one in rounds:
         for place, other in enumerate(found):
             if other.sampler == one.sampler:
-                found[place] = Round(one.sampler, other.counts + one.counts)
+                found[place] = RoundCounts(one.sampler, other.counts + one.counts)
                 break
         else:
             found.append(one)

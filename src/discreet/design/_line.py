@@ -30,23 +30,23 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from discreet._quadrature import Panels
-from discreet.design._certificate import Certificate
+from discreet.design._certificate import DesignCertificate
 from discreet.design._examples import Floats
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, DensityBand, Simplex
 from discreet.families._charts import Cartesian, Identity
-from discreet.families._clients import unseen
+from discreet.families._clients import unseen_error
 from discreet.families._densities import Tabulated, as_density
 from discreet.families._interval_masses import IntervalMasses
-from discreet.families._seen import panel_masses, tell_coarse
+from discreet.families._seen import panel_masses, warn_of_coarse_masses
 from discreet.mechanisms import Cells, OptimalSampler
 from discreet.tradeoff import Risk
 
 if TYPE_CHECKING:
     from discreet.design._designed import Design
 
-CELLS = 128
+DESIGN_CELLS = 128
 LARGEST_CELLS = 4096
 _NEAR_ZERO = 1e-100  # where a line that begins a little below f(0) touches f
 _LEAST_OF_HIGH = 1e-6
@@ -101,7 +101,7 @@ class LineDesign:
         return self.on_cells.value
 
     @property
-    def certified(self) -> bool:
+    def is_certified(self) -> bool:
         """Whether `bound` is proved: the masses of every example on the cells are enclosed, and the proof pays for the width."""
         return not self.estimated
 
@@ -111,9 +111,9 @@ class LineDesign:
         return self.on_cells.bound
 
     @property
-    def certificate(self) -> Certificate:
+    def certificate(self) -> DesignCertificate:
         """The proof of the bound; refused where that is an estimate."""
-        if not self.certified:
+        if not self.is_certified:
             raise DiscreetError(
                 f"there is no certificate: clients[{self.estimated[0]}] is known by its values alone, so that its masses on the cells "
                 "and the bound are estimates; give a scipy.stats distribution, a Mixture or a Tabulated, or say more of it with "
@@ -128,7 +128,7 @@ class LineDesign:
     def __repr__(self) -> str:
         low, high = self.edges[[0, -1]]
         on_cells = repr(self.on_cells)
-        if not self.certified:
+        if not self.is_certified:
             on_cells = on_cells.replace("no sampler below", "an estimate, not certified, of what no sampler is below:")
         return f"LineDesign(<{self.edges.size - 1} cells of {low:g} to {high:g}>, {on_cells})"
 
@@ -137,11 +137,13 @@ def line_design(
     family: ContinuousFamily, clients: Any, weights: Any, cells: int | None, designed: Callable[[Simplex, Any], Design]
 ) -> LineDesign:
     """The design on the cells of a family on an interval, by what `designed` finds for laws on them."""
-    edges = edges_of(family, CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS))
+    edges = edges_of(
+        family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
+    )
     given = cell_laws(clients, edges)
     found = designed(Simplex(edges.size - 1), given.laws)
     if given.enclosed is not None and not given.estimated:
-        found = _certified(found, given.laws, given.enclosed, weights)
+        found = _certify_enclosures(found, given.laws, given.enclosed, weights)
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, everybody=True)
@@ -149,7 +151,7 @@ def line_design(
     return LineDesign(band, sampler, edges, found, given.estimated)
 
 
-def _certified(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
+def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
     """The design with a bound that holds for every law within the enclosures, and its certificate."""
     examples, least, most = found.certificate.examples, *enclosed
     if found.over == "worst":  # which is no less than any mean of the clients, so any choice of them gives a bound
@@ -247,13 +249,13 @@ def _of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
     density = as_density(client, 1, name)
     known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
     if known is not None and known.enough:
-        return known.normalised()
+        return known.as_shares()
     plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
     if plain is not None and plain.sum() > 0.0:
-        return IntervalMasses.estimated(plain / plain.sum())
-    panels = Panels.between([edges])
+        return IntervalMasses.from_estimate(plain / plain.sum())
+    panels = Panels.from_edges([edges])
     seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
     if seen is None:
-        raise unseen(name)
-    tell_coarse(name, seen.error)
-    return IntervalMasses.estimated(seen.masses / seen.masses.sum())
+        raise unseen_error(name)
+    warn_of_coarse_masses(name, seen.error)
+    return IntervalMasses.from_estimate(seen.masses / seen.masses.sum())

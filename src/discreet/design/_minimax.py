@@ -28,8 +28,8 @@ from discreet.design._designed import design
 from discreet.design._examples import Floats, as_examples
 from discreet.design._joint import joint_risk
 from discreet.design._notions import notion_bracket
-from discreet.design._worst import costs
-from discreet.design.mixtures import CELLS, Line, sides, worst_divergence
+from discreet.design._worst import floor_costs
+from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, bracket_sides, worst_kernel_divergence
 from discreet.divergences import FDivergence, RenyiDivergence, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, ContinuousFamily, GaussianMixtures, LaplaceMixtures, Simplex
@@ -38,8 +38,8 @@ from discreet.families._kinds import check_family
 from discreet.families._worst_members import uniform_vertex, vertices
 from discreet.mechanisms import OptimalSampler
 from discreet.mechanisms._several._multisets import SAMPLES_ARE
-from discreet.privacy import Privacy, Pure, promised
-from discreet.tradeoff import Family, Risk, claimed, constants_under, formula_risk, none_is_better
+from discreet.privacy import Privacy, Pure, chosen_privacy
+from discreet.tradeoff import Family, Risk, claimed_family, constants_for_privacy, formula_is_minimax, formula_risk
 
 LARGEST_UNIFORM = 512  # outcomes, each of which is the place of one shift
 LARGEST_BRACKETED = 1024
@@ -95,21 +95,21 @@ def minimax_risk(
             none is known.
     """
     check_family(family)
-    notion = promised(epsilon, privacy)
+    notion = chosen_privacy(epsilon, privacy)
     if isinstance(family, ContinuousFamily) and family.everybody:
         return singular_risk(notion, divergence)
-    family = claimed(family)
-    constants = constants_under(notion, family.bounds)
-    exact = none_is_better(family, notion) or constants.above == 0.0
+    family = claimed_family(family)
+    constants = constants_for_privacy(notion, family.bounds)
+    exact = formula_is_minimax(family, notion) or constants.above == 0.0
     found = Risk(formula_risk(constants, divergence), exact, exact)
     if not exact and bracket:
-        found = _bracketed(family, notion, divergences.divergence(divergence), found.value)
+        found = _risk_bracket(family, notion, divergences.divergence(divergence), found.value)
     if check_count("samples", samples, fix=SAMPLES_ARE) == 1:
         return found
     return joint_risk(family, notion, divergences.divergence(divergence), samples, found, bracket=bracket)
 
 
-def _bracketed(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
+def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
     if isinstance(f, RenyiDivergence):
         raise DiscreetError(f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one")
     if not isinstance(notion, Pure):
@@ -125,7 +125,7 @@ def _bracketed(family: Family, notion: Privacy, f: FDivergence, formula: float) 
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if epsilon > _LARGEST_ON_LINE:
             lower, upper = 0.0, math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if f == tv:
-            lower, upper, _ = sides(family, max(epsilon, _SMALLEST_ON_LINE), CELLS)
+            lower, upper, _ = bracket_sides(family, max(epsilon, _SMALLEST_ON_LINE), BRACKET_CELLS)
             upper = upper if epsilon >= _SMALLEST_ON_LINE else math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1):
             lower, upper = _on_cells(family, epsilon, f)
@@ -165,13 +165,13 @@ def _of_all_vertices(band: Band, epsilon: float, f: FDivergence) -> tuple[float,
 def _of_some_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
     if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
         return math.inf
-    laws, outcomes = _filled(band, min(4 * band.size, _VERTICES // band.size)), Simplex(band.size)
+    laws, outcomes = _random_vertices(band, min(4 * band.size, _VERTICES // band.size)), Simplex(band.size)
     if band.size <= _FEW:
         return design(outcomes, epsilon=epsilon, clients=laws, divergence=f, over="worst").bound
     return design(outcomes, epsilon=epsilon, clients=laws, divergence=f, keep=0.0).bound
 
 
-def _filled(band: Band, number: int) -> Floats:
+def _random_vertices(band: Band, number: int) -> Floats:
     """So many vertices: the upper bound on outcomes in some order while there is mass, the lower one on the others."""
     mu, bounds = np.broadcast_to(band.reference, band.size), band.bounds
     rng = np.random.default_rng(0)  # any orders give a bound; these are the same each time
@@ -196,16 +196,16 @@ def _around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, 
     found = design(Simplex(size), epsilon=epsilon, clients=shifts, divergence=f, keep=0.0)
     ratio = math.exp(min(epsilon, _LARGEST_EXPONENT))
     total = 1.0 / (1.0 + math.expm1(min(epsilon, _LARGEST_EXPONENT)) / found.family.bounds.upper)
-    served = costs(as_examples(law[None, :], None, size), f, np.full(size, total / size), ratio)
+    served = floor_costs(as_examples(law[None, :], None, size), f, np.full(size, total / size), ratio)
     return found.bound, max(0.0, float(served[0]))
 
 
 def _on_cells(family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence) -> tuple[float, float]:
     """Both sides for a smooth f: some kernels on cells from below, and from above all kernels under the floor that serves those best."""
-    line, few = Line(family, _COARSE), family.radius <= _NARROW * family.scale or epsilon > _MODERATE
+    line, few = KernelsOnCells(family, _COARSE), family.radius <= _NARROW * family.scale or epsilon > _MODERATE
     laws = line.cell_laws(np.linspace(-family.radius, family.radius, _FEW_KERNELS if few else _KERNELS))
     found = design(Simplex(laws.shape[1]), epsilon=epsilon, clients=laws, divergence=f, over="worst")
     floor = found.sampler.constants.b * np.broadcast_to(found.family.reference, laws.shape[1])
     lower = max(0.0, found.bound * (1.0 - _LOST) - _LOST)
     known = float(OptimalSampler(family, epsilon=epsilon).risk(f))
-    return lower, worst_divergence(line, floor, epsilon, f, known=known)
+    return lower, worst_kernel_divergence(line, floor, epsilon, f, known=known)

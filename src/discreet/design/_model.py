@@ -25,7 +25,7 @@ _DUST = 1e-6  # a share of a client below it is none
 _AVERAGED = 400  # model clients whose agreement stands for that of clusters
 
 
-def drawn_clients(mean: Floats, concentration: Floats, rng: np.random.Generator) -> Floats:
+def draw_model_clients(mean: Floats, concentration: Floats, rng: np.random.Generator) -> Floats:
     """One law for each row of means (n, k) with the concentrations (n,)."""
     own = concentration * np.exp(DIFFERENCES * rng.standard_normal(len(mean)))
     shape = np.maximum(own[:, None] * mean, _LEAST)
@@ -58,7 +58,7 @@ class Dirichlet:
     kind: str = "spread around a mean"
 
     def draw(self, mean: Floats, rng: np.random.Generator) -> Floats:
-        return drawn_clients(mean, np.full(len(mean), self.concentration), rng)
+        return draw_model_clients(mean, np.full(len(mean), self.concentration), rng)
 
     def agreement(self, mean: Floats) -> float:
         return expected_agreement(mean, self.concentration)

@@ -19,7 +19,7 @@ _REGULAR = 1e-14
 _PAIR_SECONDS = 4e-7  # over all steps, for a pair of outcomes of one client, without a compiler
 
 
-class Share:
+class MatrixShare:
     """What some of the clients add to the matrix. One thread fills it, in order, so that the sum is the same every time."""
 
     def __init__(self, size: int, seen: int) -> None:
@@ -72,9 +72,9 @@ class NormalMatrix:
 
     def __init__(self, size: int, seen: int, shares: int) -> None:
         self._total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
-        self.shares = [Share(size, seen) for _ in range(shares)]
+        self.shares = [MatrixShare(size, seen) for _ in range(shares)]
 
-    def factored(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "Factored":
+    def factor(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
         """With the stiffness of the bounds of (v, y), and of the bound on the functional `cap`."""
         seen = self._total.size - 1
         summed = np.zeros((seen, seen))
@@ -102,10 +102,10 @@ class NormalMatrix:
         scale = 1.0 / np.sqrt(whole.diagonal())
         whole *= scale[:, None]
         whole *= scale
-        return Factored(whole, scale)
+        return FactoredMatrix(whole, scale)
 
 
-class Factored:
+class FactoredMatrix:
     """A positive definite matrix, scaled to ones on its diagonal."""
 
     def __init__(self, scaled: Floats, scale: Floats) -> None:

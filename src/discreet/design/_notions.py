@@ -29,7 +29,7 @@ from discreet.privacy import Approximate, Privacy
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LARGEST = 40_000  # numbers h of all pairs, outcomes and z together
+LARGEST_PAIRS = 40_000  # numbers h of all pairs, outcomes and z together
 _PLACES = 9  # z of a notion that names none
 _BEYOND = 1.2  # of the box's epsilon, up to which they go
 _FIRST = np.concatenate([-np.geomspace(1e-3, 12.0, 14)[::-1], [-1e-6, 0.0, 1e-6], np.geomspace(1e-3, 12.0, 14)])
@@ -42,14 +42,14 @@ _MIXED = np.concatenate([[0.0], np.geomspace(1e-12, 1e-2, 41)])  # shares of the
 
 
 @dataclass(frozen=True)
-class Promises:
+class PairPromises:
     """What every pair of clients is held to: E_z <= delta, for each (z, delta)."""
 
     z: tuple[float, ...]
     delta: tuple[float, ...]
 
     @classmethod
-    def of(cls, notion: Privacy, epsilon: float) -> "Promises":
+    def of(cls, notion: Privacy, epsilon: float) -> "PairPromises":
         """The promises of a notion at some z; `epsilon` is the pure budget of the sampler that is known to keep it."""
         if isinstance(notion, Approximate):
             return cls((math.exp(notion.epsilon) * (1.0 + 1e-14),), (notion.delta,))  # E_z falls as z grows
@@ -65,8 +65,8 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
 
     Where all pairs of the laws would be too many, some of them bound it from below, and nothing is found from above.
     """
-    promises, (n, k) = Promises.of(notion, epsilon), laws.shape
-    most = max(2, math.isqrt(LARGEST // (k * len(promises.z))))
+    promises, (n, k) = PairPromises.of(notion, epsilon), laws.shape
+    most = max(2, math.isqrt(LARGEST_PAIRS // (k * len(promises.z))))
     chosen = np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
     programme = PairProgramme(laws[chosen], promises, f, own)
     lower, upper = 0.0, math.inf
@@ -77,7 +77,7 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
         q, bound = found
         gained, lower = bound - lower, max(lower, bound)
         if len(chosen) == n:
-            upper = min(upper, _kept_by_mixing(laws, q, notion, f))
+            upper = min(upper, _risk_after_mixing(laws, q, notion, f))
         if min(upper - lower, gained) <= _NARROW * lower:
             break
         programme.refine(q, reach)
@@ -87,7 +87,7 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
 class PairProgramme:
     """The linear programme. Columns: q (n k), g (n k), h (z, pairs, k), T; all between 0 and known numbers."""
 
-    def __init__(self, laws: Floats, promises: Promises, f: FDivergence, own: float) -> None:
+    def __init__(self, laws: Floats, promises: PairPromises, f: FDivergence, own: float) -> None:
         objective = Objective.of(f)
         self.p, self.curve, self.shift = laws, objective.curve, objective.constant
         self.tilt = float(objective.curve.slope_at_one)
@@ -101,29 +101,31 @@ class PairProgramme:
         self.least[size : 2 * size], self.least[-1] = -_ROUNDED, -_ROUNDED
         self.most[size : 2 * size] = self.most[-1] = own - self.shift + self.k * _ROUNDED
         x = np.arange(self.k)
-        rows: list[_Rows] = [_Rows.of((np.repeat(np.arange(self.n), self.k), size + np.arange(size), 1.0))]
-        rows[0] = rows[0].joined((np.arange(self.n), np.full(self.n, self.wide - 1), -1.0), np.zeros(self.n))
+        rows: list[_SparseRows] = [_SparseRows.of((np.repeat(np.arange(self.n), self.k), size + np.arange(size), 1.0))]
+        rows[0] = rows[0].with_entries((np.arange(self.n), np.full(self.n, self.wide - 1), -1.0), np.zeros(self.n))
         for place, (z, delta) in enumerate(zip(promises.z, promises.delta, strict=True)):
             start = 2 * size + place * pairs * self.k
             each = np.arange(pairs * self.k)
             one, other = ((side[:, None] * self.k + x).ravel() for side in (first, second))
             rows.append(
-                _Rows.of((each, one, 1.0), (each, other, -z), (each, start + each, -1.0)).joined(
+                _SparseRows.of((each, one, 1.0), (each, other, -z), (each, start + each, -1.0)).with_entries(
                     None, np.zeros(each.size)
                 )
             )
-            rows.append(_Rows.of((each // self.k, start + each, 1.0)).joined(None, np.full(pairs, delta)))
+            rows.append(_SparseRows.of((each // self.k, start + each, 1.0)).with_entries(None, np.full(pairs, delta)))
         zeros = np.flatnonzero(laws.ravel() == 0.0)
         if zeros.size:
             each = np.arange(zeros.size)
             rows.append(
-                _Rows.of((each, zeros, self.at_zero), (each, size + zeros, -1.0)).joined(None, np.zeros(zeros.size))
+                _SparseRows.of((each, zeros, self.at_zero), (each, size + zeros, -1.0)).with_entries(
+                    None, np.zeros(zeros.size)
+                )
             )
         self.fixed = rows
         self.held = np.flatnonzero(laws.ravel() > 0.0)
         self.lines = self._lines(np.ones(self.held.size), _FIRST)
 
-    def _lines(self, t: Floats, shifts: Floats) -> "_Rows":
+    def _lines(self, t: Floats, shifts: Floats) -> "_SparseRows":
         """Rows i q + s p <= g for lines below f less its tangent at 1, near t of every entry with mass."""
         p = self.p.ravel()[self.held]
         places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
@@ -137,20 +139,20 @@ class PairProgramme:
         usable = np.isfinite(slope) & np.isfinite(intercept)
         each = np.arange(int(usable.sum()))
         entry, slope, intercept, scale = entry[usable], slope[usable], intercept[usable], scale[usable]
-        found = _Rows.of((each, entry, scale * intercept), (each, self.size + entry, -scale))
-        return found.joined(None, -scale * slope * self.p.ravel()[entry])
+        found = _SparseRows.of((each, entry, scale * intercept), (each, self.size + entry, -scale))
+        return found.with_entries(None, -scale * slope * self.p.ravel()[entry])
 
     def refine(self, q: Floats, reach: float) -> None:
         """Add lines near a solution."""
         t = self.p.ravel()[self.held] / np.maximum(q.ravel()[self.held], 1e-12)
-        self.lines = self.lines.below(self._lines(t, np.array([-reach, 0.0, reach])))
+        self.lines = self.lines.stack(self._lines(t, np.array([-reach, 0.0, reach])))
 
     @property
-    def whole(self) -> "_Rows":
+    def whole(self) -> "_SparseRows":
         """All rows with the lines there are now."""
         found = self.fixed[0]
         for rows in (*self.fixed[1:], self.lines):
-            found = found.below(rows)
+            found = found.stack(rows)
         return found
 
     def solve(self) -> tuple[Floats, float] | None:
@@ -175,9 +177,9 @@ class PairProgramme:
             return None
         upper, equal = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0), -np.asarray(found.eqlin.marginals)
         q = np.maximum(found.x[: self.size].reshape(self.n, self.k), 0.0)
-        return q / q.sum(axis=1, keepdims=True), self.proved(whole, upper, equal)
+        return q / q.sum(axis=1, keepdims=True), self.proved_bound(whole, upper, equal)
 
-    def proved(self, rows: "_Rows", upper: Floats, equal: Floats) -> float:
+    def proved_bound(self, rows: "_SparseRows", upper: Floats, equal: Floats) -> float:
         """-y b plus the least of (c + A'y) v over the columns' ranges, in rationals."""
         y = [Fraction(one) for one in upper.tolist()]
         reduced = [Fraction(0)] * self.wide
@@ -198,7 +200,7 @@ class PairProgramme:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _SparseRows:
     """Sparse rows A v <= b."""
 
     row: Integers
@@ -207,21 +209,21 @@ class _Rows:
     right: Floats
 
     @classmethod
-    def of(cls, *parts: tuple[Any, Any, Any]) -> "_Rows":
+    def of(cls, *parts: tuple[Any, Any, Any]) -> "_SparseRows":
         row, column = (np.concatenate([np.asarray(part[k], dtype=np.int64) for part in parts]) for k in (0, 1))
         value = np.concatenate(
             [np.broadcast_to(np.asarray(part[2], dtype=np.float64), np.shape(part[0])) for part in parts]
         )
         return cls(row, column, value, np.zeros(0))
 
-    def joined(self, part: tuple[Any, Any, Any] | None, right: Floats) -> "_Rows":
+    def with_entries(self, part: tuple[Any, Any, Any] | None, right: Floats) -> "_SparseRows":
         """With further entries in the same rows, and right sides."""
-        found = self if part is None else _Rows.of((self.row, self.column, self.value), part)
-        return _Rows(found.row, found.column, found.value, right)
+        found = self if part is None else _SparseRows.of((self.row, self.column, self.value), part)
+        return _SparseRows(found.row, found.column, found.value, right)
 
-    def below(self, other: "_Rows") -> "_Rows":
+    def stack(self, other: "_SparseRows") -> "_SparseRows":
         """These rows, then others."""
-        return _Rows(
+        return _SparseRows(
             np.concatenate([self.row, other.row + self.right.size]),
             np.concatenate([self.column, other.column]),
             np.concatenate([self.value, other.value]),
@@ -229,17 +231,17 @@ class _Rows:
         )
 
 
-def _kept_by_mixing(laws: Floats, q: Floats, notion: Privacy, f: FDivergence) -> float:
+def _risk_after_mixing(laws: Floats, q: Floats, notion: Privacy, f: FDivergence) -> float:
     """The largest divergence of laws that were mixed with their mean until they keep the notion; infinite where that takes too much."""
     mean = q.mean(axis=0)
     for share in _MIXED.tolist():
         mixed = (1.0 - share) * q + share * mean
-        if _keeps(mixed, notion):
+        if _all_pairs_keep(mixed, notion):
             return float(np.max(f(laws, mixed)))
     return math.inf
 
 
-def _keeps(q: Floats, notion: Privacy) -> bool:
+def _all_pairs_keep(q: Floats, notion: Privacy) -> bool:
     """Whether every pair of laws has a trade-off function above the notion's, at its corners."""
     for first in range(len(q)):
         for second in range(len(q)):

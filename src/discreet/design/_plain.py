@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from discreet.design._blocks import Block
-from discreet.design._costs import LEAST_LEFT, MOST_RENORMALISED, Pair
+from discreet.design._blocks import ClientBlock
+from discreet.design._costs import LEAST_LEFT, MOST_RENORMALISED, SlackPair
 from discreet.design._examples import Floats
-from discreet.design._normal import Share
+from discreet.design._normal import MatrixShare
 
 
 class PlainSteps:
     """The steps of one block."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: ClientBlock) -> None:
         self._block = block
 
-    def eliminate(self, share: Share, floor: Floats, total: float) -> None:
+    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block = self._block
         growth, bend = block.growth, block.cost.look(floor[block.outcome] + block.low.s)
         low, high, rest_low, rest_high = (
@@ -25,10 +25,10 @@ class PlainSteps:
         self._rest_inverse = 1.0 / (rest_low + rest_high)
         self._rest_coupling = -growth * rest_high * self._rest_inverse
         diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self._inverse
-        rest = block.widened(growth**2 * rest_low * rest_high * self._rest_inverse)
-        self._looseness = block.by_client(self._inverse) + block.widened(self._rest_inverse)
-        self._alpha = 1.0 - block.widened(self._rest_coupling)
-        self._residual = block.by_client(block.low.s) + block.widened(block.rest_low.s) + total - 1.0
+        rest = block.for_all_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
+        self._looseness = block.by_client(self._inverse) + block.for_all_clients(self._rest_inverse)
+        self._alpha = 1.0 - block.for_all_clients(self._rest_coupling)
+        self._residual = block.by_client(block.low.s) + block.for_all_clients(block.rest_low.s) + total - 1.0
         share.add(
             block.starts,
             block.outcome,
@@ -52,11 +52,13 @@ class PlainSteps:
         growth, gradient, at_zero = block.growth, block.cost.gradient(), block.cost.at_zero
         self._slack = gradient + block.multiplier[block.client] - block.low.aim + block.high.aim
         self._rest_slack = at_zero + block.multiplier[block.open] - block.rest_low.aim + block.rest_high.aim
-        moved = block.by_client(self._slack * self._inverse) + block.widened(self._rest_slack * self._rest_inverse)
+        moved = block.by_client(self._slack * self._inverse) + block.for_all_clients(
+            self._rest_slack * self._rest_inverse
+        )
         self._shift = (self._residual - moved) / self._looseness
         entries = gradient - growth * block.high.aim - self._coupling * self._slack
         entries += self._shift[block.client] * (1.0 - self._coupling) - (self._shift * self._alpha)[block.client]
-        rest = block.widened(at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack)
+        rest = block.for_all_clients(at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack)
         entries -= rest[block.client]
         whole = float(np.sum(block.weight * (rest + block.multiplier + self._shift * self._alpha)))
         return -block.by_outcome(block.entry_weight * entries, seen), -whole
@@ -81,15 +83,15 @@ class PlainSteps:
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def predicted(self, primal: float, dual: float) -> float:
-        return self._block.summed(lambda pair: pair.products(primal, dual))
+    def predicted_gap(self, primal: float, dual: float) -> float:
+        return self._block.weighted_sum(lambda pair: pair.products(primal, dual))
 
-    def predicted_apart(self) -> float:
-        return self._block.summed(lambda pair: pair.apart())
+    def predicted_gap_apart(self) -> float:
+        return self._block.weighted_sum(lambda pair: pair.apart())
 
     @property
     def gap(self) -> float:
-        return self._block.summed(lambda pair: pair.products())
+        return self._block.weighted_sum(lambda pair: pair.products())
 
     def move(self, primal: float, dual: float) -> None:
         for pair, _ in self._block.pairs:
@@ -98,10 +100,10 @@ class PlainSteps:
 
     def move_apart(self, primal: float, total: float) -> None:
         block = self._block
-        held = _moved_apart(block.low, block.high, primal, self._ceilings[0])
-        rest = _moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
-        missing = 1.0 - total - block.by_client(held[0]) - block.widened(rest[0])
-        room = block.by_client(np.minimum(*held)) + block.widened(np.minimum(*rest))
+        held = _slacks_moved_apart(block.low, block.high, primal, self._ceilings[0])
+        rest = _slacks_moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
+        missing = 1.0 - total - block.by_client(held[0]) - block.for_all_clients(rest[0])
+        room = block.by_client(np.minimum(*held)) + block.for_all_clients(np.minimum(*rest))
         share = np.clip(missing / room, -MOST_RENORMALISED, MOST_RENORMALISED)
         for pairs, (low, high), each in (
             ((block.low, block.high), held, share[block.client]),
@@ -113,7 +115,7 @@ class PlainSteps:
         block.multiplier += self._multiplier_step
 
 
-def _moved_apart(low: Pair, high: Pair, primal: float, ceiling_step: Floats) -> tuple[Floats, Floats]:
+def _slacks_moved_apart(low: SlackPair, high: SlackPair, primal: float, ceiling_step: Floats) -> tuple[Floats, Floats]:
     """Both slacks after the floor has gone so far, each cut where little is left of it; their sum is what the floor says."""
     shrunk = LEAST_LEFT * np.minimum(1.0, 1.0 + primal * ceiling_step / (low.s + high.s))
     below, above = low.s + primal * low.ds, high.s + primal * high.ds

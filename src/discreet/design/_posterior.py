@@ -47,7 +47,7 @@ _LEAST_CONCENTRATION = 0.01  # that of point masses, in averages of logarithms
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class RoundCounts:
     """Samples of clients who spoke under one agreement and no other: the sampler, and how often it released each outcome."""
 
     sampler: Sampler[Any]
@@ -59,7 +59,7 @@ class Round:
         return isinstance(self.sampler, LinearSampler)
 
     @property
-    def trusted(self) -> Floats:
+    def trusted_counts(self) -> Floats:
         """The counts; where a regression stands between them and the clients, no more than it is worth."""
         number = float(self.counts.sum())
         return self.counts if self.exact else self.counts / (1.0 + number / _TRUSTED)
@@ -89,7 +89,7 @@ class Mode:
     curvature: Floats
     evidence: float
 
-    def responses(self, rounds: Sequence[Round], rng: np.random.Generator) -> list[Response]:
+    def responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
         """(A, c) of each round, regressed on model clients of this shape."""
         return _responses(rounds, self.shape, self.theta, rng)
 
@@ -165,7 +165,9 @@ def softmax(theta: Floats) -> Floats:
     return np.asarray(law / law.sum())
 
 
-def posterior(size: int, rounds: Sequence[Round], spread: Round | None, rng: np.random.Generator) -> Posterior:
+def posterior(
+    size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
+) -> Posterior:
     """What rounds say, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
     start, middle = np.zeros(size), Dirichlet(CONCENTRATIONS[len(CONCENTRATIONS) // 2])
     widths = WIDTHS if rounds else WIDTHS[2:3]
@@ -178,12 +180,12 @@ def posterior(size: int, rounds: Sequence[Round], spread: Round | None, rng: np.
         else _best_mode(rounds, shape, widths, best.theta, rng)
         for shape in shapes
     )
-    told = [mode.evidence + math.log(shapes[mode.shape]) + _of_spread(mode, spread) for mode in modes]
+    told = [mode.evidence + math.log(shapes[mode.shape]) + _spread_likelihood(mode, spread) for mode in modes]
     return Posterior(modes, np.array(told))
 
 
 def _best_mode(
-    rounds: Sequence[Round], shape: Shape, widths: Sequence[float], start: Floats, rng: np.random.Generator
+    rounds: Sequence[RoundCounts], shape: Shape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape that is far from the others: its mean law may be another one, and as wide as suits it."""
     tried = [_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
@@ -213,7 +215,7 @@ def _as_concentration(mode: Mode) -> float:
     return max((1.0 - agree) / max(agree - alone, 1e-12), _LEAST_CONCENTRATION)
 
 
-def _of_spread(mode: Mode, spread: Round | None) -> float:
+def _spread_likelihood(mode: Mode, spread: RoundCounts | None) -> float:
     if spread is None:
         return 0.0
     agree = mode.shape.agreement(softmax(mode.theta))
@@ -222,20 +224,25 @@ def _of_spread(mode: Mode, spread: Round | None) -> float:
 
 
 def _mode(
-    rounds: Sequence[Round], shape: Shape, width: float, start: Floats, reach: Sequence[float], rng: np.random.Generator
+    rounds: Sequence[RoundCounts],
+    shape: Shape,
+    width: float,
+    start: Floats,
+    reach: Sequence[float],
+    rng: np.random.Generator,
 ) -> Mode:
     """The mode by a few regressions, each trusted so far only: where an outcome is at its ceiling for everybody its slope is none."""
     theta, k = start, len(start)
-    counts = [one.trusted for one in rounds]
+    counts = [one.trusted_counts for one in rounds]
     for trusted in [math.inf] if all(one.exact for one in rounds) else reach:
         fit = ResponseFit(_responses(rounds, shape, theta, rng), counts, width)
-        theta = theta + np.clip(fit.climbed(theta) - theta, -trusted, trusted)
+        theta = theta + np.clip(fit.climb(theta) - theta, -trusted, trusted)
     _, curvature = fit.slopes(theta)
     evidence = fit.density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
 
 
-def _responses(rounds: Sequence[Round], shape: Shape, theta: Floats, rng: np.random.Generator) -> list[Response]:
+def _responses(rounds: Sequence[RoundCounts], shape: Shape, theta: Floats, rng: np.random.Generator) -> list[Response]:
     number = max(_MODEL, _FOR_EACH * len(theta))
     model = shape.draw(np.tile(softmax(theta), (number, 1)), rng)
     return [one.response(model) for one in rounds]
@@ -276,7 +283,7 @@ class ResponseFit:
         slope = sum(m.T @ (c / y) for (m, _), c, y in zip(self.responses, self.counts, shares, strict=True))
         return value + float(np.max(slope - slope @ law))
 
-    def climbed(self, theta: Floats) -> Floats:
+    def climb(self, theta: Floats) -> Floats:
         """Where scoring steps from theta end."""
         value = self.density(theta)
         for _ in range(_STEPS):

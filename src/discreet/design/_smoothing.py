@@ -52,7 +52,7 @@ PARTS = (
 FOLDS = 3
 ENOUGH = 1000  # redrawn examples, or as many as there are examples
 SPREADS = 25
-KEEP = 0.001
+KEEP_SMOOTHED = 0.001
 MODEL = 0.95  # of the weight: redrawn examples, where examples are too few to judge
 STRAY = 0.08  # of their popularity is spread evenly
 ANYBODY = 1.0 / 16.0  # a point mass's weight, as a share of the largest weight that matters
@@ -61,7 +61,7 @@ HALF = 0.5
 SURELY = 2.0  # standard errors
 SURE = 1.0 - 1e-9
 SEEN, PAYING = 10, 0.1  # examples that pay so much more, past which a standard error is to be believed
-LARGEST = 1 << 22  # examples times outcomes
+LARGEST_SMOOTHED = 1 << 22  # examples times outcomes
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Smoothing:
     unsmoothed: float | None
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """In words, for people."""
         beside = f"redrawn examples have {self.redrawn:.3g} of the weight, point masses {self.points:.3g}"
         what = {
@@ -99,14 +99,14 @@ class Smoothing:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class SmoothingChoice:
     """The sampler that examples speak for, and how it was smoothed."""
 
     sampler: BandSampler
     smoothing: Smoothing
 
 
-def redrawn(examples: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
+def redraw_examples(examples: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
     """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (and half a client more)."""
     popularity = examples.sum(axis=0) if weights is None else len(examples) * (weights @ examples)
     return _move_masses(examples, popularity + 0.5, rng)
@@ -127,24 +127,28 @@ class Smoother:
     """The rules for one budget, one divergence and one share of the best worst case that must remain."""
 
     epsilon: float
-    keep: float = KEEP
+    keep: float = KEEP_SMOOTHED
     f: FDivergence = divergences.kl
 
-    def chosen(self, examples: Floats, weights: Floats | None = None) -> Choice:
+    def choose(self, examples: Floats, weights: Floats | None = None) -> SmoothingChoice:
         """What the examples speak for."""
-        weights = _equal(examples) if weights is None else weights
+        weights = _equal_weights(examples) if weights is None else weights
         if len(examples) < 2:
-            return Choice(self.halfway(examples, weights), Smoothing("model", *self._model_parts(examples), None, None))
+            return SmoothingChoice(
+                self.halfway(examples, weights), Smoothing("model", *self._model_parts(examples), None, None)
+            )
         bare = self._held_back(examples, weights, self._by_parts((0.0, 0.0)))[self.f.name]
         unsmoothed = float(weights @ bare)
-        judged = self._judge_model if _number(weights) < math.exp(self.epsilon) else self._judge_parts
+        judged = self._judge_model if _effective_number(weights) < math.exp(self.epsilon) else self._judge_parts
         rule, parts, held_out, sampler = judged(examples, weights)
-        return Choice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
+        return SmoothingChoice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
 
-    def designed(self, examples: Floats, parts: tuple[float, float], weights: Floats | None = None) -> "Design":
+    def design_with_parts(
+        self, examples: Floats, parts: tuple[float, float], weights: Floats | None = None
+    ) -> "Design":
         """The design for examples among which redrawn ones and the k point masses have those parts of the weight."""
-        k, weights = examples.shape[1], _equal(examples) if weights is None else weights
-        again = redrawn(examples, np.random.default_rng(0), weights)
+        k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
+        again = redraw_examples(examples, np.random.default_rng(0), weights)
         copies = len(again) // len(examples)
         shares = (1.0 - sum(parts), *parts)
         each = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
@@ -153,9 +157,9 @@ class Smoother:
             np.concatenate([share * part for share, part in zip(shares, each, strict=True)]),
         )
 
-    def modelled(self, examples: Floats, weights: Floats | None = None) -> "Design":
+    def model_design(self, examples: Floats, weights: Floats | None = None) -> "Design":
         """The design for the model that speaks instead of examples which are too few."""
-        k, weights = examples.shape[1], _equal(examples) if weights is None else weights
+        k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
         popularity = (1.0 - STRAY) * (weights @ examples) + STRAY / k
         sure = examples.max(axis=1) >= SURE
         others = examples[~sure]
@@ -171,14 +175,14 @@ class Smoother:
 
     def best_uniform(self, examples: Floats, weights: Floats | None = None) -> Sampler[FiniteFamily]:
         """The uniform floor with the smallest mean over the examples."""
-        family, weights = Simplex(examples.shape[1]), _equal(examples) if weights is None else weights
+        family, weights = Simplex(examples.shape[1]), _equal_weights(examples) if weights is None else weights
         spreads = np.exp(np.linspace(0.0, math.log(0.999 * family.size), SPREADS))
         samplers = [OptimalSampler(family.spread(float(s)), epsilon=self.epsilon) for s in spreads]
-        return min(samplers, key=lambda one: float(weights @ costs(examples, one, (self.f,))[self.f.name]))
+        return min(samplers, key=lambda one: float(weights @ sampler_costs(examples, one, (self.f,))[self.f.name]))
 
     def halfway(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
         """The sampler of the floor halfway between the model's and `MARGIN` times the largest shares seen, where that is more."""
-        outcomes, model = Simplex(examples.shape[1]), self._floor(self.modelled(examples, weights).sampler)
+        outcomes, model = Simplex(examples.shape[1]), self._floor(self.model_design(examples, weights).sampler)
         seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor(
             OptimalSampler(outcomes, epsilon=self.epsilon)
         )
@@ -200,7 +204,7 @@ class Smoother:
         return partial(self._sampler_of_parts, parts)
 
     def _sampler_of_parts(self, parts: tuple[float, float], examples: Floats, weights: Floats) -> BandSampler:
-        return OptimalSampler(self.designed(examples, parts, weights).family, epsilon=self.epsilon)
+        return OptimalSampler(self.design_with_parts(examples, parts, weights).family, epsilon=self.epsilon)
 
     def _judge_parts(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
         optimal = self._keeping(self._floor(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon)))
@@ -240,7 +244,7 @@ class Smoother:
         for held in _folds(len(examples)):
             others = np.delete(weights, held)
             sampler = made(np.delete(examples, held, axis=0), others / others.sum())
-            for name, score in costs(examples[held], sampler, judges).items():
+            for name, score in sampler_costs(examples[held], sampler, judges).items():
                 found[name][held] = score
         return found
 
@@ -260,7 +264,7 @@ class Smoother:
         return OptimalSampler(band_of(moved, self.epsilon, Simplex(k)), epsilon=self.epsilon)
 
 
-def costs(
+def sampler_costs(
     clients: Floats, sampler: Sampler[FiniteFamily], judges: Sequence[str | FDivergence] = JUDGES
 ) -> dict[str, Floats]:
     """The divergences of every client, by name."""
@@ -268,11 +272,11 @@ def costs(
     return {f.name: np.asarray(f(clients, q)) for f in map(divergence, judges)}
 
 
-def _equal(examples: Floats) -> Floats:
+def _equal_weights(examples: Floats) -> Floats:
     return np.full(len(examples), 1.0 / len(examples))
 
 
-def _number(weights: Floats) -> float:
+def _effective_number(weights: Floats) -> float:
     """How many examples of equal weight these are worth."""
     return float(1.0 / np.square(weights).sum())
 
@@ -280,7 +284,7 @@ def _number(weights: Floats) -> float:
 def _is_gain(gain: Floats, weights: Floats, errors: float) -> bool:
     """Whether the mean gain is more than so many standard errors."""
     mean = float(weights @ gain)
-    return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _number(weights))
+    return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))
 
 
 def _folds(number: int) -> list[NDArray[np.int64]]:

@@ -17,15 +17,15 @@ import math
 import numpy as np
 
 from discreet.design import _fit as fit
-from discreet.design._costs import Pair
-from discreet.design._curves import Curve, curve_of, hinge
-from discreet.design._cuts import LARGEST as LARGEST_CUT
-from discreet.design._examples import Examples, Floats, as_examples
-from discreet.design._solving import Found, cut_floor, easy_floor, led_floor, worst_divergence
+from discreet.design._costs import SlackPair
+from discreet.design._curves import ConvexCurve, curve_of, hinge
+from discreet.design._cuts import LARGEST_CUT as LARGEST_CUT
+from discreet.design._examples import ExampleClients, Floats, as_examples
+from discreet.design._solving import FloorBracket, cut_floor, interior_floor, tangent_floor, worst_divergence
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 
-LARGEST = 1 << 19  # entries of all clients together
+LARGEST_HULL = 1 << 19  # entries of all clients together
 _STEPS = 100
 _TOLERANCE = 1e-6
 _LEAST = 2.0**-30
@@ -36,12 +36,12 @@ class _UnsettledError(DiscreetError):
     """A linear programme without a solution, though there is one."""
 
 
-def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> Found:
+def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
     """The floor with the least worst case over the convex hull of laws (n, k): its value, and what no sampler can better."""
     size = laws.shape[1]
-    if laws.size > LARGEST:
+    if laws.size > LARGEST_HULL:
         raise DiscreetError(
-            f"clients has {laws.size:,} entries, more than {LARGEST:,}: give fewer laws, or a smaller domain, for over='worst'"
+            f"clients has {laws.size:,} entries, more than {LARGEST_HULL:,}: give fewer laws, or a smaller domain, for over='worst'"
         )
     everyone, gamma = as_examples(laws, None, size), hinge(f)
     if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
@@ -49,16 +49,16 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> Found:
             f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
             f"over='worst' with {f.name}"
         )
-    found = _grown(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
-    if found is not None and found.settled:
+    found = _bracket_by_saddles(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
+    if found is not None and found.is_settled:
         return found
-    easy = easy_floor(everyone, f, epsilon, 0.0)
+    easy = tangent_floor(everyone, f, epsilon, 0.0)
     largest = worst_divergence(everyone, f, easy.floor, math.exp(epsilon))
-    easy = Found(easy.floor, largest, easy.bound, easy.certificate)  # no mean is above the largest
-    return cut_floor(easy if found is None else easy.joined(found), everyone, f, epsilon, 0.0, worst=True)
+    easy = FloorBracket(easy.floor, largest, easy.bound, easy.certificate)  # no mean is above the largest
+    return cut_floor(easy if found is None else easy.best_of_both(found), everyone, f, epsilon, 0.0, worst=True)
 
 
-def _grown(everyone: Examples, laws: Floats, f: FDivergence, epsilon: float) -> Found | None:
+def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
     """The bracket by saddle points for some clients, whom those that are served worst join; None where no saddle point is found."""
     ratio, chosen = math.exp(epsilon), _spread_choice(laws)
     while True:
@@ -66,15 +66,15 @@ def _grown(everyone: Examples, laws: Floats, f: FDivergence, epsilon: float) -> 
         if saddle is None:
             return None
         floor, weights = saddle
-        served = np.maximum(costs(everyone, f, floor, ratio), 0.0)
+        served = np.maximum(floor_costs(everyone, f, floor, ratio), 0.0)
         value = float(served.max())
         worse = np.flatnonzero(served > served[chosen].max() + _TOLERANCE * value)
         if not worse.size:
             break
         chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
     counted = weights > _TOLERANCE * weights.max()
-    mean = led_floor(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
-    return Found(floor, value, min(mean.bound, value), mean.certificate)
+    mean = interior_floor(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
+    return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
 
 
 def _spread_choice(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -83,16 +83,16 @@ def _spread_choice(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.unique(order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)])
 
 
-def costs(examples: Examples, f: FDivergence, floor: Floats, ratio: float) -> Floats:
+def floor_costs(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
     """F(P_j; m) of every client, for a floor on the domain."""
-    return fit.divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
+    return fit.client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
 
 
 def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
     if hinge(f) is None:
         with np.errstate(all="ignore"):  # steps past what floats hold end the way
-            floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solved()
+            floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solve()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
     try:
         return floor_for_tv(laws, epsilon)
@@ -141,7 +141,7 @@ def floor_for_tv(laws: Floats, epsilon: float, basis: Floats | None = None) -> t
 class SmoothMinimax:
     """The interior point method: per client d_j in (0, (E - 1) m), |m| + |d_j| = 1, and F_j + s_j = T with s_j w_j led to 0."""
 
-    def __init__(self, laws: Floats, f: FDivergence, curve: Curve, epsilon: float) -> None:
+    def __init__(self, laws: Floats, f: FDivergence, curve: ConvexCurve, epsilon: float) -> None:
         self.p, self.f, self.curve, self.growth = laws, f, curve, math.expm1(epsilon)
         n, k = laws.shape
         self.least = _LEAST / (self.growth + k)
@@ -150,27 +150,27 @@ class SmoothMinimax:
         share = (1.0 - total) / total
         start = np.broadcast_to(self.m, (n, k))
         self.low, self.high = (
-            Pair(share * start, np.zeros((n, k))),
-            Pair((self.growth - share) * start, np.zeros((n, k))),
+            SlackPair(share * start, np.zeros((n, k))),
+            SlackPair((self.growth - share) * start, np.zeros((n, k))),
         )
-        self.bound = Pair(self.m - self.least, np.zeros(k))
+        self.bound = SlackPair(self.m - self.least, np.zeros(k))
         costs = self._costs()
         self.time = float(costs.max()) + 1.0
-        self.slack = Pair(self.time - costs, np.full(n, 1.0 / n))
+        self.slack = SlackPair(self.time - costs, np.full(n, 1.0 / n))
         mu = float(np.mean(self.slack.products()))
         for pair in (self.low, self.high, self.bound):
             pair.z = mu / pair.s
         self.multiplier = np.full(n, curve.slope_at_one / n)
 
     @property
-    def _pairs(self) -> tuple[Pair, ...]:
+    def _pairs(self) -> tuple[SlackPair, ...]:
         return self.low, self.high, self.bound, self.slack
 
     @property
     def gap(self) -> float:
         return float(sum(pair.products().sum() for pair in self._pairs))
 
-    def solved(self) -> tuple[Floats, Floats]:
+    def solve(self) -> tuple[Floats, Floats]:
         """Steps until neither the products nor the residuals matter."""
         number = sum(pair.s.size for pair in self._pairs)
         for _ in range(_STEPS):
@@ -245,7 +245,7 @@ class SmoothMinimax:
         first, second = self.rows
         right = -(gradient - growth * self.high.aim - self.coupling * slack).sum(axis=0) - self.multiplier.sum()
         right += self.bound.aim + first.T @ shift + second.T @ weight_shift
-        found = _solved(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
+        found = _solve_scaled(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
         step, self.time_step = found[:-1], float(found[-1])
         pull, push = first @ step, second @ step - self.time_step
         self.multiplier_step = upper * pull + cross * push - shift
@@ -262,7 +262,7 @@ class SmoothMinimax:
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
 
-def _solved(matrix: Floats, right: Floats) -> Floats:
+def _solve_scaled(matrix: Floats, right: Floats) -> Floats:
     diagonal = matrix.diagonal()
     if not (diagonal > 0.0).all():
         raise np.linalg.LinAlgError("a pivot is lost in rounding")

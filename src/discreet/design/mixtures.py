@@ -44,7 +44,7 @@ __all__ = ["Bracket", "minimax_bracket"]
 
 Floats = NDArray[np.float64]
 
-CELLS = 360
+BRACKET_CELLS = 360
 WIDTH = 1e-3  # relative
 _ROUNDING = 1e-9
 _NOTHING = 1e-6  # a width that is none, however small the value
@@ -73,7 +73,9 @@ class Bracket:
         return f"Bracket({self.lower:.6g}, {self.upper:.6g})"
 
 
-def minimax_bracket(family: GaussianMixtures | LaplaceMixtures, *, epsilon: float, cells: int = CELLS) -> Bracket:
+def minimax_bracket(
+    family: GaussianMixtures | LaplaceMixtures, *, epsilon: float, cells: int = BRACKET_CELLS
+) -> Bracket:
     """The minimax total variation of mixtures on a line, from both sides, at most 1e-3 apart relatively or refused.
 
     Args:
@@ -88,7 +90,7 @@ def minimax_bracket(family: GaussianMixtures | LaplaceMixtures, *, epsilon: floa
     cells = check_count("cells", cells, least=20, most=4096)
     if not isinstance(family, (GaussianMixtures, LaplaceMixtures)) or family.dim != 1:
         raise DiscreetError(f"family = {family!r}; a bracket is for GaussianMixtures or LaplaceMixtures with dim=1")
-    lower, upper, floor = sides(family, epsilon, cells)
+    lower, upper, floor = bracket_sides(family, epsilon, cells)
     if not upper - lower <= max(WIDTH * min(upper, 1.0), _NOTHING):
         raise DiscreetError(
             f"the bracket is {lower:.6g} to {upper:.6g}, wider than {WIDTH:g} of it; take more cells than {cells}"
@@ -96,9 +98,11 @@ def minimax_bracket(family: GaussianMixtures | LaplaceMixtures, *, epsilon: floa
     return Bracket(lower, upper, floor)
 
 
-def sides(family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int) -> tuple[float, float, "LogLinear"]:
+def bracket_sides(
+    family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int
+) -> tuple[float, float, "LogLinear"]:
     """Certified numbers below and above the minimax total variation, however far apart, and the floor that attains the upper one."""
-    line, ratio = Line(family, cells), math.exp(epsilon)
+    line, ratio = KernelsOnCells(family, cells), math.exp(epsilon)
     served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
     clients = line.cell_laws(np.linspace(-family.radius, family.radius, served))
     _, weights = floor_for_tv(clients, epsilon)
@@ -107,12 +111,14 @@ def sides(family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int
     grid = np.linspace(-family.radius, family.radius, mixed)
     basis = np.vstack([line.cell_laws(grid, scale) for scale in line.scales])
     shares, _ = floor_for_tv(clients, epsilon, basis)
-    floor = line.mixed(shares, grid)
+    floor = line.mixture(shares, grid)
     upper = line.worst(floor, ratio, WIDTH / 5.0) + _ROUNDING if 1.0 / ratio <= floor.total <= 1.0 else math.inf
     return max(0.0, mean.bound - _ROUNDING), upper, floor
 
 
-def worst_divergence(line: "Line", floor: Floats, epsilon: float, f: FDivergence, *, known: float = math.inf) -> float:
+def worst_kernel_divergence(
+    line: "KernelsOnCells", floor: Floats, epsilon: float, f: FDivergence, *, known: float = math.inf
+) -> float:
     """At least the largest D_f over all kernels of a sampler whose floor has these masses on the cells of the line.
 
     `known`: what another sampler has; infinity is returned as soon as this one is seen to be no better.
@@ -121,7 +127,7 @@ def worst_divergence(line: "Line", floor: Floats, epsilon: float, f: FDivergence
         return math.inf
     fine = FineCells.of(line, floor)
     sampler = OptimalSampler(band_of(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)
-    shape, radius = Shifted(f, curve_of(f).slope_at_one), line.family.radius
+    shape, radius = ShiftedDivergence(f, curve_of(f).slope_at_one), line.family.radius
     half = radius / _BLOCKS
     centres = np.linspace(-radius + half, radius - half, _BLOCKS)
     reached, found = 0.0, 0.0
@@ -142,7 +148,7 @@ def worst_divergence(line: "Line", floor: Floats, epsilon: float, f: FDivergence
 
 
 @dataclass(frozen=True)
-class Shifted:
+class ShiftedDivergence:
     """f(t) - f'(1) (t - 1): the same divergence between laws, and 0 with its slope at 1."""
 
     f: FDivergence
@@ -158,14 +164,14 @@ class Shifted:
 class FineCells:
     """Cells of the whole line, or of the interval: the masses of a floor, and its logarithmic density inside each, at both ends."""
 
-    line: "Line"
+    line: "KernelsOnCells"
     edges: Floats  # the outermost may be infinite
     masses: Floats
     left: Floats  # log of the density given the cell, at its lower end; in a tail at the finite end
     right: Floats
 
     @classmethod
-    def of(cls, line: "Line", floor: Floats) -> "FineCells":
+    def of(cls, line: "KernelsOnCells", floor: Floats) -> "FineCells":
         """Masses on the cells of a line spread over finer ones, along a density whose logarithm is linear between the middles."""
         coarse, widths = line.edges, np.diff(line.edges)
         inner = np.concatenate([np.linspace(a, b, _PARTS, endpoint=False) for a, b in pairwise(coarse)])
@@ -176,7 +182,7 @@ class FineCells:
         piece = np.clip(np.searchsorted(middles, edges) - 1, 0, slopes.size - 1)
         log_density = height[piece] + slopes[piece] * (edges - middles[piece])
         bent = LogLinear(edges, log_density[:-1], np.diff(log_density) / np.diff(edges))
-        parts = bent.between(edges[:-1], edges[1:])
+        parts = bent.masses_between(edges[:-1], edges[1:])
         left, right = log_density[:-1] - np.log(parts), log_density[1:] - np.log(parts)
         whole = np.repeat(parts.reshape(-1, _PARTS).sum(axis=1), _PARTS)
         masses = np.repeat(floor, _PARTS) * parts / whole
@@ -199,7 +205,7 @@ class FineCells:
         laws = np.diff(self.line.below(self.edges, centres[:, None]), axis=1)
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
-    def costs(self, centres: Floats, half: float, q: Floats, shape: Shifted) -> Floats:
+    def costs(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
         """(n,) at least D_f of every kernel whose centre is within `half` of these, for samplers with masses q (n, cells)."""
         line, scale = self.line, self.line.scale
         ends = self.edges.copy()
@@ -238,7 +244,7 @@ class FineCells:
         return np.asarray((q * chord).sum(axis=1))
 
 
-class Line:
+class KernelsOnCells:
     """The kernels of a family on the cells of a partition of the line, or of its interval."""
 
     def __init__(self, family: GaussianMixtures | LaplaceMixtures, cells: int) -> None:
@@ -296,7 +302,7 @@ class Line:
         """The scales of the kernels that a floor is mixed from. (Narrow Laplace kernels would be steeper than the members.)"""
         return (self.scale, 0.6 * self.scale) if self.name == "gaussian" else (self.scale,)
 
-    def mixed(self, shares: Floats, grid: Floats) -> "LogLinear":
+    def mixture(self, shares: Floats, grid: Floats) -> "LogLinear":
         """A mixture of kernels, first all of one scale, then of the next, with a logarithm made linear between many nodes."""
         fine = np.concatenate([np.linspace(a, b, _NODES_IN_A_CELL, endpoint=False) for a, b in pairwise(self.edges)])
         nodes = np.unique(
@@ -336,7 +342,7 @@ class Line:
         low = np.clip(centre + self.scale * left, floor.nodes[:-1], floor.nodes[1:])
         high = np.maximum(low, np.clip(centre + self.scale * right, floor.nodes[:-1], floor.nodes[1:]))
         gained = (self.below(high, centre) - self.below(low, centre)) / mass[:, None]
-        return np.asarray((gained - times * floor.between(low, high)).sum(axis=1))
+        return np.asarray((gained - times * floor.masses_between(low, high)).sum(axis=1))
 
     def worst(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
         """At least the largest F(P_c; m) over all centres, and at most that times 1 + tolerance, unless too many centres are alike."""
@@ -373,7 +379,7 @@ class LogLinear:
         """The logarithm that each piece would have at x (..., 1): (..., k)."""
         return self.value + self.slope * (x - self.nodes[:-1])
 
-    def between(self, low: Floats, high: Floats) -> Floats:
+    def masses_between(self, low: Floats, high: Floats) -> Floats:
         """The masses of parts low..high (..., k) of the pieces."""
         from scipy.special import exprel
 
@@ -385,4 +391,4 @@ class LogLinear:
     @property
     def total(self) -> float:
         """The mass of all."""
-        return float(self.between(self.nodes[:-1], self.nodes[1:]).sum())
+        return float(self.masses_between(self.nodes[:-1], self.nodes[1:]).sum())

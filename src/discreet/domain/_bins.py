@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shortly
-from discreet.domain._interval import cell_names, middles, numbers_or_nan, points
+from discreet._showing import short_repr
+from discreet.domain._interval import cell_middles, cell_names, flat_points, numbers_or_nan
 from discreet.domain._labels import LARGEST_VALUE
 from discreet.domain._numbers import Numbers
 from discreet.domain._role import Domain
@@ -28,7 +28,7 @@ class Bins(Domain[float]):
     """
 
     def __init__(self, edges: Any) -> None:
-        ends = points(edges, "edges")
+        ends = flat_points(edges, "edges")
         if len(ends) < 2 or not (np.abs(ends) <= LARGEST_VALUE).all() or not (ends[1:] > ends[:-1]).all():
             raise DiscreetError(
                 f"edges are not increasing numbers up to {LARGEST_VALUE:g} in size, one more than there are cells"
@@ -42,7 +42,7 @@ class Bins(Domain[float]):
         return self._edges
 
     def __repr__(self) -> str:
-        return f"Bins({shortly(self.edges)})"
+        return f"Bins({short_repr(self.edges)})"
 
     @property
     def size(self) -> int:
@@ -62,11 +62,11 @@ class Bins(Domain[float]):
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The middles of the cells."""
-        return middles(self.edges)
+        return cell_middles(self.edges)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The cell of every value; one in no cell is an error."""
-        found = points(records)
+        found = flat_points(records)
         inside = (found >= self.edges[0]) & (found <= self.edges[-1])
         if not inside.all():
             raise DiscreetError(
@@ -89,7 +89,7 @@ class Bins(Domain[float]):
         low, high = self.edges[numbers], self.edges[numbers + 1]
         return np.asarray(np.minimum(low + (high - low) * place, high))
 
-    def named(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
         return self.values[numbers] if numbers.ndim else float(self.values[int(numbers)])
 

@@ -44,7 +44,7 @@ def check_version(version: Any) -> int:
     return version
 
 
-def number(digits: str) -> float:
+def read_number(digits: str) -> float:
     """A number of a document of version 2: the 64-bit float that every reader makes of its digits.
 
     It is read as its canonical form would be, however it was spelled: 3.0 and 3e0 have the form 3, and are the whole number.
@@ -89,7 +89,7 @@ def _parts(value: Any) -> Iterator[str]:
         case bool() | None:
             yield json.dumps(value)
         case _:
-            yield _number(value)
+            yield _number_text(value)
 
 
 def _in_utf16(name: str) -> bytes:
@@ -101,7 +101,7 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _number(number: float) -> str:
+def _number_text(number: float) -> str:
     """Number::toString of ECMAScript: the shortest digits that read back, plain from 1e-6 to below 1e21."""
     try:
         held = float(number)
@@ -120,10 +120,10 @@ def _number(number: float) -> str:
     shown = "".join(map(str, digits))
     if shown == "0":
         return "0"
-    return ("-" if sign else "") + _placed(shown, len(shown) + exponent)
+    return ("-" if sign else "") + _decimal_text(shown, len(shown) + exponent)
 
 
-def _placed(digits: str, point: int) -> str:
+def _decimal_text(digits: str, point: int) -> str:
     """0.digits times 10^point."""
     if len(digits) <= point <= _PLAIN_TO:
         return digits + "0" * (point - len(digits))

@@ -49,7 +49,7 @@ class Digested(Domain):
         """An error: the labels are not known."""
         self.refuse()
 
-    def named(self, numbers: NDArray[np.int64]) -> NoReturn:
+    def to_samples(self, numbers: NDArray[np.int64]) -> NoReturn:
         """An error: the labels are not known."""
         self.refuse()
 

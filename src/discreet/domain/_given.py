@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.domain._labels import Labels, listed_labels
+from discreet.domain._labels import Labels, list_labels
 from discreet.domain._numbers import Numbers
 from discreet.domain._role import Domain
 from discreet.errors import DiscreetError, check_count
@@ -33,5 +33,5 @@ def as_domain(given: Any, argument: str = "domain") -> Domain:
             f"{argument} = {given!r} has a domain and says more than one; pass its .domain, or say family=, sampler= or agreement="
         )
     if isinstance(given, (Iterable, str, bytes)) or hasattr(given, "to_pylist"):
-        return Labels(listed_labels(given, argument))
+        return Labels(list_labels(given, argument))
     return Numbers(check_count(argument, given, fix="a law needs at least one outcome"))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.domain._numbers import Numbers
-from discreet.domain._records import few, listed
+from discreet.domain._records import first_few, list_records
 from discreet.domain._role import Domain
 from discreet.errors import DiscreetError, Range, check_count
 
@@ -91,9 +91,9 @@ class Interval(Domain[float]):
     def edges(self) -> NDArray[np.float64]:
         """The cells + 1 ends of the cells, in order."""
         if _ORDINARY < self._width < 1.0 / _ORDINARY:
-            return _frozen(np.linspace(self.low, self.high, self.cells + 1))
+            return _read_only(np.linspace(self.low, self.high, self.cells + 1))
         starts = self.within(np.arange(self.cells), 0.0)  # whose steps neither overflow nor lose their digits
-        return _frozen(np.append(starts, self.high))
+        return _read_only(np.append(starts, self.high))
 
     @cached_property
     def names(self) -> list[str]:
@@ -103,15 +103,15 @@ class Interval(Domain[float]):
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The middles of the cells."""
-        return _frozen(middles(self.edges))
+        return _read_only(cell_middles(self.edges))
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The cell of every value; one outside [low, high] is an error that names the first few."""
-        values = points(records)
+        values = flat_points(records)
         outside = ~((values >= self.low) & (values <= self.high))
         if outside.any():
             raise DiscreetError(
-                f"values outside [{self.low:g}, {self.high:g}]: {few(values[outside].tolist())}; the bounds are public and fixed, "
+                f"values outside [{self.low:g}, {self.high:g}]: {first_few(values[outside].tolist())}; the bounds are public and fixed, "
                 "correct the values or decide what becomes of them first"
             )
         return self._cells_of(values)
@@ -128,7 +128,7 @@ class Interval(Domain[float]):
         places = np.floor((values - self.low) * self.per_length * self.cells)
         return np.clip(places, 0, self.cells - 1).astype(np.int64)
 
-    def named(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
         found = self.within(numbers, 0.5)
         return found if found.ndim else float(found)
@@ -147,9 +147,9 @@ class Interval(Domain[float]):
         return {"size": self.cells, "interval": [self.low, self.high]}
 
 
-def points(records: Any, name: str = "records") -> NDArray[np.float64]:
+def flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
     """Numbers as a flat array of their own; NaN and what is no number are refused."""
-    given = records if isinstance(records, np.ndarray) else listed(records)
+    given = records if isinstance(records, np.ndarray) else list_records(records)
     try:
         found = np.asarray(given).ravel()
         if found.dtype.kind == "O":  # whole numbers past 64 bits, perhaps among others
@@ -166,7 +166,7 @@ def points(records: Any, name: str = "records") -> NDArray[np.float64]:
 
 def numbers_or_nan(records: Any) -> NDArray[np.float64]:
     """Every record as a float, NaN for what is no number."""
-    return np.array([_number_or_nan(record) for record in listed(records)], dtype=np.float64)
+    return np.array([_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
 
 
 def _number_or_nan(record: Any) -> float:
@@ -188,13 +188,13 @@ def cell_names(edges: NDArray[np.float64]) -> list[str]:
     return [f"{low} to {high}" for low, high in itertools.pairwise(spelled)]
 
 
-def middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def cell_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """The middle of every cell."""
     low, high = edges[:-1], edges[1:]
     return np.asarray(0.5 * (low + high) if max(-edges[0], edges[-1]) < _LARGEST / 2 else 0.5 * low + 0.5 * high)
 
 
-def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same array, which whoever holds the domain cannot change."""
     array.setflags(write=False)
     return array

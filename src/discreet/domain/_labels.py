@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import is_frame, unboxed
-from discreet._showing import shown_shortly
+from discreet._labelled import is_frame, plain_column
+from discreet._showing import with_short_repr
 from discreet.domain._canonical import VERSION, canonical, digest
-from discreet.domain._records import few, listed
+from discreet.domain._records import first_few, list_records
 from discreet.domain._role import Domain, Outcome
 from discreet.errors import DiscreetError
 
@@ -25,7 +25,7 @@ _UNSEEN = re.compile(  # letters and marks that no font draws; format characters
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, init=False)
 class Labels(Domain[Outcome]):
     """Outcomes with labels: texts, numbers, or whatever else can be looked up.
@@ -44,10 +44,10 @@ class Labels(Domain[Outcome]):
     labels: tuple[Outcome, ...]
 
     def __init__(self, labels: Iterable[Outcome]) -> None:
-        object.__setattr__(self, "labels", listed_labels(labels, "labels"))
-        repeated = [label for label, count in _counted(self.labels).items() if count > 1]
+        object.__setattr__(self, "labels", list_labels(labels, "labels"))
+        repeated = [label for label, count in _label_counts(self.labels).items() if count > 1]
         if repeated:
-            raise DiscreetError(f"duplicate labels: {few(repeated)}; list each outcome once")
+            raise DiscreetError(f"duplicate labels: {first_few(repeated)}; list each outcome once")
 
     @property
     def size(self) -> int:
@@ -82,20 +82,20 @@ class Labels(Domain[Outcome]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label; an unknown one is an error that names the first few."""
-        given = listed(records)
+        given = list_records(records)
         found = self.find_numbers(given)
         unknown = [record for record, number in zip(given, found, strict=True) if number < 0]
         if any(isinstance(record, (list, dict, set, np.ndarray)) for record in unknown):
             raise DiscreetError("records is not a list of single labels; pass one label for each record")
         if unknown:
             raise DiscreetError(
-                f"unknown labels: {few(unknown)}; the domain is public and fixed, extend it or map them"
+                f"unknown labels: {first_few(unknown)}; the domain is public and fixed, extend it or map them"
             )
         return found
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label, -1 for what is no label."""
-        return np.array([self._find(record) for record in listed(records)], dtype=np.int64)
+        return np.array([self._find(record) for record in list_records(records)], dtype=np.int64)
 
     def _find(self, record: Any) -> int:
         try:
@@ -103,7 +103,7 @@ class Labels(Domain[Outcome]):
         except TypeError:  # it cannot be looked up: a list, a dict
             return -1
 
-    def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
+    def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as labels; one label for a 0-d array."""
         return self._array[numbers] if numbers.ndim else self.labels[int(numbers)]
 
@@ -117,7 +117,7 @@ class Labels(Domain[Outcome]):
         return {"size": self.size, "labels": self._digest if version == VERSION else self._digest_in(version)}
 
     @property
-    def listed(self) -> dict[str, Any]:
+    def full_terms(self) -> dict[str, Any]:
         """How many labels there are, and which."""
         return {"size": self.size, "labels": list(_storable(self.labels))}
 
@@ -139,7 +139,7 @@ class Labels(Domain[Outcome]):
         return boxed
 
 
-def listed_labels(labels: Any, argument: str) -> tuple[Any, ...]:
+def list_labels(labels: Any, argument: str) -> tuple[Any, ...]:
     """A list of labels as a tuple; errors name the argument."""
     if isinstance(labels, (str, bytes)):
         raise DiscreetError(f"{argument} = {labels!r} is a text; pass a number of outcomes or a list of labels")
@@ -147,7 +147,7 @@ def listed_labels(labels: Any, argument: str) -> tuple[Any, ...]:
         what = "has no order" if isinstance(labels, (set, frozenset)) else "is more than a list of labels"
         raise DiscreetError(f"{argument} = a {type(labels).__name__} {what}; pass a list, each outcome once")
     try:
-        found = tuple(map(_plain, list(unboxed(labels))))
+        found = tuple(map(_plain, list(plain_column(labels))))
     except TypeError:
         raise DiscreetError(f"{argument} = {labels!r} is not a list of labels") from None
     if not found:
@@ -176,7 +176,7 @@ def _storable(labels: tuple[Any, ...]) -> tuple[Any, ...]:
     return labels
 
 
-def _counted(labels: Iterable[Any]) -> dict[Any, int]:
+def _label_counts(labels: Iterable[Any]) -> dict[Any, int]:
     counts: dict[Any, int] = {}
     for label in labels:
         try:

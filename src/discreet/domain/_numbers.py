@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain._records import few, listed
+from discreet.domain._records import first_few, list_records
 from discreet.domain._role import Domain
 from discreet.errors import DiscreetError, check_count
 
@@ -50,24 +50,24 @@ class Numbers(Domain[int]):
             inside = records.min() >= 0 and records.max() < self.size
             if inside:
                 return records.astype(np.int64)  # at once: there may be millions
-        given = listed(records)
+        given = list_records(records)
         found = self.find_numbers(given)
         outside = [record for record, number in zip(given, found, strict=True) if number < 0]
         if outside:
             true = "; for booleans take Simplex([False, True])" if any(_is_boolean(r) for r in outside) else ""
             raise DiscreetError(
-                f"unknown outcomes: {few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
+                f"unknown outcomes: {first_few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
             )
         return found
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The records themselves, -1 for what is no whole number from 0 to size - 1."""
-        return np.array([record if self._has(record) else -1 for record in listed(records)], dtype=np.int64)
+        return np.array([record if self._has(record) else -1 for record in list_records(records)], dtype=np.int64)
 
     def _has(self, record: Any) -> bool:
         return _is_whole(record) and not _is_boolean(record) and 0 <= record < self.size
 
-    def named(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
+    def to_samples(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
         """The numbers as they are; an int for a 0-d array."""
         return numbers if numbers.ndim else int(numbers)
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from discreet._labelled import is_frame, unboxed
+from discreet._labelled import is_frame, plain_column
 from discreet.errors import DiscreetError
 
 
-def listed(records: Any) -> list[Any]:
+def list_records(records: Any) -> list[Any]:
     """A column or another iterable as a plain list."""
     if isinstance(records, (str, bytes)):
         raise DiscreetError(f"records = {records!r} is one text; pass a list of records")
@@ -16,12 +16,12 @@ def listed(records: Any) -> list[Any]:
             f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
         )
     try:
-        return list(unboxed(records))
+        return list(plain_column(records))
     except TypeError:
         raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
 
 
-def few(items: Iterable[Any]) -> str:
+def first_few(items: Iterable[Any]) -> str:
     """The first three different items, and how many more there are."""
     distinct = list(dict.fromkeys(repr(item) for item in items))
     return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")

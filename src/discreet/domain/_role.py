@@ -81,7 +81,7 @@ class Domain(ABC, Generic[Outcome]):
         """
 
     @abstractmethod
-    def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
+    def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as samples: labels, whole numbers, or the middles of cells.
 
         Args:
@@ -109,7 +109,7 @@ class Domain(ABC, Generic[Outcome]):
         return self.terms
 
     @property
-    def listed(self) -> dict[str, Any]:
+    def full_terms(self) -> dict[str, Any]:
         """The terms as a file may list them: with the labels themselves."""
         return self.terms
 

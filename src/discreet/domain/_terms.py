@@ -12,7 +12,7 @@ from discreet.domain._numbers import Numbers
 from discreet.domain._role import Domain
 from discreet.errors import DiscreetError, Range, check_count
 
-FIELDS = ("size", "labels", "interval")
+DOMAIN_FIELDS = ("size", "labels", "interval")
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
@@ -26,19 +26,19 @@ def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) ->
         )
     if interval is not None:
         try:
-            return Interval(*_bounds(interval, where), cells=size)
+            return Interval(*_read_bounds(interval, where), cells=size)
         except DiscreetError as error:
             raise error if str(error).startswith(where) else DiscreetError(f"{where}.interval: {error}") from None
     if labels is None:
         return Numbers(size)
     if isinstance(labels, list):
-        return _labels(labels, size, where, version)
+        return _read_labels(labels, size, where, version)
     if not is_digest(labels):
         raise DiscreetError(f"{where}.labels = {labels!r} is not 'sha256:' and 64 hexadecimal digits")
     return Digested(size, labels)
 
 
-def _bounds(interval: Any, where: str) -> tuple[float, float]:
+def _read_bounds(interval: Any, where: str) -> tuple[float, float]:
     """(low, high), checked."""
     if not (isinstance(interval, (list, tuple)) and len(interval) == 2):
         raise DiscreetError(f"{where}.interval = {interval!r} is not [low, high] with low < high")
@@ -48,7 +48,7 @@ def _bounds(interval: Any, where: str) -> tuple[float, float]:
     return low, high
 
 
-def _labels(labels: list[Any], size: int, where: str, version: int) -> Labels:
+def _read_labels(labels: list[Any], size: int, where: str, version: int) -> Labels:
     """The labels that a file lists."""
     for place, label in enumerate(labels):
         if not isinstance(label, (str, int, float)) or label != label:

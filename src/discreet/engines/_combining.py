@@ -11,7 +11,7 @@ _EXACT = 2.0**53  # below this, whole numbers add up without rounding
 _HALF = 26  # bits
 
 
-def combined(records: pl.DataFrame) -> pl.DataFrame:
+def combine_equal_rows(records: pl.DataFrame) -> pl.DataFrame:
     """Records (client, outcome, count) with the counts of equal ones added up; as they are, where that would round."""
     counts = records["count"].to_numpy()
     if (counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet._kernels import kernel
-from discreet._tables._marks import LISTED, OUTSIDE
+from discreet._tables._marks import MARK_LISTED, MARK_OUTSIDE
 
 _ONE = np.uint64(1)
 
@@ -40,14 +40,14 @@ def by_client(
         clients, numbers = numbered_texts(text_ends, text, seed, hint)
     else:
         clients, numbers = numbered_integers(integers, seed, hint)
-    ends, gathered = lists(numbers, clients.size, outcomes, lengths)
+    ends, gathered = lists_by_client(numbers, clients.size, outcomes, lengths)
     if counts.size:
-        _, counts = lists(numbers, clients.size, counts, lengths)
+        _, counts = lists_by_client(numbers, clients.size, counts, lengths)
     return clients, ends, gathered, counts
 
 
 @kernel()
-def spread(value: Any, seed: Any) -> Any:
+def hash_number(value: Any, seed: Any) -> Any:
     """A 64-bit hash of a 64-bit number."""
     mixed = (value ^ seed) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -55,14 +55,14 @@ def spread(value: Any, seed: Any) -> Any:
 
 
 @kernel()
-def spread_text(text: Any, start: int, stop: int, seed: Any) -> Any:
+def hash_text(text: Any, start: int, stop: int, seed: Any) -> Any:
     """A 64-bit hash of text[start:stop]."""
-    mixed = spread(np.uint64(stop - start), seed)
+    mixed = hash_number(np.uint64(stop - start), seed)
     for first in range(start, stop, 8):
         word = np.uint64(0)
         for place in range(first, min(first + 8, stop)):
             word = (word << np.uint64(8)) | np.uint64(text[place])
-        mixed = spread(word, mixed)
+        mixed = hash_number(word, mixed)
     return mixed
 
 
@@ -71,7 +71,7 @@ def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
     """Where each of `number` parts starts once rows are put in order of part; rows that are left out get part `number`."""
     starts = np.zeros(number + 2, dtype=np.int64)
     for row in range(parts.size):
-        if outcomes[row] >= OUTSIDE:
+        if outcomes[row] >= MARK_OUTSIDE:
             parts[row] = number
         starts[np.int64(parts[row]) + 1] += 1
     _add_up(starts)
@@ -90,7 +90,7 @@ def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
     """The part, one of 2^bits, that each client belongs to."""
     parts = np.empty(clients.size, dtype=np.uint16)
     for row in range(clients.size):
-        parts[row] = spread(np.uint64(clients[row]), seed) >> np.uint64(64 - bits)
+        parts[row] = hash_number(np.uint64(clients[row]), seed) >> np.uint64(64 - bits)
     return parts
 
 
@@ -99,7 +99,7 @@ def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
     """As `parts_of_integers`, for texts."""
     parts = np.empty(ends.size - 1, dtype=np.uint16)
     for row in range(ends.size - 1):
-        parts[row] = spread_text(text, ends[row], ends[row + 1], seed) >> np.uint64(64 - bits)
+        parts[row] = hash_text(text, ends[row], ends[row + 1], seed) >> np.uint64(64 - bits)
     return parts
 
 
@@ -143,7 +143,7 @@ def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
     for pair in range(0, slots.size, 2):
         if slots[pair + 1]:
             key = np.uint64(slots[pair])
-            place = (key if keys_are_hashes else spread(key, seed)) & mask
+            place = (key if keys_are_hashes else hash_number(key, seed)) & mask
             while larger[np.uint64(2) * place + _ONE]:
                 place = (place + _ONE) & mask
             larger[np.uint64(2) * place] = slots[pair]
@@ -161,7 +161,7 @@ def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
     number = 0
     for row in range(clients.size):
         client = clients[row]
-        place = spread(np.uint64(client), seed) & mask
+        place = hash_number(np.uint64(client), seed) & mask
         while True:
             found = slots[np.uint64(2) * place + _ONE]
             if found == 0:
@@ -191,7 +191,7 @@ def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
     numbers = np.empty(ends.size - 1, dtype=np.uint32)
     number = 0
     for row in range(ends.size - 1):
-        hashed = spread_text(text, ends[row], ends[row + 1], seed)
+        hashed = hash_text(text, ends[row], ends[row + 1], seed)
         place = hashed & mask
         while True:
             found = slots[np.uint64(2) * place + _ONE]
@@ -206,7 +206,9 @@ def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
                     mask = np.uint64(slots.size // 2 - 1)
                     first_rows = np.concatenate((first_rows, np.empty_like(first_rows)))
                 break
-            if np.uint64(slots[np.uint64(2) * place]) == hashed and _same(ends, text, row, first_rows[found - 1]):
+            if np.uint64(slots[np.uint64(2) * place]) == hashed and _texts_equal(
+                ends, text, row, first_rows[found - 1]
+            ):
                 numbers[row] = found - 1
                 break
             place = (place + _ONE) & mask
@@ -222,7 +224,7 @@ def _table_size(hint: int) -> int:
 
 
 @kernel()
-def _same(ends: Any, text: Any, row: int, other: int) -> bool:
+def _texts_equal(ends: Any, text: Any, row: int, other: int) -> bool:
     start, begin = ends[row], ends[other]
     length = ends[row + 1] - start
     if ends[other + 1] - begin != length:
@@ -256,7 +258,7 @@ def texts_increase(ends: Any, text: Any) -> bool:
 
 
 @kernel(nogil=True)
-def lists(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
+def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
     """(ends, values in order of client): the lists of what each client holds. `lengths`, unless empty: values of each row."""
     ends = np.zeros(clients + 1, dtype=np.int64)
     for row in range(numbers.size):
@@ -283,7 +285,7 @@ def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
     kept = 0
     for client in range(ends.size - 1):
         for place in range(ends[client], ends[client + 1]):
-            if outcomes[place] == LISTED:
+            if outcomes[place] == MARK_LISTED:
                 listed[client] = True
             else:
                 kept_outcomes[kept] = outcomes[place]

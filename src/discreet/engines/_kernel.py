@@ -18,29 +18,37 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._kernels import compiled_for, frozen
-from discreet._tables._arrow import checked, is_list, names_of
+from discreet._kernels import compiled_for, read_only_view
+from discreet._tables._arrow import check_batch, is_list, names_of
 from discreet._tables._clients import plain_clients
-from discreet._tables._outputs import published
+from discreet._tables._outputs import published_batch
 from discreet.engines._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
 from discreet.engines._request import Job
 from discreet.errors import DiscreetError
-from discreet.release._clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING, Clients, plan_of
+from discreet.release._clients import (
+    REFUSED_INFINITE,
+    REFUSED_NAN,
+    REFUSED_NEGATIVE,
+    REFUSED_OUTSIDE,
+    REFUSED_OVERFLOW,
+    ClientColumns,
+    plan_of,
+)
 from discreet.release._keyed import DIGEST_WORDS, InputDigest, RunKey
 
 _WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
 _PROBLEMS = {
-    OUTSIDE: "an outcome is not in the domain",
-    NOT_A_NUMBER: "a count is not a number",
-    NEGATIVE: "a count is negative",
-    INFINITE: "a count is infinite",
-    OVERFLOWING: "its counts add up to more than 2^63 - 1, or its weights past the largest float, or 2^31 records",
+    REFUSED_OUTSIDE: "an outcome is not in the domain",
+    REFUSED_NAN: "a count is not a number",
+    REFUSED_NEGATIVE: "a count is negative",
+    REFUSED_INFINITE: "a count is infinite",
+    REFUSED_OVERFLOW: "its counts add up to more than 2^63 - 1, or its weights past the largest float, or 2^31 records",
 }
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Draws:
     """What the draw gives: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
 
     `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
@@ -76,7 +84,7 @@ class Kernel:
         for name in ("client", "outcomes"):
             if name not in names:
                 raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(names)}")
-        batch = checked(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
+        batch = check_batch(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
         counts = batch.column("counts") if "counts" in names else None
         weighted = self._columns.weight is not None
         called = batch.column("client")
@@ -88,14 +96,14 @@ class Kernel:
                 "column 'counts' holds lists of numbers that are not integers; cast them, since the count was asked for (weight= is "
                 "another question, whose samples spend an epsilon of their own)"
             )
-        refuse_twice(clients)
+        refuse_repeated_clients(clients)
         drawn = self.draw(clients, threads=os.cpu_count() or 1)
-        return published(called, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
+        return published_batch(called, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
 
-    def draw(self, clients: Clients, *, ordered: bool = False, threads: int = 1) -> Drawn:
+    def draw(self, clients: ClientColumns, *, ordered: bool = False, threads: int = 1) -> Draws:
         """One outcome for each client. `ordered`: also the words to sort by."""
         number = len(clients)
-        code = _drawing(clients)
+        code = _draw_functions(clients)
         state = code.state_of(self._key)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
@@ -117,25 +125,31 @@ class Kernel:
         for bad, problem, _ in found:
             if bad >= 0:
                 self._refuse(bad, int(problem[1]))
-        return Drawn(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
+        return Draws(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
 
     def _refuse(self, row: int, problem: int) -> None:
         """Say what is wrong with a row, without the client or the outcome: they are nobody else's."""
-        fix = f"outcomes are 0 to {self.plan.size - 1}" if problem == OUTSIDE else "counts are finite and at least 0"
+        fix = (
+            f"outcomes are 0 to {self.plan.size - 1}"
+            if problem == REFUSED_OUTSIDE
+            else "counts are finite and at least 0"
+        )
         raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
 
     def __reduce__(self) -> Any:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
 
 
-def _drawing(clients: Clients) -> ModuleType:
+def _draw_functions(clients: ClientColumns) -> ModuleType:
     """The functions that draw: `sparse`, or `plain`, which do the same."""
     each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
     seconds = _SECONDS_A_CLIENT * len(clients) + each * clients.outcomes.size
     return import_module("discreet.release._" + ("sparse" if compiled_for(seconds) else "plain"))
 
 
-def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False) -> Clients:
+def clients_of(
+    clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False
+) -> ClientColumns:
     """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already.
 
     Lists of integers are counts unless they are to be `weighted`; lists of other numbers are weights.
@@ -147,31 +161,31 @@ def clients_of(clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *
     ends, numbers = _lists(outcomes, pa.uint32(), "outcomes", "outcome numbers")
     amounts: NDArray[Any] = np.empty(0)
     if counts is not None:
-        whole = not weighted and _of_integers(counts.type)
+        whole = not weighted and _holds_integers(counts.type)
         kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
         count_ends, amounts = _lists(counts, kind, "counts", what)
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
-    return Clients(*map(frozen, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+    return ClientColumns(*map(read_only_view, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
 
 
-def _of_integers(kind: pa.DataType) -> bool:
+def _holds_integers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
 
 
-def refuse_twice(clients: Clients) -> None:
+def refuse_repeated_clients(clients: ClientColumns) -> None:
     """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
     seed, code = np.uint64(secrets.randbits(64)), grouping_for(len(clients))
     if clients.integers.size:
         if not code.integers_increase(clients.integers):
             numbers = code.numbered_integers(clients.integers, seed, len(clients))[1]
-            _refuse_repeated(numbers)
+            _refuse_repeats(numbers)
     elif not code.texts_increase(clients.text_ends, clients.text):
         numbers = code.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
-        _refuse_repeated(numbers)
+        _refuse_repeats(numbers)
 
 
-def _refuse_repeated(numbers: NDArray[np.uint32]) -> None:
+def _refuse_repeats(numbers: NDArray[np.uint32]) -> None:
     repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
     if repeated.size:
         again = int(repeated[0])

@@ -16,11 +16,11 @@ import pyarrow as pa
 from discreet._files import check_apart, check_target
 from discreet._tables._clients import client_array, client_list, plain_clients
 from discreet._tables._formats import STANDARD
-from discreet._tables._marks import LISTED
-from discreet._tables._outputs import EXISTS, format_of, published, writer_to
-from discreet._tables._records import Reader
-from discreet._tables._sources import METADATA, Source, opened, reads, source_of
-from discreet.agreement import weights_beside
+from discreet._tables._marks import MARK_LISTED
+from discreet._tables._outputs import REPLACE_HINT, format_of, published_batch, writer_to
+from discreet._tables._records import RecordReader
+from discreet._tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
+from discreet.agreement import weights_path
 from discreet.engines._request import Job, Request, RequestTerms
 from discreet.engines._telling import Progress, Summary
 from discreet.errors import DiscreetError, check_count
@@ -30,9 +30,9 @@ from discreet.ledger._rounds import Rounds
 from discreet.release._keyed import InputDigest
 
 if TYPE_CHECKING:
-    from discreet.engines._kernel import Drawn
-    from discreet.engines._parts import Group, Parts
-    from discreet.engines._settling import Settling
+    from discreet.engines._kernel import Draws
+    from discreet.engines._parts import ClientGroup, Parts
+    from discreet.engines._settling import LedgerSettlement
 
 Result = TypeVar("Result")
 
@@ -82,23 +82,25 @@ class Release:
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = progress
-        self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
+        self.job: Job = request.job(source.schema, untyped=source.is_untyped, where=source.name)
         reading = self.job.reading
         if isinstance(clients, Path):
             clients = client_list(clients, reading.columns.client, integers=reading.integer_clients)
         self._clients: pa.Array | None = None if clients is None else client_array(clients)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
-        self._reader = Reader(reading)
-        self._frames = source.frames(reading.prepared, reading.columns.names, room=room, client=reading.columns.client)
+        self._reader = RecordReader(reading)
+        self._frames = source.frames(
+            reading.prepare_rows, reading.columns.names, room=room, client=reading.columns.client
+        )
         from discreet.engines._kernel import Kernel
 
         self.kernel = Kernel(self.job)
-        self._settling: Settling | None = None
+        self._settling: LedgerSettlement | None = None
         if ledger is not None:
             from discreet.engines import _settling as settling
 
-            self._settling = settling.Settling(
+            self._settling = settling.LedgerSettlement(
                 self.job, ledger, request.round, over_budget=over_budget, ordered=drop_client
             )
         self._digest = InputDigest()
@@ -150,13 +152,13 @@ class Release:
         with Parts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
             self._list_clients(parts)
             self._read(parts)
-            drawn = self._drawn_batches(parts) if self._settling is None else self._settled(parts)
+            drawn = self._drawn_batches(parts) if self._settling is None else self._settle_batches(parts)
             for batch in self._in_random_order(drawn) if self._drop_client else drawn:
                 yield batch.rename_columns(self.schema.names).cast(self.schema)
             self._spilled = parts.spilled_bytes
         if self._settling is None and self._request.secret is not None:
             job, number = self.job, self._request.round
-            digest = self._digest.sealed(job.key)
+            digest = self._digest.sealed_bytes(job.key)
             Rounds(self._request.secret).note(job.agreement, job.question, number, digest)
         self._finished = True
 
@@ -170,7 +172,7 @@ class Release:
                 f"the list holds {self._clients.type} values but the clients of the table are {kind}; cast the integers to text: 7 and '7' "
                 "are one client"
             )
-        marks = np.full(len(self._clients), LISTED)
+        marks = np.full(len(self._clients), MARK_LISTED)
         columns = reading.columns
         counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)
         parts.add(plain_clients(self._clients), marks, counts)
@@ -183,30 +185,30 @@ class Release:
                     self._progress.rows(len(rows.outcomes))
 
     def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
-        def drawn(group: "Group") -> tuple[pa.RecordBatch, InputDigest]:
+        def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             found = self.kernel.draw(group.clients, ordered=self._drop_client)
             return self._batch(group.names, found), found.digest
 
-        for part in self._each(parts, drawn):
+        for part in self._each(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
-            yield from self._joined([batch for batch, _ in part])
+            yield from self._join_batches([batch for batch, _ in part])
 
-    def _settled(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+    def _settle_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         assert self._settling is not None
-        for part in self._settling.settled(list(self._each(parts, self._settling.asked))):
-            yield from self._joined([self._batch(names, drawn) for names, drawn in part])
+        for part in self._settling.settle_parts(list(self._each(parts, self._settling.draw_group))):
+            yield from self._join_batches([self._batch(names, drawn) for names, drawn in part])
 
-    def _batch(self, names: pa.Array, drawn: "Drawn") -> pa.RecordBatch:
+    def _batch(self, names: pa.Array, drawn: "Draws") -> pa.RecordBatch:
         """The records of a group: in order of client, or without clients and with words to sort them by."""
         import pyarrow.compute as pc
 
         job = self.job
-        batch = published(names, job.reading.coding, drawn.outcomes, drawn.within, job.agreement.id)
+        batch = published_batch(names, job.reading.coding, drawn.outcomes, drawn.within, job.agreement.id)
         if self._drop_client:
             return batch.drop_columns("client").append_column("order", pl.Series(drawn.order).to_arrow())
         return batch.take(pc.sort_indices(batch.column("client")))
 
-    def _joined(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _join_batches(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The samples of a part as one batch in order of client, whether or not its records took several groups."""
         if not batches:
             return
@@ -228,11 +230,11 @@ class Release:
             order = np.argsort(pl.Series(table.column("order")).to_numpy(), kind="stable")
             yield from table.drop_columns("order").take(pl.Series(order).to_arrow()).combine_chunks().to_batches()
 
-    def _each(self, parts: "Parts", work: "Callable[[Group], Result]") -> "Iterator[list[Result]]":
+    def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
         """What `work` makes of the groups of each part, by several threads."""
 
-        def task(group: "Callable[[], Group]") -> "Result | None":
-            found = self._checked(group())
+        def task(group: "Callable[[], ClientGroup]") -> "Result | None":
+            found = self._check_group(group())
             return work(found) if len(found.clients) else None
 
         threads = os.cpu_count() or 1
@@ -245,7 +247,7 @@ class Release:
             while running:
                 yield [done for each in running.popleft() if (done := each.result()) is not None]
 
-    def _checked(self, group: "Group") -> "Group":
+    def _check_group(self, group: "ClientGroup") -> "ClientGroup":
         if (self._clients is None and not self.job.reading.coding.lenient) or not len(group.clients):
             return group
         found = group.without_marks(complete=self._clients is not None)
@@ -316,7 +318,7 @@ def sample_file(
     """
     kind = format_of(output, output_format)
     if output != STANDARD:
-        if path != STANDARD and reads(path, output):
+        if path != STANDARD and is_among_inputs(path, output):
             raise DiscreetError(f"output {output} would replace what {path} holds, or lie among it; name another file")
         kept = {"list of clients": clients if isinstance(clients, Path) else None, "agreement": agreement_file}
         if request.secret is not None:
@@ -324,11 +326,11 @@ def sample_file(
         if ledger is not None and ledger.folder.resolve() in Path(output).resolve().parents:
             raise DiscreetError(f"output {output} would lie in the ledger; name another file")
         if agreement_file is not None:
-            kept["weights of the agreement"] = weights_beside(agreement_file)
+            kept["weights of the agreement"] = weights_path(agreement_file)
         check_apart(output, {**kept, **(keep or {})})
-        check_target(output, replace=replace, fix=EXISTS)
+        check_target(output, replace=replace, fix=REPLACE_HINT)
 
-    with opened(path, folder) as source:
+    with open_source(path, folder) as source:
         release = Release(
             source,
             request,

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from discreet._tables._marks import MISSING, NOT_A_NUMBER
+from discreet._tables._marks import MARK_MISSING, MARK_NAN
 from discreet._tables._sources import Source, source_of
 from discreet.engines._request import Request, RequestTerms
 
@@ -47,13 +47,13 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
     Raises:
         DiscreetError: for what cannot be read, or asked for.
     """
-    return misfits(source_of(table), Request(**terms))
+    return find_misfits(source_of(table), Request(**terms))
 
 
-def misfits(source: Source, request: Request) -> DryRun:
+def find_misfits(source: Source, request: Request) -> DryRun:
     """What a source holds that the domain of a request does not."""
-    reading = request.reading(source.schema, untyped=source.untyped, where=source.name)
-    parts = list(source.frames(reading.misfits, reading.columns.names, client=reading.columns.client))
+    reading = request.reading(source.schema, untyped=source.is_untyped, where=source.name)
+    parts = list(source.frames(reading.count_misfits, reading.columns.names, client=reading.columns.client))
     found = (
         pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum()) if parts else pl.DataFrame()
     )
@@ -63,13 +63,13 @@ def misfits(source: Source, request: Request) -> DryRun:
     def many(mark: Any) -> int:
         return int(found.filter(pl.col("mark") == int(mark))["rows"].sum())
 
-    absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MISSING), int(NOT_A_NUMBER)])
+    absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MARK_MISSING), int(MARK_NAN)])
     outside = found.filter(~absent).group_by("value").agg(pl.col("rows").sum())
     outside = outside.sort(["rows", "value"], descending=[True, False])
     return DryRun(
         rows=int(found["rows"].sum()),
         nameless=int(found["nameless"].sum()),
-        nulls=many(MISSING),
-        not_numbers=many(NOT_A_NUMBER),
+        nulls=many(MARK_MISSING),
+        not_numbers=many(MARK_NAN),
         outside=dict(zip(outside["value"].to_list(), outside["rows"].to_list(), strict=True)),
     )

@@ -7,10 +7,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._tables._clients import plain_clients
-from discreet.engines._parts import Group, Records, client_arrays
+from discreet.engines._parts import ClientGroup, RecordArrays, client_arrays
 
 
-def packed(group: Group) -> pa.RecordBatch:
+def pack_group(group: ClientGroup) -> pa.RecordBatch:
     """A row (client, outcomes[, counts]) for each client of a group."""
     columns = {
         "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
@@ -22,13 +22,13 @@ def packed(group: Group) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def unpacked(batch: pa.RecordBatch, amounts: Any) -> tuple[Records, NDArray[np.int64]]:
+def unpack_records(batch: pa.RecordBatch, amounts: Any) -> tuple[RecordArrays, NDArray[np.int64]]:
     """The records of such rows, and how many each row has. `amounts`: the type of counts."""
     lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
     counts = np.empty(0)
     if "counts" in batch.schema.names:
         counts = _from_bytes(batch.column("counts"), amounts)[1]
-    return Records(*client_arrays(plain_clients(batch.column("client"))), outcomes, counts), lengths
+    return RecordArrays(*client_arrays(plain_clients(batch.column("client"))), outcomes, counts), lengths
 
 
 def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from discreet._kernels import compiled_for, frozen
-from discreet._tables._marks import LISTED, OUTSIDE
-from discreet._tables._scratch import Block, Scratch
-from discreet.engines._combining import combined
+from discreet._kernels import compiled_for, read_only_view
+from discreet._tables._marks import MARK_LISTED, MARK_OUTSIDE
+from discreet._tables._scratch import Scratch, ScratchBlock
+from discreet.engines._combining import combine_equal_rows
 from discreet.errors import DiscreetError
-from discreet.release._clients import Clients
+from discreet.release._clients import ClientColumns
 
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -40,13 +40,13 @@ _NO_LENGTHS = np.empty(0, dtype=np.int64)
 _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
 
 
-class Group(NamedTuple):
+class ClientGroup(NamedTuple):
     """The clients of a part: their names as an Arrow column, and what they hold."""
 
     names: pa.Array
-    clients: Clients
+    clients: ClientColumns
 
-    def without_marks(self, *, complete: bool = True) -> "Group":
+    def without_marks(self, *, complete: bool = True) -> "ClientGroup":
         """The group as the kernel takes it when clients are listed; `complete`: refused if it holds others."""
         code = grouping_for(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
@@ -55,7 +55,9 @@ class Group(NamedTuple):
                 f"clients with records are not on the list ({int((~listed).sum()):,} of {listed.size:,} looked at); add them, or filter "
                 "their records out"
             )
-        return Group(self.names, Clients(*self.clients[:3], *map(frozen, (ends, outcomes, counts, weights))))
+        return ClientGroup(
+            self.names, ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
+        )
 
     @property
     def without_records(self) -> int:
@@ -63,7 +65,7 @@ class Group(NamedTuple):
         return int((np.diff(self.clients.ends) == 0).sum())
 
 
-class Records(NamedTuple):
+class RecordArrays(NamedTuple):
     """Rows of (client, outcome[, count]); clients as integers or as texts, and those arrays that do not apply are empty.
 
     Counts are whole numbers or, for weights, floats: never added up on the way where that would round.
@@ -79,11 +81,11 @@ class Records(NamedTuple):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self)
 
-    def between(self, first: int, last: int) -> "Records":
+    def rows_between(self, first: int, last: int) -> "RecordArrays":
         """The rows first <= row < last."""
         ends = self.text_ends[first : last + 1] if self.text_ends.size else self.text_ends
         text = self.text[ends[0] : ends[-1]] if ends.size else self.text
-        return Records(
+        return RecordArrays(
             self.integers[first:last],
             ends - ends[0] if ends.size else ends,
             text,
@@ -92,7 +94,7 @@ class Records(NamedTuple):
         )
 
     @classmethod
-    def joined(cls, pieces: Sequence["Records"]) -> "Records":
+    def join_pieces(cls, pieces: Sequence["RecordArrays"]) -> "RecordArrays":
         """All rows of the pieces, one after the other."""
         if any(piece.counts.size for piece in pieces):
             pieces = [piece if piece.counts.size else piece._replace(counts=_ones(piece)) for piece in pieces]
@@ -105,12 +107,14 @@ class Records(NamedTuple):
         return cls(integers, ends, text, outcomes, counts)
 
     @property
-    def combined(self) -> "Records":
+    def combined_rows(self) -> "RecordArrays":
         """Equal records of a client counted together, without rounding: what they add up to stays the same to the last bit."""
         counts = self.counts if self.counts.size else _ones(self)
-        found = combined(pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts}))
+        found = combine_equal_rows(
+            pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
+        )
         names = client_arrays(found["client"].to_arrow())
-        return Records(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
+        return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
 
     @property
     def names(self) -> pa.Array:
@@ -131,10 +135,12 @@ class Parts:
         self._budget, self._depth = budget, depth
         self._share = budget if depth else budget // 4  # of a part: several are grouped at a time
         self._above = folder
-        self._chunks: list[tuple[NDArray[np.int64], Records]] = []  # records in order of part, and where each starts
+        self._chunks: list[
+            tuple[NDArray[np.int64], RecordArrays]
+        ] = []  # records in order of part, and where each starts
         self._held = 0
         self._scratch: Scratch | None = None
-        self._blocks: list[list[Block]] = [[] for _ in range(1 << _BITS)]
+        self._blocks: list[list[ScratchBlock]] = [[] for _ in range(1 << _BITS)]
         self._spilled = [0] * (1 << _BITS)
         self._largest_group = 16
         self.records = 0
@@ -162,23 +168,23 @@ class Parts:
     ) -> None:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         amounts = np.empty(0) if counts is None else counts
-        arrays = map(frozen, (*client_arrays(clients), outcomes, amounts))
+        arrays = map(read_only_view, (*client_arrays(clients), outcomes, amounts))
         starts, *ordered = grouping_for(len(clients)).in_parts(*arrays, _BITS, self._seed)
-        records = Records(*ordered)
+        records = RecordArrays(*ordered)
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
         self._held += records.nbytes
         if self._held > self._budget:
             self._make_room()
 
-    def groups(self) -> Iterator[list[Callable[[], Group]]]:
+    def groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
         """For each part, functions that read and group it (several, if it is large). They may run in threads, in any order."""
         if self._scratch is not None:
             self._spill()
         for part in range(1 << _BITS):
             yield [partial(self._group, part)] if self._spilled[part] <= self._share else list(self._split(part))
 
-    def _split(self, part: int) -> Iterator[Callable[[], Group]]:
+    def _split(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
         if self._depth == _DEEPEST:
             yield partial(self._large_client, part)
@@ -190,7 +196,7 @@ class Parts:
         for groups in smaller.groups():
             yield from groups
 
-    def _large_client(self, part: int) -> Group:
+    def _large_client(self, part: int) -> ClientGroup:
         """A part that cannot be split: a client whose distinct values do not fit into the budget, if they fit at all."""
         if self._spilled[part] > max(self._budget, _ONE_CLIENT):
             raise DiscreetError(
@@ -199,36 +205,36 @@ class Parts:
             )
         return self._group(part)
 
-    def _group(self, part: int) -> Group:
+    def _group(self, part: int) -> ClientGroup:
         pieces = [*self._held_by(part), *self._from_disk(part)]
         if not pieces:
-            return Group(_column(np.empty(0, dtype=np.int64)), _no_clients())
-        found = grouped(Records.joined(pieces), seed=self._seed, hint=self._largest_group)
+            return ClientGroup(_column(np.empty(0, dtype=np.int64)), _no_clients())
+        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
 
-    def _held_by(self, part: int) -> Iterator[Records]:
+    def _held_by(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
             if starts[part] < starts[part + 1]:
-                yield records.between(starts[part], starts[part + 1])
+                yield records.rows_between(starts[part], starts[part + 1])
 
     def _make_room(self) -> None:
         """Count equal records together where that halves the largest part; put what is held on disk if there still is too much."""
         sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
-        largest = Records.joined(list(self._held_by(int(np.argmax(sizes)))))
-        if 2 * largest.combined.nbytes < largest.nbytes:
+        largest = RecordArrays.join_pieces(list(self._held_by(int(np.argmax(sizes)))))
+        if 2 * largest.combined_rows.nbytes < largest.nbytes:
             self._combine()
         if 2 * self._held > self._budget:
             self._spill()
 
     def _combine(self) -> None:
         """Hold, of each part, equal records counted together."""
-        starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[Records]()
+        starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
             if pieces := list(self._held_by(part)):
-                found.append(Records.joined(pieces).combined)
+                found.append(RecordArrays.join_pieces(pieces).combined_rows)
                 starts[part + 1] = found[-1].outcomes.size
-        self._chunks = [(np.cumsum(starts), Records.joined(found))]
+        self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(found))]
         self._held = self._chunks[0][1].nbytes
 
     def _spill(self) -> None:
@@ -238,33 +244,37 @@ class Parts:
         for part in range(1 << _BITS):
             pieces = list(self._held_by(part))
             if pieces:
-                records = Records.joined(pieces)
+                records = RecordArrays.join_pieces(pieces)
                 self._blocks[part].append(self._scratch.write(records))
                 self._spilled[part] += records.nbytes
                 self.spilled_bytes += records.nbytes
         self._chunks, self._held = [], 0
 
-    def _from_disk(self, part: int) -> Iterator[Records]:
+    def _from_disk(self, part: int) -> Iterator[RecordArrays]:
         for block in self._blocks[part]:
             assert self._scratch is not None
-            yield Records(*self._scratch.read(block))
+            yield RecordArrays(*self._scratch.read(block))
 
 
-def _ones(records: Records) -> NDArray[np.int64]:
+def _ones(records: RecordArrays) -> NDArray[np.int64]:
     """The counts of records that have none."""
     return np.ones(records.outcomes.size, dtype=np.int64)
 
 
-def grouped(records: Records, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS) -> Group:
+def group_records(
+    records: RecordArrays, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS
+) -> ClientGroup:
     """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
     code = grouping_for(records.outcomes.size)
-    clients, ends, outcomes, counts = code.by_client(*map(frozen, records), lengths, seed, hint)
+    clients, ends, outcomes, counts = code.by_client(*map(read_only_view, records), lengths, seed, hint)
     names = records.names.take(_column(clients)) if records.text_ends.size else _column(clients)
-    return Group(names, Clients(*map(frozen, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts)))))
+    return ClientGroup(
+        names, ClientColumns(*map(read_only_view, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts))))
+    )
 
 
-def _no_clients() -> Clients:
-    return Clients(
+def _no_clients() -> ClientColumns:
+    return ClientColumns(
         np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.uint8),
@@ -301,23 +311,23 @@ def grouping_for(rows: int) -> ModuleType | SimpleNamespace:
     return import_module("discreet.engines._grouping") if compiled_for(SECONDS_A_ROW * rows) else PLAIN
 
 
-def _spread(value: NDArray[np.uint64], seed: Any) -> NDArray[np.uint64]:
+def _hash_numbers(value: NDArray[np.uint64], seed: Any) -> NDArray[np.uint64]:
     mixed = (value ^ seed) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _SECOND
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
-def _spread_texts(ends: Integers, text: Bytes, seed: Any) -> NDArray[np.uint64]:
+def _hash_texts(ends: Integers, text: Bytes, seed: Any) -> NDArray[np.uint64]:
     """A 64-bit hash of each text, eight bytes at a time."""
     lengths = np.diff(ends)
-    mixed = _spread(lengths.astype(np.uint64), np.uint64(seed))
+    mixed = _hash_numbers(lengths.astype(np.uint64), np.uint64(seed))
     for first in range(0, int(lengths.max(initial=0)), 8):
         rows = np.flatnonzero(lengths > first)
         word = np.zeros(rows.size, dtype=np.uint64)
         for place in range(first, first + 8):
             there = lengths[rows] > place
             word[there] = (word[there] << np.uint64(8)) | text[ends[rows[there]] + place]
-        mixed[rows] = _spread(word, mixed[rows])
+        mixed[rows] = _hash_numbers(word, mixed[rows])
     return mixed
 
 
@@ -335,7 +345,7 @@ def _ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
     return ends - ends[0], np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
 
 
-def _numbered(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
+def _distinct_numbers(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
     numbers = pl.Series(values.dictionary_encode().indices).to_numpy().astype(np.uint32)
     return np.unique(numbers, return_index=True)[1].astype(np.int64), numbers
@@ -347,7 +357,7 @@ def in_parts(
     """As `grouping.in_parts`."""
     number = 1 << bits
     parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of(integers, bits, seed)
-    parts[outcomes >= OUTSIDE] = number
+    parts[outcomes >= MARK_OUTSIDE] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
@@ -373,25 +383,25 @@ def by_client(
 
 def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
     """The part, one of 2^bits, that each client belongs to."""
-    return (_spread(clients.astype(np.uint64), np.uint64(seed)) >> np.uint64(64 - bits)).astype(np.uint16)
+    return (_hash_numbers(clients.astype(np.uint64), np.uint64(seed)) >> np.uint64(64 - bits)).astype(np.uint16)
 
 
 def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _texts(ends, text)
-    first_rows, numbers = _numbered(texts)
-    hashed = _spread_texts(*_ends_and_bytes(texts.take(_column(first_rows))), seed)
+    first_rows, numbers = _distinct_numbers(texts)
+    hashed = _hash_texts(*_ends_and_bytes(texts.take(_column(first_rows))), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
 def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.numbered_integers`."""
-    first_rows, numbers = _numbered(_column(clients))
+    first_rows, numbers = _distinct_numbers(_column(clients))
     return clients[first_rows], numbers
 
 
 def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.numbered_texts`."""
-    return _numbered(_texts(ends, text))
+    return _distinct_numbers(_texts(ends, text))
 
 
 def integers_increase(clients: Any) -> bool:
@@ -407,7 +417,7 @@ def texts_increase(ends: Any, text: Any) -> bool:
 
 def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
     """As `grouping.without_marks`."""
-    kept = outcomes != LISTED
+    kept = outcomes != MARK_LISTED
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
     listed = np.diff(ends) > np.diff(new_ends)

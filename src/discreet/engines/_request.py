@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet._tables._coding import Coding, Columns
 from discreet._tables._records import Reading
-from discreet._tables._terms import agreed, agreed_clients, agreed_coding
+from discreet._tables._terms import agreed_clients, agreed_coding, agreed_term
 from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
@@ -23,7 +23,7 @@ from discreet.mechanisms._linear import MEMBERS_ALONE
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Pure
 from discreet.release._keyed import Question, RunKey, Secret, as_secret, fresh_secret
-from discreet.tradeoff import large_epsilon, little_by_pure_rounds
+from discreet.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
 
 _OUTSIDE = ("error", "agreed")
 _USUAL = {"rounds": 1, "purpose": ""}
@@ -99,8 +99,8 @@ class Request:
     show_values: bool
 
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
-        _check_words(terms)
-        agreement = _agreed_on(terms)
+        _check_terms(terms)
+        agreement = _agreement_in(terms)
         coding = _coding(terms, agreement)
         mechanism = _mechanism(terms, agreement)
         self.__dict__.update(  # whoever holds it cannot change it
@@ -123,7 +123,7 @@ class Request:
         """What to say where each round promises enough and all of them together promise little; None elsewhere."""
         if self.agreement is not None:
             return self.agreement.doubt_of_rounds
-        return little_by_pure_rounds(self.epsilon, self.rounds)
+        return weak_pure_rounds_warning(self.epsilon, self.rounds)
 
     def under(self, secret: Secret) -> "Request":
         """The same request under that secret."""
@@ -158,7 +158,7 @@ class Request:
         sampler = self._sampler(reading.coding)
         if self.mechanism == "linear" and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
-        if (doubt := large_epsilon(self.epsilon) or self.doubt_of_rounds) is not None:
+        if (doubt := large_epsilon_warning(self.epsilon) or self.doubt_of_rounds) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
         _warn_of_narrow_cells(sampler)
         version = VERSION if self.agreement is None else self.agreement.version
@@ -212,7 +212,7 @@ def _warn_of_narrow_cells(sampler: Sampler[AnyFamily]) -> None:
         )
 
 
-def _check_words(terms: Any) -> None:
+def _check_terms(terms: Any) -> None:
     """As Python does for keywords: refuse those that nobody knows, and miss those that are needed."""
     known = RequestTerms.__annotations__
     for name in terms:
@@ -224,7 +224,7 @@ def _check_words(terms: Any) -> None:
         raise TypeError(f"a request needs {' and '.join(missing)}: the columns that say who and what")
 
 
-def _agreed_on(terms: RequestTerms) -> Agreement | None:
+def _agreement_in(terms: RequestTerms) -> Agreement | None:
     """The agreement that is given, or that a given sampler or family makes."""
     family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
     if [family, sampler, agreement].count(None) < 2:
@@ -270,12 +270,12 @@ def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
     asked = mechanism_for(serve, mechanism)
     if agreement is None:
         return asked
-    return str(agreed("mechanism", None if serve is None and mechanism is None else asked, agreement))
+    return str(agreed_term("mechanism", None if serve is None and mechanism is None else asked, agreement))
 
 
 def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     """A term as it is given, agreed on, or usual; whoever says otherwise than the agreement is refused."""
     given = terms.get(name)
     if agreement is not None:
-        return agreed(name, given, agreement)
+        return agreed_term(name, given, agreement)
     return _USUAL.get(name) if given is None else given

@@ -15,31 +15,31 @@ import pyarrow as pa
 
 from discreet._tables._coding import Coding
 from discreet.domain import Interval
-from discreet.engines._kernel import Drawn, Kernel
+from discreet.engines._kernel import Draws, Kernel
 from discreet.engines._request import Job
 from discreet.families import Simplex
-from discreet.ledger._population import PopulationLedger, Round, Settled
-from discreet.ledger._segments import Names
+from discreet.ledger._population import PopulationLedger, Round, Settlement
+from discreet.ledger._segments import ClientDigests
 from discreet.mechanisms import OptimalSampler
-from discreet.release._clients import Clients
+from discreet.release._clients import ClientColumns
 from discreet.release._keyed import RunKey
 
 if TYPE_CHECKING:
-    from discreet.engines._parts import Group
+    from discreet.engines._parts import ClientGroup
 
 _CELLS = Interval(0.0, 1.0, cells=2)  # any domain whose draw also gives a place within a cell
 
 
 @dataclass(frozen=True)
-class Asked:
+class UnsettledGroup:
     """A group of clients: what was drawn for them, and who they are to the ledger."""
 
     clients: pa.Array
-    drawn: Drawn
-    names: Names
+    drawn: Draws
+    names: ClientDigests
 
 
-class Settling:
+class LedgerSettlement:
     """What a release asks of a ledger; `known` and `over_budget` count clients once it is settled."""
 
     def __init__(
@@ -53,26 +53,30 @@ class Settling:
             epsilon=job.agreement.epsilon,
         )
         self._kernel = Kernel(job)
-        self._naming = _nameless_kernel(job, ledger.names_key())
-        self._ordering = _nameless_kernel(job, ledger.order_key(self._round)) if ordered else None
+        self._naming = _word_kernel(job, ledger.names_key())
+        self._ordering = _word_kernel(job, ledger.order_key(self._round)) if ordered else None
         self.known = self.over_budget = 0
 
-    def asked(self, group: "Group") -> Asked:
+    def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
         """Draw for a group of clients. Nothing of it may leave yet."""
-        drawn, empty = self._kernel.draw(group.clients), _holding_nothing(group.clients)
+        drawn, empty = self._kernel.draw(group.clients), _clients_without_records(group.clients)
         if self._ordering is not None:
             drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True).order)
         words = self._naming.draw(empty, ordered=True)
-        return Asked(group.names, drawn, Names(words.order, (words.within * 2.0**53).astype(np.uint64)))
+        return UnsettledGroup(
+            group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64))
+        )
 
-    def settled(self, parts: Sequence[Sequence[Asked]]) -> Iterator[list[tuple[pa.Array, Drawn]]]:
+    def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws]]]:
         """Charge all groups of all parts at once, durably; then the samples that may leave, part by part."""
         groups = [group for part in parts for group in part]
         if not groups:
             return
         found = self._ledger.settle(
             self._round,
-            Names(*(np.concatenate([getattr(group.names, word) for group in groups]) for word in ("first", "second"))),
+            ClientDigests(
+                *(np.concatenate([getattr(group.names, word) for group in groups]) for word in ("first", "second"))
+            ),
             np.concatenate([group.drawn.outcomes for group in groups]),
             np.concatenate([group.drawn.within for group in groups]),
             over_budget=self._over_budget,
@@ -82,12 +86,12 @@ class Settling:
         for part in parts:
             kept = []
             for group in part:
-                kept.append(_kept(group, found, slice(start, start + len(group.clients))))
+                kept.append(_allowed_samples(group, found, slice(start, start + len(group.clients))))
                 start += len(group.clients)
             yield kept
 
 
-def _kept(group: Asked, found: Settled, here: slice) -> tuple[pa.Array, Drawn]:
+def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws]:
     """The clients of a group that may leave, with the samples that they leave with."""
     kept = found.kept[here]
     drawn = replace(
@@ -99,14 +103,14 @@ def _kept(group: Asked, found: Settled, here: slice) -> tuple[pa.Array, Drawn]:
     return group.clients.filter(pl.Series(kept).to_arrow()), drawn
 
 
-def _nameless_kernel(job: Job, key: RunKey) -> Kernel:
+def _word_kernel(job: Job, key: RunKey) -> Kernel:
     reading = replace(job.reading, coding=Coding(_CELLS))
     return Kernel(replace(job, key=key, reading=reading, sampler=OptimalSampler(Simplex(_CELLS), epsilon=1.0)))
 
 
-def _holding_nothing(clients: Clients) -> Clients:
+def _clients_without_records(clients: ClientColumns) -> ClientColumns:
     """The same clients without any records."""
     held = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") :]}
     ends = np.zeros_like(clients.ends)
     ends.setflags(write=False)
-    return Clients(**{**clients._asdict(), "ends": ends, **held})
+    return ClientColumns(**{**clients._asdict(), "ends": ends, **held})

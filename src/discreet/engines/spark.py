@@ -29,18 +29,18 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet._tables._arrow import checked
+from discreet._tables._arrow import check_batch
 from discreet._tables._clients import check_client_kind, client_list, is_integer_name, warn_of_floats, whole_below
 from discreet._tables._delimited import NUMBER, RUN
 from discreet._tables._formats import AGREEMENT_FILE, TEXTS
-from discreet._tables._marks import LISTED
-from discreet._tables._outputs import format_of, published
-from discreet._tables._records import Reader
+from discreet._tables._marks import MARK_LISTED
+from discreet._tables._outputs import format_of, published_batch
+from discreet._tables._records import RecordReader
 from discreet._tables._sources import METADATA, distinct
 from discreet.agreement import Agreement
 from discreet.engines._kernel import Kernel
-from discreet.engines._packing import packed, unpacked
-from discreet.engines._parts import Parts, grouped
+from discreet.engines._packing import pack_group, unpack_records
+from discreet.engines._parts import Parts, group_records
 from discreet.engines._request import Job, Request, RequestTerms
 from discreet.engines._telling import Summary
 from discreet.errors import DiscreetError, need_extra
@@ -93,9 +93,9 @@ def sample(
     request = Request(**terms)
     job = _job(request, frame, "the data frame")
     try:
-        return _released(frame, job, clients, request, drop_client=drop_client, tallies=None)
+        return _release_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
     except PySparkException as error:
-        raise DiscreetError(_told(error)) from None
+        raise DiscreetError(_task_error_message(error)) from None
 
 
 def sample_files(
@@ -119,7 +119,7 @@ def sample_files(
             f"the Spark engine reads Parquet, not {path}: what Spark reads from text is not what the local engine reads (quotes, spaces, "
             "long rows, names that are not UTF-8), so clients would be others; convert it to Parquet, or use --engine local"
         )
-    path, output = _located(path), _located(output)
+    path, output = _absolute_path(path), _absolute_path(output)
     if not _is_remote(output) and os.path.exists(output):
         raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
     started = time.perf_counter()
@@ -131,20 +131,20 @@ def sample_files(
         job = _job(request, frame, path)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
-        listed = None if clients is None else _client_frame(session, _located(clients), job)
+        listed = None if clients is None else _client_frame(session, _absolute_path(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(5)]  # a task that is run twice counts twice
-        released = _released(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
+        released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
         _write(released, output, kind, job.agreement)
         if agreement_file is not None:
             job.agreement.write(agreement_file)
     except PySparkException as error:
-        raise DiscreetError(_told(error)) from None
+        raise DiscreetError(_task_error_message(error)) from None
     rows, without_records, nulls, not_numbers, outside = (int(tally.value) for tally in tallies)
     return Summary(
         agreement=job.agreement,
         rows=rows,
-        clients=_written(session, output, kind),
+        clients=_count_written(session, output, kind),
         nulls=nulls,
         not_numbers=not_numbers,
         outside=outside,
@@ -154,7 +154,7 @@ def sample_files(
     )
 
 
-def _released(
+def _release_frame(
     frame: DataFrame,
     job: Job,
     clients: DataFrame | None,
@@ -193,7 +193,7 @@ def _released(
             if frame.sparkSession.sparkContext.getCheckpointDir() is None
             else drawn.checkpoint()
         )
-        digest = _digest(drawn).sealed(job.key)
+        digest = _digest(drawn).sealed_bytes(job.key)
         Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
@@ -212,13 +212,13 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
     """Rows of (client, value) to fewer rows of (client, outcomes): the records of many rows in one, as bytes."""
 
     def combine(batches: Batches) -> Batches:
-        parts, reader = _new_parts(), Reader(job.reading)
-        for table in _gathered((checked(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
+        parts, reader = _new_parts(), RecordReader(job.reading)
+        for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
             raw = pl.from_arrow(table)
-            for rows in reader.records(job.reading.prepared(raw), partial(_examples, raw)):
+            for rows in reader.records(job.reading.prepare_rows(raw), partial(_examples, raw)):
                 parts.add(*rows)
             if parts.records >= _COMBINED:
-                yield from _combined(parts)
+                yield from _combined_batches(parts)
                 parts = _new_parts()
         if tallies is not None:
             found = reader.tally
@@ -226,12 +226,12 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
                 tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside), strict=True
             ):
                 total.add(number)
-        yield from _combined(parts)
+        yield from _combined_batches(parts)
 
     return combine
 
 
-def _gathered(batches: Batches, rows: int) -> Iterator[pa.Table]:
+def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
     """Small batches put together to tables of at least that many rows, but for the last."""
     waiting: list[pa.RecordBatch] = []
     held = 0
@@ -249,9 +249,9 @@ def _new_parts() -> Parts:
     return Parts(seed=secrets.randbits(64), budget=sys.maxsize)  # what is combined at a time is bounded by itself
 
 
-def _combined(parts: Parts) -> Batches:
+def _combined_batches(parts: Parts) -> Batches:
     groups = (group() for groups in parts.groups() for group in groups)
-    batches = [packed(group) for group in groups if len(group.clients)]
+    batches = [pack_group(group) for group in groups if len(group.clients)]
     if batches:
         yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
@@ -270,10 +270,10 @@ def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batc
                 table = pa.Table.from_batches(waiting).combine_chunks()
                 clients = table.column("client").chunk(0)
                 whole = rows - pc.sum(pc.equal(clients, clients[-1])).as_py()  # the last client may not be complete yet
-                yield from _drawn(table.slice(0, whole), kernel, job, listed, tallies)
+                yield from _draw_table(table.slice(0, whole), kernel, job, listed, tallies)
                 waiting, rows = table.slice(whole).combine_chunks().to_batches(), rows - whole
         if rows:
-            yield from _drawn(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
+            yield from _draw_table(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
 
     return draw
 
@@ -287,7 +287,7 @@ def _job(request: Request, frame: DataFrame, where: str) -> Job:
     return request.job(_polars_schema(frame), where=where)
 
 
-def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:
+def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:
     if not table.num_rows:
         return
     (batch,) = table.combine_chunks().to_batches()
@@ -295,14 +295,14 @@ def _drawn(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: lis
         raise DiscreetError(
             "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
         )
-    records, lengths = unpacked(batch, job.reading.columns.amounts)
-    group = grouped(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
+    records, lengths = unpack_records(batch, job.reading.columns.amounts)
+    group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group = group.without_marks()
         if tallies is not None:
             tallies[1].add(group.without_records)
     drawn = kernel.draw(group.clients, ordered=True)
-    found = published(group.names, kernel.coding, drawn.outcomes, drawn.within, kernel.agreement_id)
+    found = published_batch(group.names, kernel.coding, drawn.outcomes, drawn.within, kernel.agreement_id)
     yield pa.RecordBatch.from_arrays(
         [
             found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),
@@ -346,7 +346,7 @@ def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     if kind.is_float():
         astray = F.isnan(name) | (F.abs(name) >= whole_below(kind))
         name = F.when(~astray, F.when(name.cast(names) == name, name))
-    marks = [name.cast(names).alias("client"), F.lit(LISTED.tobytes()).alias("outcomes")]
+    marks = [name.cast(names).alias("client"), F.lit(MARK_LISTED.tobytes()).alias("outcomes")]
     if job.reading.columns.counts is not None:
         marks.append(F.lit(job.reading.columns.amounts(1).tobytes()).alias("counts"))
     return clients.select(*marks)
@@ -409,23 +409,23 @@ def _write(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> No
 def _write_to(frame: DataFrame, path: str, kind: str) -> None:
     if kind == "csv":
         texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
-        guarded = frame.withColumns({name: _guarded(F.col(f"`{name}`")) for name in texts})
+        guarded = frame.withColumns({name: _guard_text(F.col(f"`{name}`")) for name in texts})
         guarded.write.option("header", True).csv(path)
     else:
         frame.write.parquet(path)
 
 
-def _guarded(text: Any) -> Any:
+def _guard_text(text: Any) -> Any:
     """As `discreet._tables._delimited.guarded` does it."""
     runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 
 
-def _written(session: SparkSession, output: str, kind: str) -> int:
+def _count_written(session: SparkSession, output: str, kind: str) -> int:
     return (session.read.option("header", True).csv(output) if kind == "csv" else session.read.parquet(output)).count()
 
 
-def _located(path: str) -> str:
+def _absolute_path(path: str) -> str:
     """A local path as seen from here: Spark's own process may have started in another folder."""
     return path if _is_remote(path) else os.path.abspath(path)
 
@@ -434,7 +434,7 @@ def _is_remote(path: str) -> bool:
     return "://" in path
 
 
-def _told(error: Exception) -> str:
+def _task_error_message(error: Exception) -> str:
     """The message of the error that a task raised, without the trace that Spark wraps around it; else Spark's first line."""
     found = re.findall(r"^discreet\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
     return str(found[-1]) if found else str(error).strip().splitlines()[0]

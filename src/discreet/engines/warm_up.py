@@ -6,10 +6,10 @@ Those of `discreet.mechanisms.warm_up`, of designs and of the engines. On a clus
 import numpy as np
 import pyarrow as pa
 
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.agreement import Agreement
 from discreet.design import design
-from discreet.engines._kernel import clients_of, refuse_twice
+from discreet.engines._kernel import clients_of, refuse_repeated_clients
 from discreet.engines._local import sample
 from discreet.families import Band, Simplex
 from discreet.mechanisms import OptimalSampler
@@ -22,7 +22,7 @@ def warm_up() -> None:
     """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list, over
     a uniform reference and another."""
     mechanisms.warm_up()
-    with only(Code.COMPILED):
+    with use_only(Code.COMPILED):
         for names in ([1, 2], ["a", "b"]):
             _release(names)
         _design()
@@ -38,7 +38,7 @@ def _release(names: list[int] | list[str]) -> None:
         )
         sample(table, client="client", value="value", agreement=designed, count=count, weight=weight)
     backwards = pa.array(names[::-1])
-    refuse_twice(clients_of(backwards, pa.array([[0], [1]]), None))
+    refuse_repeated_clients(clients_of(backwards, pa.array([[0], [1]]), None))
 
 
 def _design() -> None:

@@ -14,11 +14,11 @@ from discreet._labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
-from discreet.estimation._binning import binned, every_cell, line_of, masses_between
+from discreet.estimation._binning import bin_cells, cells_as_bins, line_of, masses_between
 from discreet.estimation._counting import check_distinct, checked_counts, counts_of, reference_on
 from discreet.estimation._inversion import Inversion, inversion_of, joint_inversion
 from discreet.estimation._population import Population
-from discreet.estimation._reweighting import example_laws, reweighted
+from discreet.estimation._reweighting import example_laws, reweight_examples
 from discreet.estimation._rows import SampleRows, rows_of
 from discreet.families import ContinuousFamily
 from discreet.mechanisms._sampler import AnyFamily, Sampler
@@ -56,7 +56,7 @@ def population(
         bins: or how many bins its cells are put into, of about equal reference mass. Unless said, as many (4 to 32) as leave the noise of
             an average share at half of it.
         examples: laws (N, k) of public examples, or a scipy.sparse matrix of their counts; on a line on the cells that are released.
-            `reweighted` is then the population that they have when they are weighted so as to explain the samples.
+            `reweight_examples` is then the population that they have when they are weighted so as to explain the samples.
         confidence: of every interval.
 
     Returns:
@@ -74,12 +74,12 @@ def population(
     if isinstance(sampler, Agreement):
         sampler = sampler.sampler() if sampler.joint is None else sampler.joint_sampler()
     if isinstance(sampler, JointSampler):
-        return _of_joint_draws(sampler, samples, examples, rounds, float(confidence))
+        return _population_of_joint_draws(sampler, samples, examples, rounds, float(confidence))
     if isinstance(sampler, ComposedSampler):
         sampler = sampler.share
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
-        return _on_a_line(
+        return _population_on_line(
             sampler, inversion, float(confidence), samples, counts, edges, bins, examples, released_by, rounds
         )
     if edges is not None or bins is not None:
@@ -97,8 +97,8 @@ def population(
         found = Population(domain, rows.counts, reference, inversion, sampler.bounds, sampler, float(confidence))
         return replace(found, rows=rows)
     laws = None if examples is None else example_laws(sampler, examples)
-    counted = _counted(samples, counts, domain)
-    resting = None if laws is None else reweighted([(sampler, counted)], laws)
+    counted = _outcome_counts(samples, counts, domain)
+    resting = None if laws is None else reweight_examples([(sampler, counted)], laws)
     return Population(domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
 
 
@@ -138,7 +138,7 @@ def _check_released(released_by: Any, rows: SampleRows | None, rounds: int | Non
         )
 
 
-def _of_joint_draws(
+def _population_of_joint_draws(
     joint: JointSampler, samples: Any, examples: Any, rounds: int | None, confidence: float
 ) -> Population:
     """The population behind several samples of each client that were drawn at once, by the law of any single one of them."""
@@ -159,11 +159,11 @@ def _of_joint_draws(
     return found if rows is None else replace(found, rows=rows)
 
 
-def _counted(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
+def _outcome_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
     return checked_counts(counts, domain) if samples is None else counts_of(samples, domain)
 
 
-def _on_a_line(
+def _population_on_line(
     sampler: Sampler[AnyFamily],
     inversion: Inversion,
     confidence: float,
@@ -177,7 +177,9 @@ def _on_a_line(
 ) -> Population:
     """The population on bins of a continuous family: those between given edges, or whole cells put together."""
 
-    def found(domain: Domain, counted: NDArray[np.int64], reference: Floats, rows: SampleRows | None) -> Population:
+    def make_population(
+        domain: Domain, counted: NDArray[np.int64], reference: Floats, rows: SampleRows | None
+    ) -> Population:
         return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence, rows=rows)
 
     def counted_on(domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
@@ -186,7 +188,7 @@ def _on_a_line(
         _check_released(released_by, rows, rounds)
         if rows is not None and examples is not None:
             raise DiscreetError(_ONE_SAMPLE)
-        return (_counted(samples, counts, domain), None) if rows is None else (rows.counts, rows)
+        return (_outcome_counts(samples, counts, domain), None) if rows is None else (rows.counts, rows)
 
     if edges is not None:
         if bins is not None:
@@ -197,17 +199,17 @@ def _on_a_line(
             )
         given = Bins(edges)
         counted, rows = counted_on(given)
-        return found(given, counted, masses_between(sampler, given), rows)
-    cells, line = every_cell(sampler), line_of(sampler)
+        return make_population(given, counted, masses_between(sampler, given), rows)
+    cells, line = cells_as_bins(sampler), line_of(sampler)
     numbered, rows = counted_on(line)
     counted = numbered[line.order]
-    put = binned(sampler, clients=int(counted.sum()) if rows is None else rows.clients, count=bins)
-    along = None if rows is None else rows.renumbered(np.argsort(line.order), line.size)
-    by_bin = None if along is None else along.renumbered(put.bin_of_cell, put.bins.size)
-    finest = found(cells.bins, counted, cells.reference, along)
-    whole = replace(found(put.bins, put.of(counted), put.reference, by_bin), finest=finest)
+    put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.clients, count=bins)
+    along = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
+    by_bin = None if along is None else along.renumber_outcomes(put.bin_of_cell, put.bins.size)
+    finest = make_population(cells.bins, counted, cells.reference, along)
+    whole = replace(make_population(put.bins, put.of(counted), put.reference, by_bin), finest=finest)
     if examples is None:
         return whole
-    resting = reweighted([(sampler, numbered)], example_laws(sampler, examples))
+    resting = reweight_examples([(sampler, numbered)], example_laws(sampler, examples))
     law, debiased = (put.of(each[line.order]) for each in (resting.law, resting.debiased))
     return replace(whole, reweighted=replace(resting, law=law, debiased=debiased))

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from discreet.domain import Bins
 from discreet.errors import DiscreetError, check_count
-from discreet.mechanisms._carriers._cells import CELLS, CellCarrier
-from discreet.mechanisms._carriers._densities import DensityCarrier
+from discreet.mechanisms._carriers._cells import DEFAULT_CELLS, CellAtoms
+from discreet.mechanisms._carriers._densities import DensityAtoms
 from discreet.mechanisms._carriers._line import LineCells
-from discreet.mechanisms._carriers._points import PointCarrier
+from discreet.mechanisms._carriers._points import PointAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ _ROUNDING = 1e-9  # of the reference up to a cell
 
 
 @dataclass(frozen=True, eq=False)
-class Binned:
+class CellBins:
     """Bins along a line, the reference mass of each, and at which of so many cells along the line each begins."""
 
     bins: Bins
@@ -53,17 +53,17 @@ class Binned:
 def line_of(sampler: Sampler[AnyFamily]) -> LineCells:
     """The cells of the line that a sampler releases on; where it is not by cells, the usual ones of its family."""
     carrier = sampler.carrier
-    if not isinstance(carrier, DensityCarrier) or carrier.family.dim != 1:
+    if not isinstance(carrier, DensityAtoms) or carrier.family.dim != 1:
         raise DiscreetError(
             f"{sampler!r} does not release on a line, where samples are counted by bins; to estimate shares of regions in more "
             "dimensions let clients release the number of their region, on a Simplex"
         )
     return LineCells(
-        carrier.partition if isinstance(carrier, CellCarrier) else carrier.family.cells(CELLS[carrier.family.dim])
+        carrier.partition if isinstance(carrier, CellAtoms) else carrier.family.cells(DEFAULT_CELLS[carrier.family.dim])
     )
 
 
-def every_cell(sampler: Sampler[AnyFamily]) -> Binned:
+def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
     """Each cell a bin of its own."""
     line = line_of(sampler)
     if not np.isfinite(line.edges).all():
@@ -72,19 +72,19 @@ def every_cell(sampler: Sampler[AnyFamily]) -> Binned:
         )
     bins = Bins(line.edges)
     counted = _counted_on_points(sampler, bins)
-    return Binned(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
+    return CellBins(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
 
 
-def usual_number(sampler: Sampler[AnyFamily], clients: int) -> int:
+def usual_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
     """How many bins leave the noise of an average share at about half of it, between `FEWEST` and `MOST`."""
     return int(min(max(sampler.constants.gamma**2 * clients / 16.0, FEWEST), MOST))
 
 
-def binned(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> Binned:
+def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> CellBins:
     """Whole cells in `count` bins of about equal reference mass, or in the usual number for so many clients."""
-    cells = every_cell(sampler)
+    cells = cells_as_bins(sampler)
     if count is None:
-        wanted = min(usual_number(sampler, clients), cells.bins.size)
+        wanted = min(usual_bin_count(sampler, clients), cells.bins.size)
     else:
         wanted = check_count("bins", count, most=cells.bins.size, fix="a bin is at least one of the family's cells")
     if wanted == cells.bins.size:
@@ -95,7 +95,7 @@ def binned(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = Non
     )  # a heavy cell is worth several
     starts = np.append(0, starts[upto[starts - 1] < 1.0 - _ROUNDING])
     edges = np.append(cells.bins.edges[starts], cells.bins.edges[-1])
-    return Binned(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
+    return CellBins(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
 
 
 def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
@@ -114,7 +114,7 @@ def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
 def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
     """How many of the cells that are released hold an edge of the bins inside them; 0 where release is not by cells of a line."""
     carrier = sampler.carrier
-    if not isinstance(carrier, CellCarrier) or carrier.family.dim != 1:
+    if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
         return 0
     line = line_of(sampler)
     cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
@@ -125,7 +125,7 @@ def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
 def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
     """The share of the public points that lies in each bin; None where the atoms are no public points."""
     carrier = sampler.carrier
-    if not isinstance(carrier, PointCarrier) or carrier.how.seed is None or carrier.family.dim != 1:
+    if not isinstance(carrier, PointAtoms) or carrier.how.seed is None or carrier.family.dim != 1:
         return None
     points = carrier.at(np.arange(carrier.size), carrier.how.seed)[:, 0]
     inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]

@@ -22,7 +22,7 @@ _STEPS = 24
 
 
 @dataclass(frozen=True)
-class Contestant:
+class SamplerCost:
     """A sampler's divergences over the examples (mean, median, largest), and its worst case over every law there is."""
 
     name: str
@@ -32,7 +32,7 @@ class Contestant:
     worst: float
 
 
-def contest(designed: Design, counts: Any) -> list[Contestant]:
+def compare_samplers(designed: Design, counts: Any) -> list[SamplerCost]:
     """Q*, the linear mechanism, the mollifier, the best uniform floor and a design, over clients given as counts (n, k)."""
     size, epsilon, f = designed.family.size, designed.epsilon, designed.divergence
     family = Simplex(size)
@@ -41,7 +41,7 @@ def contest(designed: Design, counts: Any) -> list[Contestant]:
         "best uniform": best_uniform(counts, epsilon, f),
         "designed": designed.sampler,
     }
-    return [_contestant(name, sampler, counts, f) for name, sampler in samplers.items()]
+    return [_sampler_cost(name, sampler, counts, f) for name, sampler in samplers.items()]
 
 
 def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteFamily]:
@@ -78,9 +78,9 @@ def divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> 
     return np.concatenate(found)
 
 
-def _contestant(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Contestant:
+def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> SamplerCost:
     found = divergences(sampler, counts, f)
-    return Contestant(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
+    return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
 
 
 def _laws(counts: Any) -> Iterator[Floats]:

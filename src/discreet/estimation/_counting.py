@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import unboxed
+from discreet._labelled import plain_column
 from discreet.audit._bounds import MOST_DRAWS
 from discreet.domain import Domain, Interval
 from discreet.domain._labels import LARGEST_VALUE
@@ -29,9 +29,9 @@ def reference_on(domain: Domain, reference: float | Floats) -> Floats:
     return np.array(np.broadcast_to(reference, domain.size), dtype=np.float64)
 
 
-def listed(column: Any) -> Any:
+def as_list(column: Any) -> Any:
     """A column of pyarrow, of polars and pandas or of numpy as a plain list; others as they are."""
-    column = unboxed(column)
+    column = plain_column(column)
     for plain in ("to_list", "tolist"):
         if hasattr(column, plain):
             return getattr(column, plain)()
@@ -43,7 +43,7 @@ def check_distinct(clients: Any, samples: Any) -> None:
     if samples is None:
         raise DiscreetError("clients= says whose samples= these are; counts= are of nobody in particular")
     try:
-        names, number = list(listed(clients)), len(listed(samples))
+        names, number = list(as_list(clients)), len(as_list(samples))
         different = len(set(names))
     except TypeError:
         raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
@@ -60,7 +60,7 @@ def check_distinct(clients: Any, samples: Any) -> None:
 
 def counts_of(samples: Any, domain: Domain) -> NDArray[np.int64]:
     """How often each outcome is among the samples."""
-    numbers = domain.numbers(listed(samples))
+    numbers = domain.numbers(as_list(samples))
     return checked_counts(np.bincount(numbers, minlength=domain.size), domain)
 
 

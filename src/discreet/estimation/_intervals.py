@@ -39,7 +39,7 @@ def tail(confidence: float, among: int = 1) -> float:
     return 0.5 * (1.0 - confidence) / among
 
 
-def ends(counts: ArrayLike, samples: float, miss: float) -> Ends:
+def binomial_ends(counts: ArrayLike, samples: float, miss: float) -> Ends:
     """Clopper and Pearson's ends, each of which misses with that probability at most; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
@@ -53,11 +53,13 @@ def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, 
     `among`: so many intervals share what the confidence leaves, so that it is that of all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
-    low, high = ends(distinct, samples, tail(confidence, among))
+    low, high = binomial_ends(distinct, samples, tail(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
-def first_past(counts: NDArray[np.int64], samples: int, limits: Floats, miss: float, *, above: bool) -> int | None:
+def first_past_limit(
+    counts: NDArray[np.int64], samples: int, limits: Floats, miss: float, *, above: bool
+) -> int | None:
     """The first outcome whose interval, with ends that miss so rarely, lies past its limit; None where none does.
 
     Its share does then, and so many or so few are less likely than that under the limit itself: few intervals have to be computed.
@@ -71,7 +73,7 @@ def first_past(counts: NDArray[np.int64], samples: int, limits: Floats, miss: fl
         else scipy.special.betaincc(many + 1.0, samples - many, limit)
     )
     for place in past[tails < 2.0 * miss]:
-        low, high = ends(counts[place], samples, miss)
+        low, high = binomial_ends(counts[place], samples, miss)
         if side * ((low if above else high) - limits[place] * ulps) > 0.0:
             return int(place)
     return None
@@ -90,10 +92,10 @@ def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float
     gaps, places = np.unique(np.append((most - values[seen]) / width, 0.0), return_inverse=True)
     weights = np.zeros(len(gaps))
     np.add.at(weights, places, np.append(counts[seen], 1))
-    return most - width * _gap(gaps, weights, tail(confidence, among))
+    return most - width * _gaffke_gap(gaps, weights, tail(confidence, among))
 
 
-def _gap(gaps: Floats, weights: Floats, miss: float) -> float:
+def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
     """The D with P[sum of weights G (D - gap) > 0] = miss, for G ~ Gamma(weight, 1) independent: 1 less Gaffke's bound.
 
     By Lugannani and Rice's formula at the saddlepoint, which overstates the probability by a few percent for a handful of samples (so
@@ -107,7 +109,7 @@ def _gap(gaps: Floats, weights: Floats, miss: float) -> float:
         return float(gaps[1] * (1.0 - most_probability(weights[0] - 1.0, samples, miss)))
 
     def excess(log_g: float) -> float:
-        return _beyond(math.exp(log_g), gaps, weights)[1] - miss
+        return _saddlepoint_tail(math.exp(log_g), gaps, weights)[1] - miss
 
     mean = float(weights @ gaps / weights.sum())
     spread = math.sqrt(max(float(weights @ np.square(gaps - mean)), 1e-300))
@@ -122,10 +124,10 @@ def _gap(gaps: Floats, weights: Floats, miss: float) -> float:
     if excess(low) > 0.0:
         return 0.0
     found = float(scipy.optimize.brentq(excess, low, high, xtol=1e-12))
-    return _beyond(math.exp(found), gaps, weights)[0]
+    return _saddlepoint_tail(math.exp(found), gaps, weights)[0]
 
 
-def _beyond(g: float, gaps: Floats, weights: Floats) -> tuple[float, float]:
+def _saddlepoint_tail(g: float, gaps: Floats, weights: Floats) -> tuple[float, float]:
     """D, and the probability that it is exceeded, at one saddlepoint."""
     pulls = weights / (g + gaps)
     mean = float(pulls @ gaps / pulls.sum())

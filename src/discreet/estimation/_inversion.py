@@ -86,7 +86,9 @@ class Inversion:
         return np.minimum(self.high(mu, q), 1.0 - self.low.total + self.low(mu, q))
 
 
-def held(inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def invert_intervals(
+    inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
     """Intervals of Q's shares as intervals of P's, for events with these reference masses and clients within the bounds."""
     least, most = limits(bounds, mu)
     low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])

@@ -27,7 +27,7 @@ import numpy as np
 
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._intervals import Ends, clopper_pearson
-from discreet.estimation._inversion import held
+from discreet.estimation._inversion import invert_intervals
 from discreet.estimation._population import Population, Shares
 
 
@@ -49,8 +49,10 @@ class Liars:
         """The estimate, with intervals that hold despite them."""
         if self.number == 0:
             return self.found.law
-        each = _held(self.found, self.number, among=1)
-        return Shares(self.found.law.estimate, *each, *_held(self.found, self.number, among=len(self.found.counts)))
+        each = _ends_despite_liars(self.found, self.number, among=1)
+        return Shares(
+            self.found.law.estimate, *each, *_ends_despite_liars(self.found, self.number, among=len(self.found.counts))
+        )
 
 
 def liars(found: Population, number: int = 1) -> Liars:
@@ -77,13 +79,13 @@ def liars(found: Population, number: int = 1) -> Liars:
     return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
 
 
-def as_far_as_intervals(found: Population) -> int:
+def liars_per_half_interval(found: Population) -> int:
     """How many liars can move a share by half the length of the longest interval."""
     longest = float((found.law.high - found.law.low).max())
     return math.ceil(0.5 * longest / liars(found, 1).shift - 1e-9)
 
 
-def _held(found: Population, number: int, among: int) -> Ends:
+def _ends_despite_liars(found: Population, number: int, among: int) -> Ends:
     """The ends of the intervals that any honest samples give, whichever so many of those at hand are lies."""
     if found.rows is not None:
         fewer = found.rows.ends(found.confidence, among=among, liars=-number)
@@ -93,6 +95,6 @@ def _held(found: Population, number: int, among: int) -> Ends:
         more = clopper_pearson(
             np.minimum(found.counts + number, found.clients), found.clients, found.confidence, among=among
         )
-    low, _ = held(found.inversion, found.bounds, found.reference, fewer)
-    _, high = held(found.inversion, found.bounds, found.reference, more)
+    low, _ = invert_intervals(found.inversion, found.bounds, found.reference, fewer)
+    _, high = invert_intervals(found.inversion, found.bounds, found.reference, more)
     return low, high

@@ -36,7 +36,7 @@ _UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class ExampleMixture:
     """Weights (N,) of the laws, the law that they mix to (k,), and how much more L any other weights could have."""
 
     weights: Floats
@@ -65,7 +65,7 @@ class Mixture:
         return found
 
 
-def mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[Mixture]:
+def mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[ExampleMixture]:
     """The best mixture of laws (N, k) for shares (k,) at each of falling pulls."""
     seen = shares > 0.0
     q, f = np.ascontiguousarray(laws[:, seen]), shares[seen]
@@ -73,13 +73,13 @@ def mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[M
     w = np.full(number, 1.0 / number)
     v = f / (w @ q)
     for pull in pulls:
-        w, v = _followed(q, f, w, v, pull)
-        w, gap = _certified(q, f, w, pull)
+        w, v = _follow_path(q, f, w, v, pull)
+        w, gap = _certify_weights(q, f, w, pull)
         v = f / (w @ q)
-        yield Mixture(w, w @ laws, pull, gap)
+        yield ExampleMixture(w, w @ laws, pull, gap)
 
 
-def _followed(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tuple[Floats, Floats]:
+def _follow_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tuple[Floats, Floats]:
     """Newton steps towards w s = pull/N and v y = f, from weights and dual of a larger pull."""
     target = pull / len(q)
     best, least = (w, v), math.inf
@@ -105,19 +105,19 @@ def _followed(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tuple[
         dv = scipy.linalg.cho_solve(factor, (f - v * y) / v - ((aim - w * s) / s) @ q, check_finite=False)
         ds = -(q @ dv)
         dw = (aim - w * s - w * ds) / s
-        length = min(1.0, *(_INSIDE * _room(*pair) for pair in ((v, dv), (w, dw), (s, ds))))
+        length = min(1.0, *(_INSIDE * _step_to_boundary(*pair) for pair in ((v, dv), (w, dw), (s, ds))))
         if not length > 1e-12:
             break
         w, v = w + length * dw, v + length * dv
     return best
 
 
-def _room(value: Floats, step: Floats) -> float:
+def _step_to_boundary(value: Floats, step: Floats) -> float:
     fastest = float((-step / value).max())
     return 1.0 / fastest if fastest > 0.0 else math.inf
 
 
-def _certified(q: Floats, f: Floats, w: Floats, pull: float) -> tuple[Floats, float]:
+def _certify_weights(q: Floats, f: Floats, w: Floats, pull: float) -> tuple[Floats, float]:
     """Weights that sum to one, a step of expectation maximisation further, and their gap."""
     w = w / w.sum()
     rounding = 4.0 * (q.shape[0] + q.shape[1]) * _UNIT

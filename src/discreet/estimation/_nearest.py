@@ -28,7 +28,7 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
     if not (low.sum() <= 1.0 + SUM_TOLERANCE and high.sum() >= 1.0 - SUM_TOLERANCE):
         raise DiscreetError(f"no law lies between bounds that sum to {low.sum():g} and {high.sum():g}")
     for _ in range(_ROUNDS):
-        shift, law = _shifted(v, low, high)
+        shift, law = _shift_and_clip(v, low, high)
         if abs(law.sum() - 1.0) <= SUM_TOLERANCE:
             break
         v = v - shift  # entries were too large to tell t from its neighbours: those that matter are now near 0
@@ -42,7 +42,7 @@ def _bound(end: ArrayLike, name: str, size: int) -> Floats:
     return np.broadcast_to(given, size)
 
 
-def _shifted(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
+def _shift_and_clip(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
     """t and the law clip(v - t, low, high), up to the rounding of v."""
     breaks = np.sort(np.concatenate([v - low, v - high]))
     first, last = 0, len(breaks) - 1  # the mass falls from sum(high) at the first break to sum(low) at the last

@@ -21,9 +21,9 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count
-from discreet.estimation._binning import binned
-from discreet.estimation._intervals import Ends, ends, tail
-from discreet.estimation._inversion import Inversion, held, inversion_of
+from discreet.estimation._binning import bin_cells
+from discreet.estimation._intervals import Ends, binomial_ends, tail
+from discreet.estimation._inversion import Inversion, inversion_of, invert_intervals
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families._laws import as_floats
 from discreet.mechanisms import JointSampler, LinearSampler
@@ -56,11 +56,11 @@ class Noise:
         if math.isinf(self.clients):
             return released, released
         if self.clients < _MANY:
-            return ends(released * self.clients, self.clients, self.miss)
+            return binomial_ends(released * self.clients, self.clients, self.miss)
         around = self._around(released)
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 
-    def seen(self, least: float, most: float) -> tuple[float, float]:
+    def frequency_range(self, least: float, most: float) -> tuple[float, float]:
         """Between which shares of the samples those lie whose interval holds a released share in [least, most]."""
         n, miss = self.clients, self.miss
         if math.isinf(n):
@@ -124,7 +124,7 @@ def outlook(
     OPEN_UNIT.check("confidence", confidence)
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
-        masses = binned(sampler, clients=clients, count=bins).reference
+        masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
         masses, size = _masses(sampler), sampler.carrier.size  # one number stands for every outcome: there may be 2^40
@@ -151,7 +151,7 @@ def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise
     """How far the interval of a share can reach, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _hardest(np.asarray(masses, dtype=np.float64)):
-        released = noise.places(*noise.seen(*_released_range(sampler, mass)))
+        released = noise.places(*noise.frequency_range(*_released_range(sampler, mass)))
         reach = _reaches(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
         peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # between the places it may be a little longer
@@ -198,7 +198,7 @@ def _reaches(inversion: Inversion, sampler: Released, mass: float, released: Flo
         first, last = _released_range(sampler, mass)  # what cannot be released need not be reached
         reach = np.maximum(released - np.maximum(low, first), np.minimum(high, last) - released)
         return np.minimum(inversion.low.released * reach, 1.0)
-    least, most = held(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
+    least, most = invert_intervals(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
     return 0.5 * (most - least)
 
 

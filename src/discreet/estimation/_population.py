@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
 from discreet.estimation import _statistics as statistics
 from discreet.estimation._binning import cut_cells
-from discreet.estimation._intervals import AT_LIMIT, Ends, clopper_pearson, first_past, largest_average, tail
-from discreet.estimation._inversion import Inversion, held, limits
+from discreet.estimation._intervals import AT_LIMIT, Ends, clopper_pearson, first_past_limit, largest_average, tail
+from discreet.estimation._inversion import Inversion, invert_intervals, limits
 from discreet.estimation._nearest import nearest_law
 from discreet.estimation._reweighting import Reweighted
 from discreet.estimation._rows import SampleRows
@@ -31,7 +31,7 @@ from discreet.estimation._share_tests import band_ends, exact_ends
 from discreet.estimation._statistics import Phi
 from discreet.families import Simplex
 from discreet.families._band import Bounds
-from discreet.mechanisms._carriers._points import PointCarrier
+from discreet.mechanisms._carriers._points import PointAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.mechanisms._several import JointSampler
 
@@ -41,7 +41,7 @@ _WIDE = 0.1  # the half-width of a share's interval from which on a reader is to
 _IMPOSSIBLE = 1e-9  # how unlikely samples have to be before their agreement is doubted
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True)
 class Shares:
     """For every outcome: an estimate, the ends of its own interval, and those of intervals that hold all at once."""
@@ -121,7 +121,7 @@ class Population:
         return float(self.sampler.risk("tv"))  # of several samples drawn at once: of all of them, so of any single one
 
     @cached_property
-    def released(self) -> Shares:
+    def released_shares(self) -> Shares:
         """The average of the laws that samples were drawn from."""
         return Shares(self._frequencies, *self._each, *self._all)
 
@@ -130,11 +130,11 @@ class Population:
         """The average client's law. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         estimate = self._estimate
         if self.rows is not None:
-            return Shares(estimate, *self._held(self._each), *self._held(self._all))
+            return Shares(estimate, *self._invert_ends(self._each), *self._invert_ends(self._all))
         seen, everything = (self.counts, self.clients, self.confidence), len(self.counts)
         each = band_ends(*seen, self.inversion, self.reference)
         together = band_ends(*seen, self.inversion, self.reference, among=everything)
-        return Shares(estimate, *self._held(each), *self._held(together))
+        return Shares(estimate, *self._invert_ends(each), *self._invert_ends(together))
 
     @cached_property
     def nearest(self) -> Floats:
@@ -156,9 +156,9 @@ class Population:
             case "median" if not parameter:
                 return self._quantile(wanted, 0.5)
             case "quantile":
-                return self._quantile(wanted, OPEN_UNIT.check("quantile", _parsed(wanted, parameter)))
+                return self._quantile(wanted, OPEN_UNIT.check("quantile", _parse_parameter(wanted, parameter)))
             case "at-most":
-                return self._average(wanted, statistics.at_most(self.domain, _parsed(wanted, parameter)))
+                return self._average(wanted, statistics.at_most(self.domain, _parse_parameter(wanted, parameter)))
         raise DiscreetError(
             f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
         )
@@ -197,7 +197,7 @@ class Population:
             who = "one client tells" if self.clients == 1 else f"{self.clients:,} clients tell"
             said.append(f"{who} a share to +-{width:.2g} at worst; {fix}")
         carrier = self.sampler.carrier
-        if isinstance(carrier, PointCarrier):
+        if isinstance(carrier, PointAtoms):
             largest = float(self.reference.max())
             off = math.sqrt(self.bounds.upper * largest * (1.0 - largest) / carrier.size)
             said.append(
@@ -246,7 +246,9 @@ class Population:
         """The first outcome whose share all but surely is past its limit."""
         among = len(self.counts)
         if self.rows is None:
-            return first_past(self.counts, self.clients, limits, tail(1.0 - 2.0 * _IMPOSSIBLE, among), above=above)
+            return first_past_limit(
+                self.counts, self.clients, limits, tail(1.0 - 2.0 * _IMPOSSIBLE, among), above=above
+            )
         low, high = self.rows.ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
@@ -257,9 +259,9 @@ class Population:
             return self.rows.ends_below(order, self.confidence)
         return clopper_pearson(counts, self.clients, self.confidence)
 
-    def _held(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def _invert_ends(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
-        return held(self.inversion, self.bounds, self.reference if mu is None else mu, released)
+        return invert_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
     # statistics
 
@@ -281,7 +283,7 @@ class Population:
         """The interval of the share of an event: what the average of two values is."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
         ends = band_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
-        low, high = self._held(ends, mu)
+        low, high = self._invert_ends(ends, mu)
         return float(low[0]), float(high[0])
 
     def _largest(self, phi: Floats, among: int) -> float:
@@ -326,7 +328,7 @@ class Population:
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self._held(self._below(order, below), mu)
+        low, high = self._invert_ends(self._below(order, below), mu)
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
@@ -344,7 +346,7 @@ class Population:
         return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
 
 
-def _parsed(wanted: str, parameter: str) -> float:
+def _parse_parameter(wanted: str, parameter: str) -> float:
     try:
         number = float(parameter)
     except ValueError:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet._showing import json_number
 from discreet.agreement import Agreement
 from discreet.estimation._fidelity import Fidelity, fidelity
-from discreet.estimation._liars import Liars, as_far_as_intervals, liars
+from discreet.estimation._liars import Liars, liars, liars_per_half_interval
 from discreet.estimation._population import Estimate, Population
 from discreet.estimation._several import rounds_cost
 from discreet.families._kinds import serves_everybody
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 def notes(found: Population, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
-    return [*_trusted(agreed, named=named, distinct=distinct), *_outsiders(found), *found.doubts]
+    return [*_trust_notes(agreed, named=named, distinct=distinct), *_outsider_notes(found), *found.doubts]
 
 
 def record(
@@ -38,7 +38,7 @@ def record(
 ) -> dict[str, Any]:
     """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
     one = liars(found)
-    parts = {"released": found.released, "law": found.law, **({} if lies is None else {"despite_liars": lies.law})}
+    parts = {"released": found.released_shares, "law": found.law, **({} if lies is None else {"despite_liars": lies.law})}
     columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, "samples": found.counts.tolist()}
     for name, part in parts.items():
         fields = vars(part)
@@ -65,7 +65,11 @@ def record(
         "shares": shares,
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
-        "liars": {"one": one.shift, "one_at_ends": one.band_shift, "as_far_as_intervals": as_far_as_intervals(found)},
+        "liars": {
+            "one": one.shift,
+            "one_at_ends": one.band_shift,
+            "as_far_as_intervals": liars_per_half_interval(found),
+        },
     }
     if lies is not None:
         made["liars"] |= {"number": lies.number, "shift": lies.shift}
@@ -79,7 +83,7 @@ def record(
     if truth is not None:
         made["fidelity"] = {
             name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
-            for name, each in compared(found, truth).items()
+            for name, each in law_fidelities(found, truth).items()
         }
     cost = rounds_cost(agreed)
     if cost is not None:
@@ -87,9 +91,9 @@ def record(
     return made
 
 
-def compared(found: Population, truth: Floats) -> dict[str, Fidelity]:
+def law_fidelities(found: Population, truth: Floats) -> dict[str, Fidelity]:
     """How near to the truth each of the laws is that an estimate holds."""
-    laws = {"the samples": found.released.estimate}
+    laws = {"the samples": found.released_shares.estimate}
     if found.exact:
         laws["the nearest law"] = found.nearest
     if found.reweighted is not None:
@@ -97,7 +101,7 @@ def compared(found: Population, truth: Floats) -> dict[str, Fidelity]:
     return {name: fidelity(truth, law, found.domain) for name, law in laws.items()}
 
 
-def _trusted(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
+def _trust_notes(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
     """What the records themselves leave open."""
     said = []
     if not named:
@@ -108,7 +112,7 @@ def _trusted(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
     return said
 
 
-def _outsiders(found: Population) -> list[str]:
+def _outsider_notes(found: Population) -> list[str]:
     """Whom intervals do not speak for: clients of a table are lists of values, and short ones are in no band of densities."""
     if found.finest is None or found.exact or serves_everybody(found.sampler.family):
         return []

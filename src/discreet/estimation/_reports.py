@@ -65,16 +65,16 @@ class ReportedPopulation:
         return True
 
     @cached_property
-    def released(self) -> Shares:
+    def released_shares(self) -> Shares:
         """The probabilities that a report holds each outcome."""
         return Shares(self.counts / self.clients, *self._ends(1), *self._ends(len(self.counts)))
 
     @cached_property
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
-        released = self.released
+        released = self.released_shares
         each, together = (released.low, released.high), (released.all_low, released.all_high)
-        return Shares(self._shares(released.estimate), *self.held(each), *self.held(together))
+        return Shares(self._shares(released.estimate), *self.share_intervals(each), *self.share_intervals(together))
 
     @cached_property
     def nearest(self) -> Floats:
@@ -94,7 +94,7 @@ class ReportedPopulation:
         inside = np.clip(law.estimate, 0.0, 1.0)
         return float(np.maximum(law.high - inside, inside - law.low).max())
 
-    def held(self, released: Ends) -> Ends:
+    def share_intervals(self, released: Ends) -> Ends:
         """Intervals of the probabilities that a report holds an outcome, as intervals of its share."""
         low, high = (np.clip(self._shares(end), 0.0, 1.0) for end in released)
         return low, high
@@ -139,14 +139,16 @@ class ReportLiars:
         """The estimate, with intervals that hold despite them."""
         if self.number == 0:
             return self.found.law
-        return Shares(self.found.law.estimate, *self._held(1), *self._held(len(self.found.counts)))
+        return Shares(
+            self.found.law.estimate, *self._intervals_despite(1), *self._intervals_despite(len(self.found.counts))
+        )
 
-    def _held(self, among: int) -> Ends:
+    def _intervals_despite(self, among: int) -> Ends:
         found = self.found
         fewer, more = np.maximum(found.counts - self.number, 0), np.minimum(found.counts + self.number, found.clients)
         low, _ = clopper_pearson(fewer, found.clients, found.confidence, among=among)
         _, high = clopper_pearson(more, found.clients, found.confidence, among=among)
-        return found.held((low, high))
+        return found.share_intervals((low, high))
 
 
 def reported_population(

@@ -28,14 +28,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.design._examples import as_examples
 from discreet.errors import DiscreetError
-from discreet.estimation._mixing import Mixture, mixtures
+from discreet.estimation._mixing import ExampleMixture, mixtures
 from discreet.estimation._nearest import nearest_law
 from discreet.families import ContinuousFamily
 from discreet.families._laws import as_floats
-from discreet.mechanisms._carriers._cells import CellCarrier
+from discreet.mechanisms._carriers._cells import CellAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.release import TOTAL
 
@@ -47,7 +47,7 @@ PULLS = tuple(100.0 * 4.0**-step for step in range(15))  # relative to the numbe
 STRANGE = 6.0  # standard deviations from which on samples are called unlike the examples
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, eq=False)
 class Reweighted:
     """The examples with the weights under which the samples are most likely.
@@ -74,7 +74,7 @@ class Reweighted:
         return self.strain < STRANGE
 
 
-def reweighted(
+def reweight_examples(
     rounds: Sequence[tuple[Sampler[Any], Integers]], laws: Floats, *, pull: float | None = None
 ) -> Reweighted:
     """Examples (N, k) that explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen by them."""
@@ -84,7 +84,7 @@ def reweighted(
     shares = counts / number
     path = list(mixtures(released, shares, _pulls(laws.shape[1] if pull is None else pull, number)))
     freedoms = [found.freedom(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _foretelling(path, freedoms, shares, number)
+    chosen = len(path) - 1 if pull is not None else _choose_pull(path, freedoms, shares, number)
     found, fitted = path[chosen], float(shares @ freedoms[chosen])
     law = np.asarray(found.weights @ laws)
     unexplained = (shares - found.law * _parts(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
@@ -110,7 +110,7 @@ def _parts(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Fl
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
-def _foretelling(path: Sequence[Mixture], freedoms: Sequence[Floats], shares: Floats, number: float) -> int:
+def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float) -> int:
     """The strongest pull that foretells a sample left out no worse than the best does, up to one standard error of the difference."""
     seen = shares > 0.0
     f = shares[seen]
@@ -129,7 +129,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
     family: AnyFamily = sampler.family
     given = examples
     if isinstance(family, ContinuousFamily):
-        if not isinstance(sampler.carrier, CellCarrier):
+        if not isinstance(sampler.carrier, CellAtoms):
             raise DiscreetError(f"examples are laws on cells, by which {sampler!r} does not release; leave them out")
         given = given if hasattr(given, "tocsr") else as_floats(given, "examples")
     elif not hasattr(examples, "tocsr"):
@@ -147,7 +147,7 @@ def _pulls(least: float, number: float) -> list[float]:
     return [*(one for one in PULLS if one > least / number), least / number]
 
 
-def _strain(rounds: Sequence[tuple[Sampler[Any], Integers]], found: Mixture, fitted: float) -> float:
+def _strain(rounds: Sequence[tuple[Sampler[Any], Integers]], found: ExampleMixture, fitted: float) -> float:
     """Pearson's statistic in standard deviations: sum (c - n y)^2/(n y), of mean (outcomes - 1 for each round) less what was fitted.
 
     Its variance under the mixture is 2 (k - 1) + (sum 1/y - k^2 - 2k + 2)/n, exactly, which allows for outcomes that are hardly ever

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.domain import Domain
 from discreet.errors import DiscreetError
-from discreet.estimation._counting import checked_counts, listed
+from discreet.estimation._counting import as_list, checked_counts
 from discreet.estimation._intervals import Ends, largest_average
 
 Floats = NDArray[np.float64]
@@ -42,12 +42,12 @@ class SampleRows:
         """How often each outcome is among all samples."""
         return np.bincount(self.numbers.ravel(), minlength=self.size).astype(np.int64)
 
-    def renumbered(self, number: Integers, size: int) -> SampleRows:
+    def renumber_outcomes(self, number: Integers, size: int) -> SampleRows:
         """The same samples where outcome i is called number[i], which several outcomes may share."""
         return SampleRows(number[self.numbers], size)
 
     @cached_property
-    def _often(self) -> Integers:
+    def _repeat_counts(self) -> Integers:
         """(size, J + 1): how many clients have each outcome so often among their samples."""
         n, samples = self.numbers.shape
         pairs = np.repeat(np.arange(n), samples) * self.size + self.numbers.ravel()
@@ -62,8 +62,12 @@ class SampleRows:
 
         Negative: if so many of those that sent it most often had not sent it at all.
         """
-        often = _moved(self._often, liars) if liars >= 0 else _moved(self._often[:, ::-1], -liars)[:, ::-1]
-        return _ends(often, confidence, among)
+        often = (
+            _move_clients(self._repeat_counts, liars)
+            if liars >= 0
+            else _move_clients(self._repeat_counts[:, ::-1], -liars)[:, ::-1]
+        )
+        return _mean_ends(often, confidence, among)
 
     def ends_below(self, order: Integers, confidence: float) -> Ends:
         """Of the intervals of the shares of the first, the first two, ... outcomes in this order."""
@@ -77,7 +81,7 @@ class SampleRows:
             here = np.bincount(ranks[:, place], minlength=self.size)
             steps[:, place] -= here
             steps[:, place + 1] += here
-        return _ends(np.cumsum(steps, axis=0), confidence, 1)
+        return _mean_ends(np.cumsum(steps, axis=0), confidence, 1)
 
     def largest_average(self, phi: Floats, confidence: float, *, among: int = 1) -> float:
         """The largest average that phi can have under the laws drawn from."""
@@ -88,7 +92,7 @@ class SampleRows:
 
 def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
     """Samples with a row for each client, if that is what they are: else one sample is one client's."""
-    rows = listed(samples)
+    rows = as_list(samples)
     if not isinstance(rows, list) or not rows or not isinstance(rows[0], (list, tuple, np.ndarray)):
         return None
     lengths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else 0 for row in rows}
@@ -101,7 +105,7 @@ def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
     return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
 
 
-def _moved(often: Integers, number: int) -> Integers:
+def _move_clients(often: Integers, number: int) -> Integers:
     """So many clients of each row moved from the first columns to the last."""
     before = np.cumsum(often, axis=1)
     left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
@@ -109,7 +113,7 @@ def _moved(often: Integers, number: int) -> Integers:
     return np.asarray(left)
 
 
-def _ends(often: Integers, confidence: float, among: int) -> Ends:
+def _mean_ends(often: Integers, confidence: float, among: int) -> Ends:
     """The ends of intervals of means, from how many clients have each of the values 0, 1/J, ..., 1."""
     values = np.arange(often.shape[1]) / (often.shape[1] - 1)
     distinct, places = np.unique(often, axis=0, return_inverse=True)  # far fewer than outcomes

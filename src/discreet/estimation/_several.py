@@ -29,7 +29,7 @@ from discreet.families._band import Bounds
 from discreet.mechanisms import JointSampler, LinearSampler, Multisets, OptimalSampler
 from discreet.mechanisms._several import AROUND
 from discreet.privacy import Privacy
-from discreet.tradeoff import constants_under
+from discreet.tradeoff import constants_for_privacy
 
 Floats = NDArray[np.float64]
 _SPREADS = 12  # clients that stand for all where there are no examples
@@ -98,7 +98,7 @@ def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, example
     laws = _spreads(family.size) if examples is None else np.atleast_2d(family.as_rows(examples, "examples"))
     whole = OptimalSampler(family, epsilon=epsilon)
     share = OptimalSampler(family, epsilon=whole.epsilon / count)
-    costs = _Costs(laws, worst=examples is None)
+    costs = _ClientDistances(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.fit(family.size, count) else None
     error = _error(family, whole.epsilon, clients)
     found = [Way("single", 1, whole.epsilon, costs.over(laws, whole.output(laws)), None, error)]
@@ -112,7 +112,7 @@ def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, example
     return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
 
 
-class _Costs:
+class _ClientDistances:
     """Total variation distances of some clients, averaged or at worst."""
 
     def __init__(self, laws: Floats, *, worst: bool) -> None:
@@ -189,6 +189,6 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
     whole = terms.lower is None or terms.upper is None or terms.everybody
     bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
     together = agreement.together
-    one, each = (constants_under(notion, bounds).gamma for notion in (together, promise))
+    one, each = (constants_for_privacy(notion, bounds).gamma for notion in (together, promise))
     factor = one / (each * math.sqrt(rounds))
     return RoundsCost(rounds, together, factor) if factor > 1.0 else None

@@ -109,7 +109,7 @@ def _stepped_ends(counts: Floats, samples: int, level: float) -> Floats:
     known = _known_ends(samples, level)
     new = np.array([count for count in counts.tolist() if count not in known])
     if new.size:
-        known.update(zip(new.tolist(), _followed_ends(new, samples, level).tolist(), strict=True))
+        known.update(zip(new.tolist(), _follow_ends(new, samples, level).tolist(), strict=True))
     return np.array([known[count] for count in counts.tolist()])
 
 
@@ -119,7 +119,7 @@ def _known_ends(samples: int, level: float) -> dict[float, float]:
     return {}
 
 
-def _followed_ends(counts: Floats, samples: int, level: float) -> Floats:
+def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected}, followed from where one tail is half of the level to where it is all of it.
 
     In between the opposite tail is that of a y which only grows with q. For each y the sum of the two tails falls and then grows, so it

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._behind import population
-from discreet.estimation._binning import binned, line_of
+from discreet.estimation._binning import bin_cells, line_of
 from discreet.estimation._planning import MOST_CLIENTS
 from discreet.families import ContinuousFamily
 from discreet.families._laws import as_laws
-from discreet.mechanisms._carriers._cells import CellCarrier
+from discreet.mechanisms._carriers._cells import CellAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.release import TOTAL
 
@@ -50,7 +50,7 @@ def rehearsal(
     """So many clients drawn from the example's, again and again. On a continuous family laws are on its cells, as tables are released."""
     check_count("clients", clients, most=MOST_CLIENTS)
     check_count("repetitions", repetitions)
-    held, drawn_from, truth = _released(sampler, laws, clients, bins)
+    held, drawn_from, truth = _laws_and_truth(sampler, laws, clients, bins)
     rng = np.random.default_rng(check_count("seed", seed, least=0))
     off, total, covered, width = [], [], [], []
     for _ in range(repetitions):
@@ -65,7 +65,7 @@ def rehearsal(
     return Rehearsal(*(float(np.mean(each)) for each in (client_tv, off, total, covered, width)))
 
 
-def _released(
+def _laws_and_truth(
     sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, bins: int | None
 ) -> tuple[Floats, Floats, Floats]:
     """What clients hold, what their samples are drawn from, and what an estimate of their shares is held against."""
@@ -73,11 +73,11 @@ def _released(
     if not isinstance(family, ContinuousFamily):
         held = np.atleast_2d(family.as_rows(laws, "laws"))
         return held, np.asarray(sampler.output(held)), held.mean(axis=0)
-    if sampler.mixing is not None or not isinstance(sampler.carrier, CellCarrier):
+    if sampler.mixing is not None or not isinstance(sampler.carrier, CellAtoms):
         raise DiscreetError(
             f"{sampler!r} does not release tables, which examples are: they are released by cells, and by a mechanism that serves clients "
             "outside the family too (optimal or mollifier)"
         )
     held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
     shares = held.mean(axis=0)[line_of(sampler).order]
-    return held, sampler.weights_on_atoms(held) / TOTAL, binned(sampler, clients=clients, count=bins).of(shares)
+    return held, sampler.weights_on_atoms(held) / TOTAL, bin_cells(sampler, clients=clients, count=bins).of(shares)

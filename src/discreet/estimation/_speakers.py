@@ -10,21 +10,21 @@ from typing import Any
 
 import polars as pl
 
-from discreet._tables._clients import told_apart
+from discreet._tables._clients import client_name_texts
 from discreet._tables._sources import Source
 from discreet.errors import DiscreetError
-from discreet.estimation._tallies import column_of_clients
+from discreet.estimation._tallies import client_column_name
 
 
-def check_apart(sources: Sequence[Source]) -> bool:
+def check_clients_apart(sources: Sequence[Source]) -> bool:
     """Refuse clients that several sources name; whether all of them name their clients."""
-    columns = [(source, column_of_clients(source)) for source in sources]
+    columns = [(source, client_column_name(source)) for source in sources]
     named = [(source, column) for source, column in columns if column in source.schema]
     words = [f"word {seed}" for seed in (1, 2)]
     seen: pl.DataFrame | None = None
     for source, column in named:
-        name = told_apart(source, column)
-        parts = list(source.frames(partial(_hashed, name=name, words=words), [column], client=column))
+        name = client_name_texts(source, column)
+        parts = list(source.frames(partial(_hash_names, name=name, words=words), [column], client=column))
         if not parts:
             continue
         who = pl.concat(parts).unique()
@@ -38,5 +38,5 @@ def check_apart(sources: Sequence[Source]) -> bool:
     return len(named) == len(sources)
 
 
-def _hashed(frame: Any, name: pl.Expr, words: Sequence[str]) -> Any:
+def _hash_names(frame: Any, name: pl.Expr, words: Sequence[str]) -> Any:
     return frame.select(name.hash(seed=seed).alias(word) for seed, word in enumerate(words, start=1))

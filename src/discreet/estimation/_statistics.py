@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import rule
+from discreet._quadrature import gauss_rule
 from discreet.domain import Domain
 from discreet.domain._labels import LARGEST_VALUE, is_value
 from discreet.errors import DiscreetError
@@ -73,7 +73,7 @@ def callable_phi(domain: Domain, phi: Callable[[Any], float]) -> Phi:
     """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and its extremes are estimated."""
     if domain.edges is None:
         return Phi.sharp(np.array([_number(phi, name) for name in domain.names]))
-    nodes, weights = rule(_NODES)
+    nodes, weights = gauss_rule(_NODES)
     low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
     points = np.concatenate([low, low + width * nodes, low + width], axis=1)
     values = np.array([[_number(phi, x) for x in row] for row in points.tolist()])

@@ -17,16 +17,16 @@ Floats = NDArray[np.float64]
 def outcome_weights(found: Population) -> Floats:
     """What a sample of each outcome should count for, so that weighted shares are those of `found.nearest`; they average one.
 
-    An outcome without samples gets none of its share (`unreached`).
+    An outcome without samples gets none of its share (`unreached_share`).
     """
-    frequencies = found.released.estimate
+    frequencies = found.released_shares.estimate
     reached = np.where(frequencies > 0.0, found.nearest, 0.0)
     weights: Floats = np.zeros_like(reached)
     np.divide(reached / reached.sum(), frequencies, out=weights, where=frequencies > 0.0)
     return weights
 
 
-def unreached(found: Population) -> float:
+def unreached_share(found: Population) -> float:
     """The share of the estimated population that lies on outcomes of which there is no sample."""
     return float(found.nearest[found.counts == 0].sum())
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from discreet._tables._coding import Coding
 from discreet._tables._outputs import format_of, samples_of, writer_to
-from discreet._tables._records import outcomes_of
+from discreet._tables._records import outcome_codes
 from discreet._tables._sources import Source, sample_texts
 from discreet.errors import DiscreetError
 from discreet.estimation._population import Population
@@ -24,7 +24,7 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
             lambda rows: rows.select(sample_texts(source, sample).cast(coding.text_kind, strict=False).alias("sample")),
             [sample],
         ):
-            numbers = frame.select(outcomes_of(coding, "sample")).to_series().to_numpy()
+            numbers = frame.select(outcome_codes(coding, "sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")
             columns = [frame["sample"].to_arrow().cast(coding.sample_type), pa.array(weights[numbers])]

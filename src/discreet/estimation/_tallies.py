@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from discreet._tables._clients import told_apart
+from discreet._tables._clients import client_name_texts
 from discreet._tables._coding import Coding, Columns
 from discreet._tables._marks import FIRST_MARK
-from discreet._tables._records import Reading, fitted, outcomes_of, resolved
-from discreet._tables._sources import FEW, Source, few, sample_texts
+from discreet._tables._records import Reading, fit_coding, outcome_codes, resolve_marks
+from discreet._tables._sources import FEW, Source, first_few, sample_texts
 from discreet._tables._terms import agreed_coding, agreed_family, refuse_domain
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import DiscreetError
@@ -34,7 +34,7 @@ MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
 
 
 @dataclass(frozen=True)
-class Tally:
+class SampleTally:
     """Counts by outcome number. `named`: whether the records say under which agreement they were made.
 
     `distinct`: whether they name their clients, each of them once; else that is taken on trust. `rows`: where every client comes several
@@ -48,7 +48,7 @@ class Tally:
     rows: NDArray[Any] | None = None
 
 
-def agreed_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[AnyFamily]]:
+def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[AnyFamily]]:
     """How samples of an agreement are read, and its sampler. `domain`: needed where it holds but a digest of its labels.
 
     On a continuous family they are read by its cells, which an estimate puts together to bins.
@@ -76,7 +76,7 @@ def tally(
     agreement_column: str = "agreement",
     client_column: str | None = None,
     rounds: int = 1,
-) -> Tally:
+) -> SampleTally:
     """Count the samples of a source, one of each client. `client_column`: that of the clients, unless it stands where releases have it.
 
     `rounds`: every client comes so many times, and is to be told apart from others.
@@ -85,14 +85,14 @@ def tally(
         raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    key, typed = _typed(source, sample, coding)
+    key, typed = _typed_column(source, sample, coding)
     named = agreement_column in source.schema
     others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
-    who = column_of_clients(source, sample, agreement_column) if client_column is None else client_column
-    clients = _Clients(source, who) if who in source.schema else None
+    who = client_column_name(source, sample, agreement_column) if client_column is None else client_column
+    clients = _DistinctClients(source, who) if who in source.schema else None
 
-    def counted(frame: Any) -> Any:
-        keys = outcomes_of(typed, _KEY) if typed.has_cells else pl.col(_KEY)
+    def count_frame(frame: Any) -> Any:
+        keys = outcome_codes(typed, _KEY) if typed.has_cells else pl.col(_KEY)
         return (
             frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
             .with_columns(keys.alias(_KEY))
@@ -103,10 +103,10 @@ def tally(
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
     needed = [sample, *([agreement_column] if named else []), *([who] if clients else [])]
-    for frame in source.frames(counted, list(dict.fromkeys(needed)), client=who if clients else None):
+    for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=who if clients else None):
         if frame[_OTHERS].sum():
-            _refuse_records(source, agreement, agreement_column)
-        outcomes = frame[_KEY] if typed.has_cells else frame.select(outcomes_of(typed, _KEY)).to_series()
+            _refuse_other_agreements(source, agreement, agreement_column)
+        outcomes = frame[_KEY] if typed.has_cells else frame.select(outcome_codes(typed, _KEY)).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
         unknown = numbers >= FIRST_MARK
         if unknown.any():
@@ -121,17 +121,19 @@ def tally(
             clients.note(frame)
     if strange:
         raise DiscreetError(
-            f"column {sample!r} holds samples that the agreement does not know: {few(strange)}; "
+            f"column {sample!r} holds samples that the agreement does not know: {first_few(strange)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
-        return Tally(counts, typed, named, True, _rows(source, key, who, rounds))
+        return SampleTally(counts, typed, named, True, _rows_by_client(source, key, who, rounds))
     if clients:
         clients.check()
-    return Tally(counts, typed, named, clients is not None)
+    return SampleTally(counts, typed, named, clients is not None)
 
 
-def tally_joint(source: Source, agreement: Agreement, coding: Coding, *, samples: int, sample: str = "sample") -> Tally:
+def tally_joint(
+    source: Source, agreement: Agreement, coding: Coding, *, samples: int, sample: str = "sample"
+) -> SampleTally:
     """Count several samples of each client that were drawn at once, with a row of them for each client.
 
     They stand in columns sample_1, sample_2, ... with one record for each client, or in one column with as many records for each client.
@@ -152,14 +154,14 @@ def tally_joint(source: Source, agreement: Agreement, coding: Coding, *, samples
     first, *others = source.schema
     client = first if others[:samples] == columns else "client"
     parts = [tally(source, agreement, coding, sample=column, client_column=client) for column in columns]
-    typed = [_typed(source, column, coding)[0].alias(column) for column in columns]
+    typed = [_typed_column(source, column, coding)[0].alias(column) for column in columns]
     frames = [frame.select(columns).rows() for frame in source.frames(lambda rows: rows.select(typed), columns)]
     rows = np.array([row for frame in frames for row in frame], dtype=object)
     one = parts[0]
-    return Tally(sum((part.counts for part in parts), 0 * one.counts), one.coding, one.named, one.distinct, rows)
+    return SampleTally(sum((part.counts for part in parts), 0 * one.counts), one.coding, one.named, one.distinct, rows)
 
 
-def _rows(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
+def _rows_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
     """The samples of each client, (n, rounds): for as many as fit into memory."""
     if client not in source.schema:
         raise DiscreetError(
@@ -181,19 +183,19 @@ def _rows(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[
     return np.array(held[_KEY].to_list(), dtype=object)
 
 
-def column_of_clients(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
+def client_column_name(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
     """The column that names clients: a release begins with it, under any name; elsewhere it is called client."""
     first, *others = source.schema
     return first if others[:2] == [sample, agreement] else "client"
 
 
-class _Clients:
+class _DistinctClients:
     """Whose samples are counted: each of them once, or they are refused."""
 
     def __init__(self, source: Source, column: str) -> None:
         self._where = f"column {column!r} of {source.name}"
         whole = source.schema[column].is_integer()
-        name = pl.col(column) if whole else told_apart(source, column)
+        name = pl.col(column) if whole else client_name_texts(source, column)
         words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
         parts = -(-(source.rows or 0) // MOST_TOLD_APART)
         if parts > 1:
@@ -231,14 +233,14 @@ class _Clients:
 
 def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
     """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
-    held, size = _records(source, coding, value, client)
+    held, size = _raw_counts(source, coding, value, client)
     share = held.select(pl.col("len") / pl.col("len").sum().over("client")).to_series().to_numpy()
     return np.bincount(held["outcome"].to_numpy(), weights=share, minlength=size) / held["client"].n_unique()
 
 
 def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
     """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
-    held, size = _records(source, coding, value, client)
+    held, size = _raw_counts(source, coding, value, client)
     rows = held["client"].rank("dense").to_numpy().astype(np.int64) - 1
     if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
         raise DiscreetError(f"{rows.max() + 1:,} clients on {size:,} outcomes are too many for an example; give fewer")
@@ -247,24 +249,24 @@ def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> N
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _records(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
+def _raw_counts(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
     """(client, outcome number, how often) of raw records, and how many outcomes there are; without a client all rows are one's."""
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
-    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
+    reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
 
-    def counted(frame: Any) -> Any:
+    def count_frame(frame: Any) -> Any:
         whole = frame.with_columns(pl.lit(0).alias(_EVERYBODY)) if client is None else frame
-        return reading.prepared(whole).group_by("client", "outcome").len()
+        return reading.prepare_rows(whole).group_by("client", "outcome").len()
 
-    parts = list(source.frames(counted, [value] if client is None else [value, client], client=client))
+    parts = list(source.frames(count_frame, [value] if client is None else [value, client], client=client))
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records")
     if held["client"].null_count():
         unnamed = int(held.filter(pl.col("client").is_null())["len"].sum())
-        raise DiscreetError(reading.without_client(unnamed, int(held["len"].sum()), of=source.name))
-    outcomes, found = resolved(reading.coding, held["outcome"].to_numpy())
+        raise DiscreetError(reading.without_client_message(unnamed, int(held["len"].sum()), of=source.name))
+    outcomes, found = resolve_marks(reading.coding, held["outcome"].to_numpy())
     where = f"column {value!r} of {source.name} holds"
     if found.unreadable:
         raise DiscreetError(f"{where} texts that are no numbers; correct them")
@@ -280,15 +282,15 @@ def _records(source: Source, coding: Coding, value: str, client: str | None) -> 
     return kept.group_by("client", "outcome").agg(pl.col("len").sum()), coding.size
 
 
-def _typed(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
+def _typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type its domain needs (one of CSV has none of its own), and how it is read."""
-    if not source.untyped:
-        return pl.col(column), fitted(coding, column, source.schema[column], agreed=True)
+    if not source.is_untyped:
+        return pl.col(column), fit_coding(coding, column, source.schema[column], agreed=True)
     kind = coding.text_kind
-    return sample_texts(source, column).cast(kind, strict=False), fitted(coding, column, kind, agreed=True)
+    return sample_texts(source, column).cast(kind, strict=False), fit_coding(coding, column, kind, agreed=True)
 
 
-def _refuse_records(source: Source, agreement: Agreement, column: str) -> None:
+def _refuse_other_agreements(source: Source, agreement: Agreement, column: str) -> None:
     """Name an agreement that some of the records were made under instead."""
 
     def elsewhere(frame: Any) -> Any:
@@ -303,9 +305,9 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
     edges = np.asarray(coding.domain.edges)
 
     def outside(frame: Any) -> Any:
-        return frame.select(key.alias(sample)).filter(outcomes_of(coding, sample) >= int(FIRST_MARK))
+        return frame.select(key.alias(sample)).filter(outcome_codes(coding, sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
-        f"column {sample!r} holds samples that the agreement does not know: {few(source.examples(outside, sample, FEW + 1))}; "
+        f"column {sample!r} holds samples that the agreement does not know: {first_few(source.examples(outside, sample, FEW + 1))}; "
         f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )

@@ -32,7 +32,7 @@ class Bounds:
         return (1.0 - self.lower) / (self.upper - self.lower)
 
 
-def told_of_clients(bounds: Bounds, ratio: str, *, everybody: bool) -> tuple[str, list[tuple[str, str]]]:
+def describe_bounds(bounds: Bounds, ratio: str, *, everybody: bool) -> tuple[str, list[tuple[str, str]]]:
     """What the bounds of a ratio say of clients, as a heading and rows of a table: of a band that serves everybody nothing."""
     if everybody:
         return "it serves everybody", [("box around the reference", f"that of {ratio} up to {bounds.upper:g}")]

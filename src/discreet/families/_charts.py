@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import subdivided
+from discreet._quadrature import subdivide_breaks
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class HalfLine:
 
 
 @dataclass(frozen=True)
-class Line:
+class WholeLine:
     """x = centre + scale (2t-1)/(t(1-t)) on (0, 1): the whole line."""
 
     centre: float
@@ -138,7 +138,7 @@ class Cartesian:
 def cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
     """Straight axes cut at the breaks, and at the edges with at most `width` between the two next to the origin, within a box."""
     origin = int(np.searchsorted(edges, 0.0))
-    near = subdivided(edges[origin - 1 : origin + 2], width, {1: 4096, 2: 64, 3: 8}[len(box)])
+    near = subdivide_breaks(edges[origin - 1 : origin + 2], width, {1: 4096, 2: 64, 3: 8}[len(box)])
     fine = np.concatenate([edges[: origin - 1], near, edges[origin + 2 :]])
     reach = float(edges[-1])
     coarse, all_edges = [], []

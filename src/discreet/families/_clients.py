@@ -66,11 +66,11 @@ def largest_log_ratios(log_ratio: Floats) -> Floats:
     largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
     zero = np.isneginf(largest)
     if zero.any():
-        raise unseen("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
+        raise unseen_error("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
     return np.asarray(largest)
 
 
-def unseen(who: str) -> DiscreetError:
+def unseen_error(who: str) -> DiscreetError:
     """The error for a client that is zero wherever it was looked at."""
     return DiscreetError(
         f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._quadrature import ORDER, resolved
+from discreet._quadrature import ORDER, integrate_element
 from discreet.errors import DiscreetError
 from discreet.families._band import Bounds
 from discreet.families._densities import LogDensity, as_points, shape_of_points
@@ -47,9 +47,11 @@ class ClippedLaw:
         log_reference = self.family.log_reference(x)
         with np.errstate(invalid="ignore"):
             log_ratio = self.p.log_density(x) - self.log_scale - log_reference
-        return np.asarray(np.where(np.isneginf(log_reference), -np.inf, self._kept(log_ratio) + log_reference))
+        return np.asarray(
+            np.where(np.isneginf(log_reference), -np.inf, self._clip_log_ratio(log_ratio) + log_reference)
+        )
 
-    def _kept(self, log_ratio: Floats) -> Floats:
+    def _clip_log_ratio(self, log_ratio: Floats) -> Floats:
         with np.errstate(divide="ignore"):
             return np.clip(log_ratio, np.log(self.family.bounds.lower), np.log(self.family.bounds.upper))
 
@@ -72,25 +74,25 @@ def in_band(family: "ContinuousFamily", p: Mixture) -> LogDensity:
         return p
     if family.dim not in ORDER:
         x = family.draw(_POINTS, np.random.default_rng(0))
-        return _clipped(family, p, x, np.full(len(x), 1.0 / len(x)))
+        return _clip_to_band(family, p, x, np.full(len(x), 1.0 / len(x)))
     chart = family.chart
     panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
     for _ in range(_ROUNDS):
         nodes = family.nodes_of(panels, ORDER[family.dim])
-        law = _clipped(family, p, nodes.x[nodes.masses > 0.0], nodes.masses[nodes.masses > 0.0])
+        law = _clip_to_band(family, p, nodes.x[nodes.masses > 0.0], nodes.masses[nodes.masses > 0.0])
 
         def element(t: Floats, law: ClippedLaw = law) -> Floats:
             density = np.exp(law.log_density(chart.points(t).reshape(-1, family.dim))).reshape(t.shape[:-1])
             return np.where(density > 0.0, density * chart.jacobian(t), 0.0)
 
-        finer, mass, _ = resolved(panels, element, _TOLERANCE[family.dim], 0.0)
+        finer, mass, _ = integrate_element(panels, element, _TOLERANCE[family.dim], 0.0)
         if len(finer) == len(panels) or abs(mass - 1.0) <= _TOLERANCE[family.dim]:
             break
         panels = finer
     return law
 
 
-def _clipped(family: "ContinuousFamily", p: Mixture, x: Floats, masses: Floats) -> ClippedLaw:
+def _clip_to_band(family: "ContinuousFamily", p: Mixture, x: Floats, masses: Floats) -> ClippedLaw:
     """p clipped so that its mass is one on points (m, dim) that stand for these reference masses."""
     log_ratio = p.log_density(x) - family.log_reference(x)
     seen = np.isfinite(log_ratio)

@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._quadrature import ORDER, Panels
-from discreet._showing import shortly, shown_shortly, table
+from discreet._showing import notebook_table, short_repr, with_short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
-from discreet.families._band import Bounds, told_of_clients
+from discreet.families._band import Bounds, describe_bounds
 from discreet.families._charts import Chart
 from discreet.families._clients import as_clients
-from discreet.families._densities import FunctionDensity, LogDensity, as_points, shape_of_points, spelled
+from discreet.families._densities import FunctionDensity, LogDensity, as_points, point_text, shape_of_points
 from discreet.families._features import features_of, split_at
 from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
-from discreet.families._seen import found_outside, look
+from discreet.families._seen import look_at_clients, seen_outsiders
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ _MOST_NODES = 1 << 20
 _FAR = 1e150  # stands for infinity, in maps that square
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """Quadrature nodes of every panel, and what the reference is there: x (n, m, dim), weights and element (n, m).
@@ -66,10 +66,10 @@ class Nodes:
             self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
         )
 
-    def joined(self, other: Nodes) -> Nodes:
+    def concat(self, other: Nodes) -> Nodes:
         """These nodes and then the others."""
         return Nodes(
-            self.panels.joined(other.panels),
+            self.panels.concat(other.panels),
             np.concatenate([self.x, other.x]),
             np.concatenate([self.log_reference, other.log_reference]),
             np.concatenate([self.weights, other.weights]),
@@ -104,7 +104,7 @@ class ContinuousFamily(abc.ABC):
         return [(-math.inf, math.inf)] * self.dim if self.box is None else self.box
 
     @property
-    def served(self) -> Bounds:
+    def served_bounds(self) -> Bounds:
         """Bounds of p/h for those whom risks are stated for: the members, or everybody, of whom nothing is known."""
         return Bounds(0.0, ANY) if self.everybody else self.bounds
 
@@ -132,7 +132,7 @@ class ContinuousFamily(abc.ABC):
         """Independent points (count, dim) of the reference."""
 
     @property
-    def given(self) -> tuple[Any, ...]:
+    def given_densities(self) -> tuple[Any, ...]:
         """The density that the reference was given as; nothing where it follows from parameters and is smooth."""
         return ()
 
@@ -156,7 +156,7 @@ class ContinuousFamily(abc.ABC):
             DiscreetError: for what is no density, or one without mass in the family's space.
         """
         clients = as_clients(p, self)
-        return found_outside(self, clients, look(self, clients)) is None
+        return seen_outsiders(self, clients, look_at_clients(self, clients)) is None
 
     def law(
         self,
@@ -198,7 +198,7 @@ class ContinuousFamily(abc.ABC):
         outside[~outside] = ~np.isfinite(self.log_reference(points[~outside]))
         if outside.any():
             first = int(np.argmax(outside))
-            raise DiscreetError(f"records[{first}] = {spelled(points[first])} is outside the space of {self!r}")
+            raise DiscreetError(f"records[{first}] = {point_text(points[first])} is outside the space of {self!r}")
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
@@ -207,9 +207,9 @@ class ContinuousFamily(abc.ABC):
         return fit.law(self, points)
 
     def _repr_html_(self) -> str:
-        where = f"all of R^{self.dim}" if self.box is None else shortly(self.box)
-        said, rows = told_of_clients(self.bounds, "p/h", everybody=self.everybody)
-        return table(f"{self!r}: {said}", [("space", where), *rows])
+        where = f"all of R^{self.dim}" if self.box is None else short_repr(self.box)
+        said, rows = describe_bounds(self.bounds, "p/h", everybody=self.everybody)
+        return notebook_table(f"{self!r}: {said}", [("space", where), *rows])
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The reference density h at points (n,) in one dimension or (n, dim)."""
@@ -218,7 +218,7 @@ class ContinuousFamily(abc.ABC):
     @cached_property
     def panels(self) -> Panels:
         """Public panels on which the reference is resolved."""
-        return Panels.between(self.chart.edges)
+        return Panels.from_edges(self.chart.edges)
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -243,15 +243,15 @@ class ContinuousFamily(abc.ABC):
         features = features_of(clients, self.dim)
         return split_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
 
-    def cells(self, count: int) -> Partition:
+    def cells(self, count: int) -> CellPartition:
         """A partition into at least `count` cells of about equal reference mass; the same for everybody."""
         count = check_count("cells", count, most=MOST_CELLS)
         if count not in self._partitions:
-            self._partitions[count] = Partition.of(self, count)
+            self._partitions[count] = CellPartition.of(self, count)
         return self._partitions[count]
 
     @cached_property
-    def _partitions(self) -> dict[int, Partition]:
+    def _partitions(self) -> dict[int, CellPartition]:
         return {}
 
 
@@ -261,9 +261,9 @@ def _is_fit(fit: Any) -> bool:
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True, eq=False)
-class Partition:
+class CellPartition:
     """Cells: boxes of coordinates that cover the family's space, with their reference masses (which sum to one).
 
     A point of a cell is drawn from h restricted to it, by rejection from uniform coordinates below `ceilings`. That is exact for
@@ -277,16 +277,16 @@ class Partition:
     ceilings: Floats
 
     @classmethod
-    def of(cls, family: ContinuousFamily, count: int) -> Partition:
+    def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
         """Cells halved along their longest side until none is heavier than 1/count; weightless ones left out, unless anybody may be there."""
-        panels = Panels.between(family.chart.breaks)
+        panels = Panels.from_edges(family.chart.breaks)
         masses = _masses(family, panels)
         while True:
             heavy = masses > masses.sum() / count * (1.0 + 1e-9)
             if not heavy.any() or len(panels) > 64 * count:
                 break
-            halves = panels[heavy].halved(_longest_side(family, panels[heavy]))
-            panels = panels[~heavy].joined(halves)
+            halves = panels[heavy].halve(_longest_side(family, panels[heavy]))
+            panels = panels[~heavy].concat(halves)
             masses = np.concatenate([masses[~heavy], _masses(family, halves)])
         held = masses > (0.0 if family.everybody else 1e-15 * masses.max())
         panels, masses = panels[held], masses[held]
@@ -354,7 +354,7 @@ class Partition:
 
 def _masses(family: ContinuousFamily, panels: Panels) -> Floats:
     """(n,) reference masses of panels, with nodes wherever the reference says that it is narrow."""
-    fine, owner = family.panels_at(panels, family.given, _MOST_NODES)
+    fine, owner = family.panels_at(panels, family.given_densities, _MOST_NODES)
     masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
     return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
 
@@ -386,7 +386,7 @@ def _blocks(rows: int, columns: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
-def refuse_singular(what: str, fix: str) -> ImpossibleError:
+def singular_error(what: str, fix: str) -> ImpossibleError:
     """The error for a class on which nothing can be done."""
     return ImpossibleError(
         f"{what}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular, and "

@@ -91,12 +91,12 @@ def scales_and_axes(covariances: ArrayLike, count: int, dim: int) -> tuple[Float
     scales, axes = np.empty(count), np.empty((count, dim, dim))
     for number, matrix in enumerate(matrices):
         where = "covariances" if given.ndim == 2 else f"covariances[{number}]"
-        scales[number], axes[number] = _factored(matrix, where)
+        scales[number], axes[number] = _factor_covariance(matrix, where)
     round_ones = np.allclose(axes, np.eye(dim), rtol=0.0, atol=1e-14)
     return scales, None if round_ones else axes
 
 
-def _factored(matrix: Floats, where: str) -> tuple[float, Floats]:
+def _factor_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
     """s and L with s^2 L L' = matrix and det L = 1."""
     largest = float(np.abs(matrix).max())
     if not (np.isfinite(largest) and np.abs(matrix - matrix.T).max() <= _ROUNDING * largest):

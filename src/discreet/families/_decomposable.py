@@ -31,12 +31,12 @@ def splits_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
     """
     return any(
         math.isclose(alpha * n, round(alpha * n), rel_tol=_SAME_MASS)
-        and _grouped(sorted(mu, reverse=True), [1.0 / n] * n)
+        and _can_group(sorted(mu, reverse=True), [1.0 / n] * n)
         for n in range(2, mu.size + 1)
     )
 
 
-def _grouped(masses: list[float], rooms: list[float]) -> bool:
+def _can_group(masses: list[float], rooms: list[float]) -> bool:
     """Whether masses, the largest first, fill rooms of equal size: each is tried in every room that it fits into."""
     if not masses:
         return all(abs(room) <= _SAME_MASS for room in rooms)
@@ -44,7 +44,7 @@ def _grouped(masses: list[float], rooms: list[float]) -> bool:
     for place, room in enumerate(rooms):
         if masses[0] <= room + _SAME_MASS and round(room, 12) not in tried:
             tried.add(round(room, 12))
-            if _grouped(masses[1:], [*rooms[:place], room - masses[0], *rooms[place + 1 :]]):
+            if _can_group(masses[1:], [*rooms[:place], room - masses[0], *rooms[place + 1 :]]):
                 return True
     return False
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._showing import shortly
+from discreet._showing import short_repr
 from discreet.domain._canonical import digest
 from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError, Range
 from discreet.families._features import Features, features_of
@@ -109,9 +109,9 @@ class FunctionDensity:
 
     def log_density(self, x: Floats) -> Floats:
         if self.dim > 1:
-            return self._checked(self._values(x), x)
+            return self._check_and_log(self._values(x), x)
         try:
-            return self._checked(self._values(x[:, 0]), x)
+            return self._check_and_log(self._values(x[:, 0]), x)
         except _WrongShapeError:
             try:
                 values = self._values(x)
@@ -119,7 +119,7 @@ class FunctionDensity:
                 values = None
             if values is None:
                 raise
-            return self._checked(values, x)
+            return self._check_and_log(values, x)
 
     def _values(self, points: Floats) -> Floats:
         """One value for each point, or an error that says what came instead."""
@@ -139,7 +139,7 @@ class FunctionDensity:
             )
         return values
 
-    def _checked(self, values: Floats, x: Floats) -> Floats:
+    def _check_and_log(self, values: Floats, x: Floats) -> Floats:
         if self._logarithmic:
             self._refuse(np.isnan(values), values, x, "is not a number")
             self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
@@ -153,7 +153,7 @@ class FunctionDensity:
     def _refuse(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
         if bad.any():
             first = int(np.argmax(bad))
-            raise DiscreetError(f"{self._name}({spelled(x[first])}) = {values[first]:g} {why}")
+            raise DiscreetError(f"{self._name}({point_text(x[first])}) = {values[first]:g} {why}")
 
 
 class ScipyDensity(FunctionDensity):
@@ -172,7 +172,7 @@ class ScipyDensity(FunctionDensity):
 
     def narrow_places(self) -> Features:
         """Its quantiles, with the gaps between them; in more dimensions some draws."""
-        return Features.joined(
+        return Features.concat(
             (_narrow_places(one, self.dim) for one in getattr(self.distribution, "components", [self.distribution])),
             self.dim,
         )
@@ -355,7 +355,7 @@ class Tabulated:
         self._constant = extra == {1}
 
     def __repr__(self) -> str:
-        return f"Tabulated(<{' x '.join(map(str, self.values.shape))} values> on {shortly(self.box)})"
+        return f"Tabulated(<{' x '.join(map(str, self.values.shape))} values> on {short_repr(self.box)})"
 
     @property
     def digest(self) -> str:
@@ -433,7 +433,7 @@ def shape_of_points(x: ArrayLike, dim: int) -> tuple[int, ...]:
     return shape if dim == 1 and (len(shape) < 2 or shape[-1] != 1) else shape[:-1]
 
 
-def spelled(point: Floats) -> str:
+def point_text(point: Floats) -> str:
     """A point as text: 0.5, or [0.5, 1]; long ones cut short."""
     entries = [f"{entry:g}" for entry in point[:4]] + (["..."] if len(point) > 4 else [])
     return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"

@@ -14,12 +14,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import Panels, measured, subdivided
-from discreet._showing import shortly
+from discreet._quadrature import Panels, integrate_reference, subdivide_breaks
+from discreet._showing import short_repr
 from discreet.errors import DiscreetError
 from discreet.families._band import claims_nothing, normalised_bounds
-from discreet.families._charts import AxisMap, Cartesian, Chart, HalfLine, Identity, Line
-from discreet.families._continuous import ANY, LARGEST_CHARTED, ContinuousFamily, Partition, as_box, refuse_singular
+from discreet.families._charts import AxisMap, Cartesian, Chart, HalfLine, Identity, WholeLine
+from discreet.families._continuous import ANY, LARGEST_CHARTED, CellPartition, ContinuousFamily, as_box, singular_error
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
 
 Floats = NDArray[np.float64]
@@ -59,14 +59,14 @@ class DensityBand(ContinuousFamily):
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, everybody: bool = False) -> None:
         self.everybody = claims_nothing(everybody, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
-            raise refuse_singular("upper = inf", "take a finite upper bound on p/h")
+            raise singular_error("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _box_of(density, box)
         self.dim = len(self.box)
         self.density: LogDensity = as_density(density, self.dim, "density")
         self._given = (density, lower, upper)
         self._log_mass = 0.0
         if self.dim <= LARGEST_CHARTED:
-            self.panels, mass = self._measured()
+            self.panels, mass = self._integrate_density()
             self._log_mass = math.log(mass)
             self.bounds = normalised_bounds(lower, upper, mass)
         elif not isinstance(self.density, Drawable) or np.isfinite(self.box).any():
@@ -90,7 +90,7 @@ class DensityBand(ContinuousFamily):
         return not self.everybody and self._given[2] < ANY
 
     @property
-    def given(self) -> tuple[Any, ...]:
+    def given_densities(self) -> tuple[Any, ...]:
         return (self.density,)
 
     @property
@@ -110,11 +110,11 @@ class DensityBand(ContinuousFamily):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if isinstance(self.density, Drawable):
-            return self._drawn_inside(self.density, count, rng)
+            return self._draw_inside(self.density, count, rng)
         numbers = rng.choice(len(self._own_cells), size=count, p=self._own_cells.masses)
         return self._own_cells.points(numbers, rng)
 
-    def _drawn_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
         low, high = np.array(self.box).T
         kept: list[Floats] = []
         missing = count
@@ -127,7 +127,7 @@ class DensityBand(ContinuousFamily):
         raise DiscreetError(f"box = {self.box} holds almost nothing of the density; widen it")
 
     @cached_property
-    def _own_cells(self) -> Partition:
+    def _own_cells(self) -> CellPartition:
         return self.cells(_CELLS_TO_DRAW_FROM[self.dim])
 
     @cached_property
@@ -145,11 +145,11 @@ class DensityBand(ContinuousFamily):
             inner = np.empty(0)
             if isinstance(self.density, Tabulated):
                 inner = axis_map.backward(self.density.axes[axis])
-            elif isinstance(axis_map, Line):
+            elif isinstance(axis_map, WholeLine):
                 inner = np.array([0.5])
             inner = inner[(inner > start) & (inner < stop)]
             breaks.append(np.concatenate([[start], inner, [stop]]))
-            edges.append(subdivided(breaks[-1], (stop - start) / _PANELS[self.dim]))
+            edges.append(subdivide_breaks(breaks[-1], (stop - start) / _PANELS[self.dim]))
         return Cartesian(tuple(maps), tuple(breaks), tuple(edges))
 
     def _axis(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
@@ -161,7 +161,7 @@ class DensityBand(ContinuousFamily):
             return HalfLine(low, max(scale, abs(centre - low))), 0.0, 1.0
         if math.isfinite(high):
             return HalfLine(high, -max(scale, abs(high - centre))), 0.0, 1.0
-        return Line(centre, scale), 0.0, 1.0
+        return WholeLine(centre, scale), 0.0, 1.0
 
     def _location(self, axis: int) -> tuple[float, float]:
         """Where an infinite axis has its bulk: the quartiles of draws where the density can draw, else the unit interval."""
@@ -171,7 +171,7 @@ class DensityBand(ContinuousFamily):
         low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
         return float(middle), float(high - low) or 1.0
 
-    def _measured(self) -> tuple[Panels, float]:
+    def _integrate_density(self) -> tuple[Panels, float]:
         """Panels that resolve h, and its integral."""
 
         def element(t: Floats) -> Floats:
@@ -179,8 +179,8 @@ class DensityBand(ContinuousFamily):
             values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
             return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
 
-        start, _ = self.panels_at(Panels.between(self.chart.edges), self.given, _MOST_NODES)
-        panels, mass, error = measured(start, element)
+        start, _ = self.panels_at(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
+        panels, mass, error = integrate_reference(start, element)
         if mass < _LEAST_MASS:
             raise DiscreetError(
                 f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
@@ -201,7 +201,7 @@ class DensityBand(ContinuousFamily):
     def __repr__(self) -> str:
         _, lower, upper = self._given
         served = ", everybody=True" if self.everybody else ""
-        return f"DensityBand(<density>, box={shortly(self.box)}, lower={lower:g}, upper={upper:g}{served})"
+        return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{served})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DensityBand) and self._identity() == other._identity()

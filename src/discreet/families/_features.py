@@ -19,7 +19,7 @@ from discreet.families._charts import Chart
 Floats = NDArray[np.float64]
 
 _REACH = 4.0  # scales around its place in which a feature has nearly all of its mass
-_BLOCK = 1 << 20  # panels times features held at a time
+_LARGEST_BLOCK = 1 << 20  # panels times features held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Features:
     scales: Floats
 
     @classmethod
-    def joined(cls, several: "Iterable[Features]", dim: int) -> "Features":
+    def concat(cls, several: "Iterable[Features]", dim: int) -> "Features":
         """All of them, without those that have no place or no width."""
         found = list(several)
         places = np.concatenate([np.empty((0, dim)), *(one.places for one in found)])
@@ -41,7 +41,7 @@ class Features:
 
 def features_of(clients: Iterable[Any], dim: int) -> Features:
     """The features of all clients that tell theirs, by a method `narrow_places()`."""
-    return Features.joined((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
+    return Features.concat((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
 
 
 def split_at(
@@ -63,20 +63,20 @@ def split_at(
     active, owner = panels, np.arange(len(panels))
     smallest = np.broadcast_to(panels.narrowest, (panels.dim,))
     while len(active) and len(middles):
-        excess = _excess(active, middles, widths) / widest
+        excess = _excess_widths(active, middles, widths) / widest
         excess[active.upper - active.lower <= 2.0 * smallest] = 0.0
         wide = excess.max(axis=1) > 1.0
         if not wide.any() or len(done) + len(active) + int(wide.sum()) > most:
             break
-        done, owners = done.joined(active[~wide]), np.concatenate([owners, owner[~wide]])
-        active, owner = active[wide].halved(np.argmax(excess[wide], axis=1)), np.tile(owner[wide], 2)
-    return done.joined(active), np.concatenate([owners, owner])
+        done, owners = done.concat(active[~wide]), np.concatenate([owners, owner[~wide]])
+        active, owner = active[wide].halve(np.argmax(excess[wide], axis=1)), np.tile(owner[wide], 2)
+    return done.concat(active), np.concatenate([owners, owner])
 
 
-def _excess(panels: Panels, middles: Floats, widths: Floats) -> Floats:
+def _excess_widths(panels: Panels, middles: Floats, widths: Floats) -> Floats:
     """(n, dim) how many of the narrowest nearby feature's scales each side of a panel is long; 0 with no feature nearby."""
     found = np.zeros((len(panels), panels.dim))
-    step = max(1, _BLOCK // max(1, len(panels)))
+    step = max(1, _LARGEST_BLOCK // max(1, len(panels)))
     for start in range(0, len(middles), step):
         middle, width = middles[start : start + step], widths[start : start + step]
         reach = _REACH * width

@@ -11,19 +11,19 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import LawLike, labelled
+from discreet._labelled import LawLike, labelled_values
 from discreet.domain import Domain, Numbers, as_domain
 from discreet.domain._role import Outcome
 from discreet.errors import DiscreetError, Range
 from discreet.families._band import Bounds, attained_bounds, claims_nothing, normalised_bounds
 from discreet.families._decomposable import LARGEST_ENUMERATED, covers_evenly, divides_evenly
 from discreet.families._laws import as_floats, check_laws
-from discreet.families._on_outcomes import OnOutcomes, spelled
-from discreet.families._outsiders import outside
+from discreet.families._on_outcomes import FiniteFamilyBase, domain_argument
+from discreet.families._outsiders import is_outside
 from discreet.families._worst_members import WorstMembers, uniform_vertex, vertices
 
 
-class Simplex(OnOutcomes[Outcome]):
+class Simplex(FiniteFamilyBase[Outcome]):
     """Every law on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
 
     `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them; those of `Simplex(Interval(0, 60, cells=12))` are cells.
@@ -96,7 +96,7 @@ class Simplex(OnOutcomes[Outcome]):
         return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, everybody=True)
 
     def __repr__(self) -> str:
-        return f"Simplex({spelled(self.domain)})"
+        return f"Simplex({domain_argument(self.domain)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Simplex) and self.domain == other.domain
@@ -105,7 +105,7 @@ class Simplex(OnOutcomes[Outcome]):
         return hash((Simplex, self.domain))
 
 
-class Band(OnOutcomes[Outcome]):
+class Band(FiniteFamilyBase[Outcome]):
     """The laws with lower mu <= P <= upper mu, where mu is `weights` normalised [paper, Def. C.1].
 
     `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no law attains is moved in to
@@ -167,7 +167,7 @@ class Band(OnOutcomes[Outcome]):
             domain = as_domain(labels, "labels")
         elif domain is not None:
             domain = as_domain(domain)
-        found = labelled(weights, "weights")
+        found = labelled_values(weights, "weights")
         in_place: Any = weights
         if found is not None:
             domain = as_domain(found.labels, "labels") if domain is None else domain
@@ -188,7 +188,7 @@ class Band(OnOutcomes[Outcome]):
         scaled = raw / raw.max()  # so that the sum cannot overflow
         self.everybody = claims_nothing(everybody, lower)
         given = normalised_bounds(lower, upper)
-        attained = self._attained(given, scaled)
+        attained = self._attainable_bounds(given, scaled)
         self.bounds = given if self.everybody else attained
         self._weights, self._mu = scaled, scaled / scaled.sum()
         for each in (self._weights, self._mu):
@@ -196,7 +196,7 @@ class Band(OnOutcomes[Outcome]):
         if not (self._mu > 0).all():
             raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
 
-    def _attained(self, given: Bounds, weights: NDArray[np.float64]) -> Bounds:
+    def _attainable_bounds(self, given: Bounds, weights: NDArray[np.float64]) -> Bounds:
         if self.size == 1:
             raise DiscreetError("weights has one entry: there is one law on one outcome, and nothing to keep private")
         least = float(weights.min())
@@ -236,7 +236,7 @@ class Band(OnOutcomes[Outcome]):
         return float(self._mu.min())
 
     @property
-    def served(self) -> Bounds:
+    def served_bounds(self) -> Bounds:
         """Bounds of dP/dmu for those whom risks are stated for: the members, or every law there is."""
         return Bounds(0.0, 1.0 / self.least_mass) if self.everybody else self.bounds
 
@@ -254,14 +254,14 @@ class Band(OnOutcomes[Outcome]):
         """
         laws = self.as_rows(p)
         check_laws(laws)
-        return not outside(laws, self._mu, self.bounds).any()
+        return not is_outside(laws, self._mu, self.bounds).any()
 
     def __repr__(self) -> str:
         served = ", everybody=True" if self.everybody else ""
         names = (
             ""
             if isinstance(self.domain, Numbers)
-            else f", {'domain' if self.labels is None else 'labels'}={spelled(self.domain)}"
+            else f", {'domain' if self.labels is None else 'labels'}={domain_argument(self.domain)}"
         )
         return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{served})"
 

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families._clipping import in_band
-from discreet.families._densities import LogDensity, spelled
+from discreet.families._densities import LogDensity, point_text
 from discreet.families._features import Features
-from discreet.families._interval_masses import summed
-from discreet.families._kernels import Kernel, Mixture
+from discreet.families._interval_masses import sum_by_cell
+from discreet.families._kernels import Mixture, MixtureKernel
 
 if TYPE_CHECKING:
-    from discreet.families._continuous import ContinuousFamily, Partition
+    from discreet.families._continuous import CellPartition, ContinuousFamily
 
 Floats = NDArray[np.float64]
 
@@ -51,13 +51,13 @@ class MixtureFamily(Protocol):
     scale: float
 
     @property
-    def kernel(self) -> Kernel: ...
+    def kernel(self) -> MixtureKernel: ...
 
 
 class HistogramLaw:
     """heights_i h(x) on the cells of a partition: constant relative to the reference, not to volume."""
 
-    def __init__(self, partition: Partition, heights: Floats) -> None:
+    def __init__(self, partition: CellPartition, heights: Floats) -> None:
         self.partition = partition
         self.heights = heights
 
@@ -84,7 +84,7 @@ class HistogramLaw:
         if self.dim > 1:
             return None
         cell, owner, share = self.partition.pieces_between(edges)
-        return summed((self.heights * self.partition.masses)[cell] * share, owner, edges.size - 1)
+        return sum_by_cell((self.heights * self.partition.masses)[cell] * share, owner, edges.size - 1)
 
     def narrow_places(self) -> Features:
         """The middles of its cells, with their shortest sides."""
@@ -123,7 +123,7 @@ class HistogramFit:
         cell = partition.numbers(records)
         if (cell < 0).any():
             first = int(np.argmax(cell < 0))
-            raise DiscreetError(f"records[{first}] = {spelled(records[first])} is outside the space of {family!r}")
+            raise DiscreetError(f"records[{first}] = {point_text(records[first])} is outside the space of {family!r}")
         heights = np.bincount(cell, minlength=len(partition)) / len(records) / partition.masses
         share = share_towards_reference(float(heights.min()), float(heights.max()), family)
         return HistogramLaw(partition, (1.0 - share) * heights + share)
@@ -154,7 +154,7 @@ class KernelFit:
         mixtures = as_mixture_family(family)
         if mixtures is not None:
             width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
-            return in_band(family, Mixture(weights, pulled_inside(mixtures, records), width, kernel=mixtures.kernel))
+            return in_band(family, Mixture(weights, pull_inside(mixtures, records), width, kernel=mixtures.kernel))
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
         width = scott if self.bandwidth is None else float(self.bandwidth)
@@ -184,7 +184,7 @@ class MixtureFit:
         mixtures = as_mixture_family(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
-        inside = pulled_inside(mixtures, records)
+        inside = pull_inside(mixtures, records)
         apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
         places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
         centres = np.unique(apart[np.round(places).astype(int)], axis=0)
@@ -202,7 +202,7 @@ def as_mixture_family(family: object) -> MixtureFamily | None:
     return family if hasattr(family, "kernel") and hasattr(family, "radius") else None  # type: ignore[return-value]
 
 
-def pulled_inside(family: MixtureFamily, records: Floats) -> Floats:
+def pull_inside(family: MixtureFamily, records: Floats) -> Floats:
     """Records moved along their rays until they are no further from the origin than the family's radius."""
     size = family.kernel.size(records)
     factor = np.divide(family.radius, size, out=np.ones_like(size), where=size > family.radius)
@@ -211,7 +211,7 @@ def pulled_inside(family: MixtureFamily, records: Floats) -> Floats:
 
 def share_towards_reference(smallest: float, largest: float, family: ContinuousFamily) -> float:
     """The least share with lower <= (1 - share) p/h + share <= upper of those served, for p/h between smallest and largest."""
-    lower, upper = family.served.lower, family.served.upper
+    lower, upper = family.served_bounds.lower, family.served_bounds.upper
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
     from_below = (lower - smallest) / (1.0 - smallest) if smallest < lower else 0.0
     return max(from_above, from_below)

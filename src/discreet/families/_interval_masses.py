@@ -49,7 +49,7 @@ class IntervalMasses:
         return cls(mass, np.maximum(mass - error, 0.0), mass + error)
 
     @classmethod
-    def estimated(cls, mass: Floats) -> IntervalMasses:
+    def from_estimate(cls, mass: Floats) -> IntervalMasses:
         """Masses of whose error nothing is proved."""
         return cls(mass, mass, mass, proved=False)
 
@@ -58,7 +58,7 @@ class IntervalMasses:
         """Whether the intervals hold so much together that their shares of it can be told."""
         return bool(self.mass.sum() > LEAST_KNOWN)
 
-    def normalised(self) -> IntervalMasses:
+    def as_shares(self) -> IntervalMasses:
         """Each mass as a share of all of them together: m/(m + others) grows with m and falls with the others."""
         rounding = (self.low.size + 16) * _UNIT
         low_others = np.maximum(self.low.sum() * (1.0 - rounding) - self.low, 0.0)
@@ -118,7 +118,7 @@ def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool)
     pieces = height * (stop - start)
     owner = np.searchsorted(edges, start, side="right") - 1  # before the first edge: -1
     held = (owner >= 0) & (owner < edges.size - 1)
-    mass = summed(pieces[held], owner[held], edges.size - 1)
+    mass = sum_by_cell(pieces[held], owner[held], edges.size - 1)
     return IntervalMasses.around(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
 
 
@@ -134,7 +134,7 @@ def distribution_masses(
     return IntervalMasses(0.5 * (low + high), low, high, proved)
 
 
-def summed(values: Floats, owner: NDArray[np.intp], cells: int) -> Floats:
+def sum_by_cell(values: Floats, owner: NDArray[np.intp], cells: int) -> Floats:
     """Sums of values over the cells that own them."""
     return np.asarray(np.bincount(owner, values, minlength=cells), dtype=np.float64)
 
@@ -145,7 +145,7 @@ def lipschitz_masses(
     """From the heights in the middle of short pieces of cells, for a density that changes by at most `constant` times a distance."""
     reach = 0.25 * constant * np.square(widths) * (1.0 + 16.0 * _UNIT)
     rounding = 2.0 * (heights.size + 16) * _UNIT
-    low = summed(np.maximum(heights * widths - reach, 0.0), owner, cells)
-    high = summed(heights * widths + reach, owner, cells)
-    mass = summed(heights * widths, owner, cells)
+    low = sum_by_cell(np.maximum(heights * widths - reach, 0.0), owner, cells)
+    high = sum_by_cell(heights * widths + reach, owner, cells)
+    mass = sum_by_cell(heights * widths, owner, cells)
     return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding))

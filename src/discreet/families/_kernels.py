@@ -26,7 +26,7 @@ _UNIT = 2.0**-53
 _BLOCK = 1 << 18  # entries of a block of points times components, so that it stays in cache
 
 
-class Kernel(Protocol):
+class MixtureKernel(Protocol):
     """One law around the origin, of unit scale."""
 
     @property
@@ -58,7 +58,7 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True)
-class _Gaussian:
+class _GaussianKernel:
     name: str = "gaussian"
     separable: bool = True
 
@@ -80,7 +80,7 @@ class _Gaussian:
         return rng.standard_normal((len(which), dim))
 
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        left, right = _mirrored(low, high)
+        left, right = _mirror_left(low, high)
         with np.errstate(divide="ignore", invalid="ignore"):
             above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
             return np.asarray(above + np.log1p(-np.exp(below - above)))
@@ -99,7 +99,7 @@ class _Gaussian:
 
 
 @dataclass(frozen=True)
-class _Laplace:
+class _LaplaceKernel:
     name: str = "laplace"
     separable: bool = True
 
@@ -117,7 +117,7 @@ class _Laplace:
         return rng.laplace(size=(len(which), dim))
 
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        left, right = _mirrored(low, high)
+        left, right = _mirror_left(low, high)
         with np.errstate(divide="ignore"):
             end = np.minimum(right, 0.0)
             one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
@@ -142,7 +142,7 @@ def laplace_cdf(x: Floats) -> Floats:
         return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
 
 
-def _mirrored(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
+def _mirror_left(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
     """The interval or its mirror image, whichever lies further left: there masses are small numbers without cancellation."""
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # the whole line is its own mirror image
@@ -150,12 +150,12 @@ def _mirrored(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
     return np.where(flip, -high, low), np.where(flip, -low, high)
 
 
-GAUSSIAN: Kernel = _Gaussian()
-LAPLACE: Kernel = _Laplace()
+GAUSSIAN: MixtureKernel = _GaussianKernel()
+LAPLACE: MixtureKernel = _LaplaceKernel()
 _KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, LAPLACE)}
 
 
-def kernel_named(name: str | Kernel) -> Kernel:
+def kernel_by_name(name: str | MixtureKernel) -> MixtureKernel:
     """The kernel called "gaussian" or "laplace"; a kernel stays as it is."""
     if not isinstance(name, str):
         return name
@@ -188,7 +188,7 @@ class Mixture:
         means: ArrayLike,
         scales: ArrayLike | None = None,
         *,
-        kernel: str | Kernel = "gaussian",
+        kernel: str | MixtureKernel = "gaussian",
         covariances: ArrayLike | None = None,
     ) -> None:
         given = as_floats(weights, "weights")
@@ -205,7 +205,7 @@ class Mixture:
             raise DiscreetError(f"means has shape {means.shape} for {len(self.weights)} weights; give one row for each")
         if not (np.abs(self.means) <= LENGTH.high).all():
             raise DiscreetError(f"means holds an entry that is not in [{-LENGTH.high:g}, {LENGTH.high:g}]")
-        self.kernel = kernel_named(kernel)
+        self.kernel = kernel_by_name(kernel)
         if covariances is not None:
             if scales is not None or self.kernel != GAUSSIAN:
                 raise DiscreetError('covariances take the place of scales, for kernel="gaussian"; leave the other out')

@@ -29,7 +29,7 @@ def as_laws(values: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
     laws = _in_float64(given, name, size)
     if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
         return laws
-    return renormalised(laws, float(np.finfo(given.dtype).eps))
+    return renormalise_laws(laws, float(np.finfo(given.dtype).eps))
 
 
 def sum_rounding(size: int, spacing: float) -> float:
@@ -37,7 +37,7 @@ def sum_rounding(size: int, spacing: float) -> float:
     return min((size + 4) * spacing / 2, _MOST_ROUNDING)
 
 
-def renormalised(laws: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
+def renormalise_laws(laws: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
     """The laws (..., k), those normalised again that miss one by the rounding of floats with this spacing at one; others as given."""
     rounding = sum_rounding(laws.shape[-1], spacing)
     with np.errstate(invalid="ignore", over="ignore"):

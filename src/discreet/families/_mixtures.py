@@ -27,13 +27,13 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._quadrature import Panels, measured, subdivided
-from discreet._showing import shortly
+from discreet._quadrature import Panels, integrate_reference, subdivide_breaks
+from discreet._showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.families._band import normalised_bounds
 from discreet.families._charts import Chart, Polar, Spherical, cartesian
-from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, refuse_singular
-from discreet.families._kernels import GAUSSIAN, LAPLACE, Kernel, Mixture, laplace_cdf
+from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, singular_error
+from discreet.families._kernels import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
 from discreet.families._worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
 
 Floats = NDArray[np.float64]
@@ -46,14 +46,14 @@ _ROUNDING = 1e-12
 class _Mixtures(ContinuousFamily):
     """What both kernels share: a radius, a scale, perhaps a box; and members recognised by their parameters."""
 
-    kernel: Kernel
+    kernel: MixtureKernel
     _tail: float
 
     def __init__(self, dim: int, radius: float, scale: float, box: Any) -> None:
         self.dim = check_count("dim", dim)
         for name, value, singular in (("radius", radius, math.inf), ("scale", scale, 0.0)):
             if isinstance(value, (int, float)) and value == singular:
-                raise refuse_singular(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
+                raise singular_error(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
         self.radius = POSITIVE.check("radius", radius, "it bounds the distance of a centre from the origin")
         self.scale = POSITIVE.check("scale", scale, "it is the width of one component")
         for name, length in (("radius", self.radius), ("scale", self.scale)):
@@ -96,7 +96,7 @@ class _Mixtures(ContinuousFamily):
         return np.asarray(np.all((x >= low) & (x <= high), axis=1))
 
     def __repr__(self) -> str:
-        box = "" if self.box is None else f", box={shortly(self.box)}"
+        box = "" if self.box is None else f", box={short_repr(self.box)}"
         return f"{type(self).__name__}(dim={self.dim}, radius={self.radius:g}, scale={self.scale:g}{box})"
 
     def __eq__(self, other: object) -> bool:
@@ -196,12 +196,12 @@ class GaussianMixtures(_Mixtures):
             return self._log_height + float(scipy.special.logsumexp(self._log_radial_terms))
         if self.dim == 1:
             return self._log_height + math.log(self._lengths.sum())
-        start = Panels.between(self.chart.edges)
+        start = Panels.from_edges(self.chart.edges)
 
         def element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
             return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_height).reshape(t.shape[:-1])
 
-        self.panels, total, _ = measured(start, element)
+        self.panels, total, _ = integrate_reference(start, element)
         return self._log_height + math.log(total)
 
     @cached_property
@@ -232,13 +232,13 @@ class GaussianMixtures(_Mixtures):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if self.box is None:
-            return self._drawn_freely(count, rng)
+            return self._draw_freely(count, rng)
         if self.dim == 1:
-            return self._drawn_on_interval(count, rng)
+            return self._draw_on_interval(count, rng)
         kept: list[Floats] = []
         missing, tried = count, 0
         while missing > 0:
-            x = self._proposed(max(2 * missing, 1024), rng)
+            x = self._propose_points(max(2 * missing, 1024), rng)
             tried += len(x)
             kept.append(x[:missing])
             missing -= len(kept[-1])
@@ -246,17 +246,17 @@ class GaussianMixtures(_Mixtures):
                 raise DiscreetError(f"box = {self.box} holds almost nothing of {self!r}; move it nearer to the origin")
         return np.concatenate(kept)
 
-    def _proposed(self, tries: int, rng: np.random.Generator) -> Floats:
+    def _propose_points(self, tries: int, rng: np.random.Generator) -> Floats:
         """Points of the reference out of so many tries: drawn on R^dim, or on the box where that is the smaller of the two."""
         assert self.box is not None
         low, high = np.array(self.box).T
         if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
-            x = self._drawn_freely(tries, rng)
+            x = self._draw_freely(tries, rng)
             return x[self._inside(x)]
         x = low + (high - low) * rng.random((tries, self.dim))
         return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_height])
 
-    def _drawn_freely(self, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_freely(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
         shares = np.exp(self._log_radial_terms - scipy.special.logsumexp(self._log_radial_terms))
         term = rng.choice(self.dim + 1, size=count, p=shares / shares.sum())
@@ -266,7 +266,7 @@ class GaussianMixtures(_Mixtures):
         direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.size(direction))[:, None]
         return direction
 
-    def _drawn_on_interval(self, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_on_interval(self, count: int, rng: np.random.Generator) -> Floats:
         """One dimension with a box: a piece by its length, then by inversion."""
         assert self.box is not None
         (low, high), rho, s = self.box[0], self.radius, self.scale
@@ -293,13 +293,13 @@ class GaussianMixtures(_Mixtures):
         # r^(n-1) exp(-(r - rho)^2/(2 s^2)) has its mode where r (r - rho) = (n - 1) s^2
         mode = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * (self.dim - 1) * s * s))
         radii = np.array([0.0, rho, mode, outer[-1]])
-        fine = subdivided(np.concatenate([[0.0], outer]), s if self.dim == 2 else 1.5 * s, 64)
+        fine = subdivide_breaks(np.concatenate([[0.0], outer]), s if self.dim == 2 else 1.5 * s, 64)
         around = np.linspace(0.0, 2.0 * math.pi, 1 + 2 * math.ceil(min(32.0, math.pi * (rho + s) / (1.5 * s))))
         turn = np.array([0.0, math.pi, 2.0 * math.pi])
         if self.dim == 2:
             return Polar((radii, turn), (fine, around))
         half = np.array([0.0, 0.5 * math.pi, math.pi])
-        return Spherical((radii, half, turn), (fine, subdivided(half, float(around[1])), around))
+        return Spherical((radii, half, turn), (fine, subdivide_breaks(half, float(around[1])), around))
 
 
 @final

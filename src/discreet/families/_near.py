@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from discreet._labelled import labelled
+from discreet._labelled import labelled_values
 from discreet.errors import DiscreetError, Range
 from discreet.families._density_band import DensityBand
 from discreet.families._finite import Band
@@ -49,7 +49,7 @@ def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | Non
             "such as P0.pmf(range(20))"
         )
     most = _FACTOR.check("factor", factor, "it is how many times as likely an outcome may be for a client as under P0")
-    if labelled(P0, "P0") is not None or not _is_density(P0):
+    if labelled_values(P0, "P0") is not None or not _is_density(P0):
         if box is not None:
             raise DiscreetError(f"box = {box!r} is for densities; P0 has finitely many outcomes")
         return Band(P0, lower=1.0 / most, upper=most, labels=labels)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._labelled import LawLike
-from discreet._showing import shortly, table
+from discreet._showing import notebook_table, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.domain._role import Outcome
 from discreet.errors import DiscreetError
-from discreet.families._band import Bounds, told_of_clients
+from discreet.families._band import Bounds, describe_bounds
 from discreet.families._laws import as_laws, law_of_counts, law_of_logits
 
 LARGEST_DOMAIN = 2**40  # outcomes, so that every one can have its share of 2^62
@@ -36,7 +36,7 @@ class FiniteFamily(Protocol[Outcome]):
         """mu_x for every outcome; one number when mu is uniform."""
 
     @property
-    def served(self) -> Bounds:
+    def served_bounds(self) -> Bounds:
         """Bounds of dP/dmu for those whom risks are stated for."""
 
     @property
@@ -45,12 +45,12 @@ class FiniteFamily(Protocol[Outcome]):
     def fills_band(self) -> bool: ...
     def contains(self, p: LawLike) -> bool: ...
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any: ...
-    def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]: ...
+    def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]: ...
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
     def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]: ...
 
 
-class OnOutcomes(Generic[Outcome]):
+class FiniteFamilyBase(Generic[Outcome]):
     """The parts of a finite family that do not depend on which laws it holds."""
 
     bounds: Bounds
@@ -77,7 +77,7 @@ class OnOutcomes(Generic[Outcome]):
         return self.domain.labels
 
     @property
-    def served(self) -> Bounds:
+    def served_bounds(self) -> Bounds:
         """Bounds of dP/dmu for those whom risks are stated for: the members."""
         return self.bounds
 
@@ -126,8 +126,10 @@ class OnOutcomes(Generic[Outcome]):
         return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
 
     def _repr_html_(self) -> str:
-        said, rows = told_of_clients(self.bounds, "dP/dmu", everybody=self.everybody)
-        return table(f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_told(self.domain)}"), *rows])
+        said, rows = describe_bounds(self.bounds, "dP/dmu", everybody=self.everybody)
+        return notebook_table(
+            f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_describe_domain(self.domain)}"), *rows]
+        )
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
@@ -141,28 +143,28 @@ class OnOutcomes(Generic[Outcome]):
         """
         return as_laws(self.in_order(p, name), name, self.size)
 
-    def named(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
+    def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as samples: labels where the family has labels, the middles of cells where it has cells."""
-        return self.domain.named(numbers)
+        return self.domain.to_samples(numbers)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """Values (labels, outcome numbers, points of an interval) as checked outcome numbers."""
         return self.domain.numbers(records)
 
 
-def spelled(domain: Domain) -> str:
+def domain_argument(domain: Domain) -> str:
     """A domain as the argument of a family: a number, the first labels and how many there are where not all are shown, or itself."""
     match domain:
         case Numbers():
             return str(domain.size)
         case Labels():
-            shown = shortly(list(domain.labels))
+            shown = short_repr(list(domain.labels))
             return f"{shown}, {domain.size:,} outcomes" if shown.endswith("...]") else shown
         case _:
             return repr(domain)
 
 
-def _told(domain: Domain) -> str:
+def _describe_domain(domain: Domain) -> str:
     """What the outcomes are, for people."""
     match domain:
         case Numbers():
@@ -170,4 +172,4 @@ def _told(domain: Domain) -> str:
         case Interval():
             return f"cells of [{domain.low:g}, {domain.high:g}]"
         case _:
-            return spelled(domain)
+            return domain_argument(domain)

@@ -38,23 +38,23 @@ class Outsiders:
         """The same as a part of more clients, of whom `first` come before it."""
         return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
 
-    def joined(self, later: Outsiders) -> Outsiders:
+    def concat(self, later: Outsiders) -> Outsiders:
         """These and those of a later part of the same clients."""
         return replace(self, numbers=[*self.numbers, *later.numbers])
 
 
-def outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
+def is_outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
     """For each of the laws (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
     slack = _ROUNDING * bounds.upper
     return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
 
 
-def on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
+def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
     """Which of these laws (n, k) are none of those whom the family serves; None where all are."""
-    bounds, mu = family.served, family.reference
+    bounds, mu = family.served_bounds, family.reference
     if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _ROUNDING:
         return None  # those are all the laws there are
-    numbers = np.flatnonzero(outside(rows, mu, bounds))
+    numbers = np.flatnonzero(is_outside(rows, mu, bounds))
     if not numbers.size:
         return None
     check_laws(rows)
@@ -63,15 +63,15 @@ def on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
     return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))
 
 
-def named(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
+def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
     """Some of so many clients in words: the first, and how many more."""
     return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
 
 
-def tell(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
+def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
     """Warn about clients that are outside the family, or refuse them where a mechanism is only for members."""
     what = (
-        f"{named(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
+        f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
         f"{outsiders.least:g} to {outsiders.most:g}, the band from {bounds.lower:g} to {bounds.upper:g}"
     )
     if refuse:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import ORDER, Panels, resolved_parts
+from discreet._quadrature import ORDER, Panels, integrate_parts
 from discreet.errors import UnresolvedWarning, warn_caller
 from discreet.families._band import Bounds
 from discreet.families._charts import Chart
 from discreet.families._clients import LEAST_MASS, check_masses, largest_log_ratios, log_ratios, mixtures_of_one_kernel
 from discreet.families._densities import LogDensity
 from discreet.families._features import features_of, split_at
-from discreet.families._interval_masses import summed
+from discreet.families._interval_masses import sum_by_cell
 from discreet.families._kernels import masses_between
-from discreet.families._outsiders import Outsiders, named
+from discreet.families._outsiders import Outsiders, name_clients
 
 if TYPE_CHECKING:
     from discreet.families._continuous import ContinuousFamily
@@ -42,7 +42,7 @@ _COARSE = 1e-2  # and the one that is warned of
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class NodeSummary:
     """What the nodes saw of some clients: log of their mass, of the smallest and of the largest p/h (n,).
 
     `slack` says how far a member's mass may be from that, relatively: one number, or one for each client.
@@ -65,7 +65,7 @@ def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Flo
     return np.where(found > LEAST_MASS, found, np.nan)
 
 
-def missed(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) -> list[int]:
+def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
     """The clients of whom nothing was seen, or too little of the mass that they say they have."""
     gap = np.abs(seen.log_mass - np.log(known_masses(family, clients)))
     much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
@@ -123,8 +123,8 @@ def panel_masses(
         values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
-    _, part, integrals, errors = resolved_parts(fine, element, _RESOLVED[dim], 0.1, ends=dim == 1)
-    masses = summed(integrals, owner[part], len(panels))
+    _, part, integrals, errors = integrate_parts(fine, element, _RESOLVED[dim], 0.1, ends=dim == 1)
+    masses = sum_by_cell(integrals, owner[part], len(panels))
     most = np.finfo(np.float64).max / (4.0 * len(masses))  # no law has such a mass: it is what cannot be integrated
     finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
     if not finite.any():
@@ -133,7 +133,7 @@ def panel_masses(
     return PanelMasses(finite, shift, extremes[0], extremes[1], error)
 
 
-def tell_coarse(who: str, error: float) -> None:
+def warn_of_coarse_masses(who: str, error: float) -> None:
     """Warn of a client whose masses on cells are not known well."""
     if error > _COARSE:
         warn_caller(
@@ -144,7 +144,7 @@ def tell_coarse(who: str, error: float) -> None:
         )
 
 
-def luck(bounds: Bounds, count: int) -> float:
+def sampling_deviation(bounds: Bounds, count: int) -> float:
     """How far the average of p/h over so many draws of h is from 1, relatively, for all members but one in 10^9 tries.
 
     (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite where it says nothing.
@@ -156,7 +156,7 @@ def luck(bounds: Bounds, count: int) -> float:
     return off / (1.0 - off) if off < 1.0 else math.inf
 
 
-def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen) -> Outsiders | None:
+def seen_outsiders(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
     """The clients that are outside the band, as far as was seen; None where none was.
 
     p is divided by its own mass where it knows that, else by what was seen of it.
@@ -167,7 +167,7 @@ def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen:
     log_mass = np.where(unknown, seen.log_mass, np.log(known))
     slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
     log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
-    for i in {*map(int, np.flatnonzero(unknown)), *missed(family, clients, seen)}:
+    for i in {*map(int, np.flatnonzero(unknown)), *missed_clients(family, clients, seen)}:
         found = _log_ratios_at_places(family, clients[i])
         log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -179,8 +179,8 @@ def found_outside(family: ContinuousFamily, clients: Sequence[LogDensity], seen:
     return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
 
 
-def outside_of(
-    family: ContinuousFamily, clients: Sequence[LogDensity], seen: Seen, members: ContinuousFamily | None
+def outsiders_of(
+    family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
 ) -> Outsiders | None:
     """The clients that were seen to be outside the band; none of a band that serves everybody.
 
@@ -189,11 +189,11 @@ def outside_of(
     if (family if members is None else members).everybody:
         return None
     if members is not None and clients:
-        family, seen = members, look(members, clients)
-    return found_outside(family, clients, seen)
+        family, seen = members, look_at_clients(members, clients)
+    return seen_outsiders(family, clients, seen)
 
 
-def look(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Seen:
+def look_at_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
     """What is seen of clients on the family's public nodes, with more of them wherever a client says that it is narrow."""
     if family.dim not in ORDER:
         x = family.draw(_POINTS, np.random.default_rng(0))
@@ -201,9 +201,9 @@ def look(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Seen:
         log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
         shift = largest_log_ratios(log_ratio)
         log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
-        return Seen(log_mass, log_ratio.min(axis=1), shift, luck(family.bounds, _POINTS))
+        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, sampling_deviation(family.bounds, _POINTS))
     each = [_look_at_one(family, p) for p in clients]
-    return Seen(*(np.array(column) for column in zip(*each, strict=True)))
+    return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
 
 
 def _look_at_one(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
@@ -220,7 +220,7 @@ def _look_at_one(family: ContinuousFamily, p: LogDensity) -> tuple[float, float,
     return shift + math.log(mass), smallest, shift, BAND_SLACK + error
 
 
-def tell_unresolved(
+def warn_of_unresolved_masses(
     family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Errors (n,) with what the nodes missed of the masses that clients say they have, and whose mass is known; warn of much."""
@@ -233,7 +233,7 @@ def tell_unresolved(
     if much.size:
         first = int(much[0])
         warn_caller(
-            f"{named(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
+            f"{name_clients(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
             f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has nothing. Divergences and scale "
             "may be off by as much; a release is private all the same",
             UnresolvedWarning,

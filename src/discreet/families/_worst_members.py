@@ -62,7 +62,7 @@ def uniform_vertex(size: int, lower: float, upper: float) -> Members:
     between = lower + (whole - full) * (upper - lower)
     reference = np.array([full, 1.0, size - full - 1.0]) / size
     held = reference > 0.0
-    return _normalised(reference[held], np.array([upper, between, lower])[None, held])
+    return _members_from_ratios(reference[held], np.array([upper, between, lower])[None, held])
 
 
 def vertices(mu: Floats, lower: float, upper: float) -> Members:
@@ -75,7 +75,7 @@ def vertices(mu: Floats, lower: float, upper: float) -> Members:
             ratio[:, free] = (1.0 - ratio @ mu) / mu[free]
         slack = 1e-9 * upper
         rows.append(ratio[(ratio[:, free] >= lower - slack) & (ratio[:, free] <= upper + slack)])
-    return _normalised(mu, np.clip(np.concatenate(rows), lower, upper))
+    return _members_from_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
 
 
 def gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] | None) -> WorstMembers:
@@ -92,8 +92,12 @@ def gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] |
 
     def atoms(levels: Sequence[float]) -> Members:
         edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
-        x, weights = _panels(_clipped(np.append(edges, [place(level) for level in levels]), low, high), _LINE_NODES)
-        return _normalised(weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), _exp(log_ratio(x)))
+        x, weights = _gauss_nodes(
+            _edges_within(np.append(edges, [place(level) for level in levels]), low, high), _LINE_NODES
+        )
+        return _members_from_ratios(
+            weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), _exp(log_ratio(x))
+        )
 
     return atoms
 
@@ -103,9 +107,9 @@ def laplace_on_line(radius: float) -> WorstMembers:
 
     def atoms(levels: Sequence[float]) -> Members:
         places = [0.5 * (level + radius) for level in levels]
-        x, weights = _panels(_clipped(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES)
+        x, weights = _gauss_nodes(_edges_within(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES)
         reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
-        return _normalised(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
+        return _members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
 
     return atoms
 
@@ -123,7 +127,7 @@ def gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
         turns = [turn for depth in depths for turn in _where_levels_leave(depth, radius)]
         edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
-        r, outer = _panels(_clipped(edges, 0.0, highest), _RADIAL_NODES)
+        r, outer = _gauss_nodes(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
         beyond = np.square(np.maximum(0.0, r - radius))
         cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
         angle, inner = _angles(dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines])
@@ -135,7 +139,7 @@ def gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers
         log_ratio = log_upper - 0.5 * (distance - beyond[:, None])
         reference = np.exp(log_reference - log_reference.max()).ravel()
         held = reference > 0.0
-        return _normalised(reference[held], _exp(log_ratio.ravel()[held]))
+        return _members_from_ratios(reference[held], _exp(log_ratio.ravel()[held]))
 
     return atoms
 
@@ -162,11 +166,11 @@ def _angles(dim: int, pull: Floats, cuts: Sequence[Floats]) -> tuple[Floats, Flo
     return angle.reshape(len(pull), -1), (half * weights).reshape(len(pull), -1)
 
 
-def _clipped(edges: Floats, low: float, high: float) -> Floats:
+def _edges_within(edges: Floats, low: float, high: float) -> Floats:
     return np.unique(np.clip(np.append(edges, [low, high]), low, high))
 
 
-def _panels(edges: Floats, order: int) -> tuple[Floats, Floats]:
+def _gauss_nodes(edges: Floats, order: int) -> tuple[Floats, Floats]:
     """Gauss-Legendre nodes and weights between neighbouring edges."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     half = 0.5 * np.diff(edges)[:, None]
@@ -177,7 +181,7 @@ def _exp(log_ratio: Floats) -> Floats:
     return np.exp(log_ratio)[None, :]
 
 
-def _normalised(reference: Floats, ratio: Floats) -> Members:
+def _members_from_ratios(reference: Floats, ratio: Floats) -> Members:
     reference = reference / reference.sum()
     laws = reference * ratio
     return Members(reference, laws / laws.sum(axis=1, keepdims=True))

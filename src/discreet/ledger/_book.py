@@ -82,7 +82,7 @@ class Book:
         else:
             os.fchmod(handle, 0o600)  # whatever the umask; its journals take the same mode
             os.close(handle)
-        with self._opened() as database, self._transaction(database):
+        with self._connection() as database, self._transaction(database):
             if not _is_blank(database):
                 raise LedgerError(
                     f"{self.path} exists already, and replacing it would forget what was spent; use another name"
@@ -93,28 +93,28 @@ class Book:
 
     def is_blank(self) -> bool:
         """Whether the file holds nothing: its creation was cut short, and may be tried again."""
-        with self._opened() as database:
+        with self._connection() as database:
             return _is_blank(database)
 
     def lines(self) -> list[Any]:
         """All lines, verified; the first says what the file is."""
-        with self._opened() as database:
+        with self._connection() as database:
             database.execute("BEGIN")  # one state of the file, though it is read by several queries
             return self._lines(database)
 
     @contextmanager
-    def writing(self) -> Iterator["Pen"]:
+    def writing(self) -> Iterator["BookWriter"]:
         """One transaction, its lock taken before anything is read: all of it on the disk at the end, or nothing."""
-        with self._opened() as database, self._transaction(database):
+        with self._connection() as database, self._transaction(database):
             lines = self._lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-                raise LedgerError(self._refused(_DAMAGED))
-            yield Pen(database, lines)
+                raise LedgerError(self._refusal(_DAMAGED))
+            yield BookWriter(database, lines)
 
     def _lines(self, database: sqlite3.Connection) -> list[Any]:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'last'").fetchone():
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'charges'").fetchone():
-                raise LedgerError(_first_format(self.path, database))
+                raise LedgerError(_first_format_advice(self.path, database))
             raise LedgerError(
                 f"{self.path} is not a {self.what}, or its creation was cut short; check the name, or create it"
             )
@@ -122,11 +122,11 @@ class Book:
         ends = database.execute("SELECT number, mark FROM last").fetchall()
         mark = b""
         for place, (number, line, stored) in enumerate(rows):
-            mark = _mark(mark, line) if isinstance(line, str) else b""
+            mark = _line_mark(mark, line) if isinstance(line, str) else b""
             if number != place or stored != mark:
-                raise LedgerError(self._refused(_DAMAGED))
+                raise LedgerError(self._refusal(_DAMAGED))
         if ends != [(len(rows), mark)] or not rows:
-            raise LedgerError(self._refused(_DAMAGED))
+            raise LedgerError(self._refusal(_DAMAGED))
         lines = [json.loads(line) for _, line, _ in rows]
         if lines[0].get("format") not in (self.kind, *self.older):
             raise LedgerError(
@@ -135,7 +135,7 @@ class Book:
             )
         return lines
 
-    def _refused(self, why: str) -> str:
+    def _refusal(self, why: str) -> str:
         return f"{self.what} {self.path}: {why}; no sample was released"
 
     @contextmanager
@@ -153,20 +153,20 @@ class Book:
         database.execute("COMMIT")
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> Iterator[sqlite3.Connection]:
         """A connection. What SQLite says becomes an error that names the file, the reason and what is known about the charge."""
         self.check()
         try:
-            with opened(self.path, self.wait) as database:
+            with sqlite_connection(self.path, self.wait) as database:
                 yield database
         except sqlite3.Error as error:
             why = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
-            raise LedgerError(self._refused(why)) from error
+            raise LedgerError(self._refusal(why)) from error
         except (UnicodeDecodeError, OverflowError) as error:  # what SQLite hands over from a damaged file
-            raise LedgerError(self._refused(_DAMAGED)) from error
+            raise LedgerError(self._refusal(_DAMAGED)) from error
 
 
-class Pen:
+class BookWriter:
     """The lines of a book that is being written to, and the means to add one."""
 
     def __init__(self, database: sqlite3.Connection, lines: list[Any]) -> None:
@@ -184,19 +184,19 @@ def _is_blank(database: sqlite3.Connection) -> bool:
 def _append(database: sqlite3.Connection, lines: list[Any], line: Any) -> None:
     text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     before = database.execute("SELECT mark FROM last").fetchone()
-    mark = _mark(b"" if before is None else before[0], text)
+    mark = _line_mark(b"" if before is None else before[0], text)
     database.execute("INSERT INTO lines VALUES (?, ?, ?)", (len(lines), text, mark))
     lines.append(line)
     database.execute("DELETE FROM last")
     database.execute("INSERT INTO last VALUES (?, ?)", (len(lines), mark))
 
 
-def _mark(before: bytes, line: str) -> bytes:
+def _line_mark(before: bytes, line: str) -> bytes:
     return hashlib.blake2b(before + line.encode(), digest_size=16, person=b"discreet line").digest()
 
 
 @contextmanager
-def opened(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
+def sqlite_connection(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
     """A connection to an SQLite file, closed at the end."""
     location = f"{path.absolute().as_uri()}?mode=rw"
     database = sqlite3.connect(location, uri=True, timeout=wait, isolation_level=None)
@@ -206,7 +206,7 @@ def opened(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
         database.close()
 
 
-def _first_format(path: Path, database: sqlite3.Connection) -> str:
+def _first_format_advice(path: Path, database: sqlite3.Connection) -> str:
     """What to do with a ledger of the first format, which answered by the data as well and so told whether they had changed."""
     charges = [epsilon for (epsilon,) in database.execute("SELECT epsilon FROM charges")]
     return (

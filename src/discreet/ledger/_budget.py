@@ -25,7 +25,7 @@ from fractions import Fraction
 from discreet.accounting import BoxProfile, compose, renyi
 from discreet.accounting._composition import MOST_SAMPLES
 from discreet.errors import Range
-from discreet.numerics import stated
+from discreet.numerics import stated_decimal
 from discreet.privacy import Privacy, Pure
 from discreet.privacy._notion import EXPONENT
 from discreet.privacy._pure import check_epsilon
@@ -72,7 +72,7 @@ class Budget:
 
     def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
         """What so many releases from each box cost."""
-        basic = sum((Fraction(stated(profile.epsilon)) * count for profile, count in releases), Fraction(0))
+        basic = sum((Fraction(stated_decimal(profile.epsilon)) * count for profile, count in releases), Fraction(0))
         accounted = math.inf
         if self.delta > _NO_DELTA and releases:
             accounted = self._by_renyi(releases)
@@ -83,7 +83,7 @@ class Budget:
 
     def allows(self, spent: Spent) -> bool:
         """Whether that much may have been spent."""
-        return spent.basic <= Fraction(stated(self.epsilon)) or spent.accounted <= self.epsilon
+        return spent.basic <= Fraction(stated_decimal(self.epsilon)) or spent.accounted <= self.epsilon
 
     def covers(self, privacy: Privacy) -> bool:
         """Whether one release with that promise, and no other, is within the budget."""
@@ -93,9 +93,9 @@ class Budget:
 
     def left(self, spent: Spent) -> float:
         """What is left of epsilon, rounded down."""
-        by_sum = max(Fraction(0), Fraction(stated(self.epsilon)) - spent.basic)
+        by_sum = max(Fraction(0), Fraction(stated_decimal(self.epsilon)) - spent.basic)
         rounded = float(by_sum)
-        if Fraction(stated(rounded)) > by_sum:
+        if Fraction(stated_decimal(rounded)) > by_sum:
             rounded = math.nextafter(rounded, 0.0)
         return max(rounded, self.epsilon - spent.accounted)
 
@@ -108,7 +108,7 @@ class Budget:
         return f"epsilon = {self.epsilon:g}" + (f" at delta = {self.delta:g}" if self.delta else "")
 
 
-def told_apart(one: float, other: float) -> tuple[str, str]:
+def distinguishable_numbers(one: float, other: float) -> tuple[str, str]:
     """Two different numbers with as many digits as it takes to see that they differ."""
     for digits in range(6, 18):
         texts = f"{one:.{digits}g}", f"{other:.{digits}g}"

@@ -36,8 +36,8 @@ from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
-from discreet.ledger._book import WAIT_SECONDS, Book, Pen
-from discreet.ledger._budget import Budget, Spent, told_apart
+from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
+from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
 from discreet.ledger._destinations import Destination, is_note
 from discreet.mechanisms import JointSampler
 from discreet.mechanisms._sampler import AnyFamily, Client, Sampler, check_sampler
@@ -68,7 +68,7 @@ class Entry:
     place: int | None = None
     to: Destination | None = None
 
-    def spelled(self, sampler: Sampler[AnyFamily] | JointSampler) -> Any:
+    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler) -> Any:
         """The sample as it was released: an outcome, or a point."""
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
 
@@ -91,7 +91,7 @@ class Ledger:
             ) from None
         except (OSError, ValueError):  # which the book explains
             pass
-        self.budget = _budget(self._book.lines()[0])
+        self.budget = _stated_budget(self._book.lines()[0])
 
     @classmethod
     def create(cls, path: str | Path, budget: Budget) -> "Ledger":
@@ -130,7 +130,7 @@ class Ledger:
                 return int(sampler.release_number(held))
             return int(sampler.release_number(held, constant_time=not isinstance(sampler.family, ContinuousFamily)))
 
-        return self._release(sampler, draw, agreement=agreement, round=round).spelled(sampler)
+        return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
 
     def release_to(
         self, to: Destination, sampler: Sampler[AnyFamily], draw: Callable[[], int], *, agreement: Agreement, round: int
@@ -161,7 +161,7 @@ class Ledger:
         if to.note_of_key(self._book.lines()[1:]) is not None:
             with self._book.writing() as pen:
                 _note_key(pen, to)
-        return self._known(self._book.lines(), agreement="", round=round, to=to)
+        return self._find_entry(self._book.lines(), agreement="", round=round, to=to)
 
     def _release(
         self,
@@ -175,7 +175,7 @@ class Ledger:
         agreement.check_sampler(sampler)
         agreement.check_round(round)
         placed = isinstance(sampler, JointSampler) or isinstance(sampler.family, ContinuousFamily)
-        return self._charged(
+        return self._charge(
             agreement.id,
             round=round,
             profile=profile_of(sampler),
@@ -185,7 +185,9 @@ class Ledger:
             to=to,
         )
 
-    def known(self, sampler: Sampler[AnyFamily] | JointSampler, *, agreement: Agreement, round: int = 1) -> Any:
+    def released_sample(
+        self, sampler: Sampler[AnyFamily] | JointSampler, *, agreement: Agreement, round: int = 1
+    ) -> Any:
         """The sample that was released under this agreement in this round; None if none was. Nothing is drawn or charged.
 
         Args:
@@ -200,17 +202,19 @@ class Ledger:
             LedgerError: for a ledger that cannot be read.
         """
         agreement.check_sampler(sampler)
-        found = self._known(self._book.lines(), agreement=agreement.id, round=agreement.check_round(round), to=None)
-        return None if found is None else found.spelled(sampler)
+        found = self._find_entry(
+            self._book.lines(), agreement=agreement.id, round=agreement.check_round(round), to=None
+        )
+        return None if found is None else found.as_released(sampler)
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
         """The sample of this agreement and round: the one already paid for, or a new one once its charge is durable.
 
         `draw` may be called although its sample is then not used (and never seen by anybody).
         """
-        return self._charged(agreement, round=round, profile=profile, draw=draw).sample
+        return self._charge(agreement, round=round, profile=profile, draw=draw).sample
 
-    def _charged(
+    def _charge(
         self,
         agreement: str,
         *,
@@ -223,13 +227,13 @@ class Ledger:
     ) -> Entry:
         """The charge for this question: the one there is, or a new one. `privacy`: what one release promises, if that is known."""
         check_count("round", round)
-        known = self._known(self._book.lines(), agreement=agreement, round=round, to=to)
+        known = self._find_entry(self._book.lines(), agreement=agreement, round=round, to=to)
         if known is not None:
             return known
         number = int(draw())  # outside the lock: it may take long
         with self._book.writing() as pen:
             _note_key(pen, to)
-            known = self._known(pen.lines, agreement=agreement, round=round, to=to)
+            known = self._find_entry(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
             self._check(pen.lines, profile, privacy)
@@ -237,7 +241,7 @@ class Ledger:
             pen.add([*line, to.line] if to is not None else line[: 6 if place is None else 7])
             return _entries(pen.lines)[-1]
 
-    def _known(self, lines: list[Any], *, agreement: str, round: int, to: Destination | None) -> Entry | None:
+    def _find_entry(self, lines: list[Any], *, agreement: str, round: int, to: Destination | None) -> Entry | None:
         """The charge that answers a question, among these lines."""
         entries = _entries(lines)
         if to is None:
@@ -258,10 +262,10 @@ class Ledger:
 
     def spent(self) -> Spent:
         """What all charges together cost."""
-        return self.budget.spent(_releases(self._book.lines()))
+        return self.budget.spent(_charged_releases(self._book.lines()))
 
     def _check(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
-        before = _releases(lines)
+        before = _charged_releases(lines)
         if not before and privacy is not None and self.budget.covers(privacy):
             return
         counts = dict(before)
@@ -275,14 +279,14 @@ class Ledger:
         if self.budget.delta:  # sums that are not of epsilons: what is left says little about what may be added
             why = f"is spent; a sample at epsilon = {asked.epsilon!r} would make that {after.epsilon:.6g}"
         else:
-            shown, needed = told_apart(left, asked.epsilon)
+            shown, needed = distinguishable_numbers(left, asked.epsilon)
             why = f"is spent and {shown} is left: not enough for a sample at epsilon = {needed}"
         raise BudgetError(
             f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} {why}; nothing was charged"
         )
 
 
-def is_made(path: str | Path) -> bool:
+def client_ledger_exists(path: str | Path) -> bool:
     """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
     if not os.path.lexists(path):
         return False
@@ -292,7 +296,7 @@ def is_made(path: str | Path) -> bool:
         return True
 
 
-def _note_key(pen: Pen, to: Destination | None) -> None:
+def _note_key(pen: BookWriter, to: Destination | None) -> None:
     note = None if to is None else to.note_of_key(pen.lines[1:])
     if note is not None:
         pen.add(note)
@@ -304,7 +308,7 @@ class Binding:
     `used`: whether it may have met an identity already: a sample is charged to it, or it is of a format that noted no identities.
     """
 
-    def __init__(self, pen: Pen) -> None:
+    def __init__(self, pen: BookWriter) -> None:
         self._pen = pen
         found = [line[1] for line in pen.lines[1:] if line[0] == _BOUND]
         self.identity: str | None = found[0] if found else None
@@ -327,7 +331,7 @@ def refuse_forgetting(ledger: str | Path, identity: str | Path) -> None:
         )
 
 
-def _budget(terms: Any) -> Budget:
+def _stated_budget(terms: Any) -> Budget:
     return Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
 
 
@@ -340,7 +344,7 @@ def _entries(lines: list[Any]) -> list[Entry]:
     ]
 
 
-def _releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
+def _charged_releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
     counts: dict[tuple[float, float], int] = {}
     for entry in _entries(lines):
         counts[entry.epsilon, entry.alpha] = counts.get((entry.epsilon, entry.alpha), 0) + 1

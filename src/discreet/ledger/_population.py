@@ -37,11 +37,11 @@ from discreet.ledger._book import Book
 from discreet.ledger._budget import Budget
 from discreet.ledger._destinations import Destination, is_note
 from discreet.ledger._rounds import Rounds
-from discreet.ledger._segments import Names, Segment
-from discreet.numerics import stated
+from discreet.ledger._segments import ClientDigests, Segment
+from discreet.numerics import stated_decimal
 from discreet.release._keyed import Question, RunKey, Secret, as_secret
 
-FORMAT, OLDER = "discreet population 2", ("discreet population 1",)
+POPULATION_FORMAT, OLDER = "discreet population 2", ("discreet population 1",)
 OVER_BUDGET = ("refuse", "drop")
 _BOOK, _SUFFIX = "book", ".charges"
 _WAIT_SECONDS = 600.0
@@ -94,7 +94,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Settled:
+class Settlement:
     """What may leave: for the clients where `kept` is true, an outcome (and its place within a cell). `known` had one before."""
 
     kept: NDArray[np.bool_]
@@ -112,15 +112,15 @@ class PopulationLedger:
 
         `to`: the collector that samples are drawn for, by a gateway. What another one was given is then not given to it.
         """
-        secret = _needed(secret)
+        secret = _require_secret(secret)
         self._to = to
         self.folder = Path(folder)
-        self._book = _book(self.folder)
+        self._book = _open_book(self.folder)
         terms = self._book.lines()[0]
         self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]))
         self.id: str = terms["id"]
         self._secret = secret
-        if not hmac.compare_digest(_check_word(secret, self.id), terms["secret"]):
+        if not hmac.compare_digest(_secret_check(secret, self.id), terms["secret"]):
             raise LedgerError(
                 f"ledger {self.folder} was created with another secret, under which its clients have other digests; give that one"
             )
@@ -129,20 +129,20 @@ class PopulationLedger:
     @classmethod
     def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
         """A new ledger in a new folder that its owner alone may enter. Every client starts with nothing spent."""
-        secret = _needed(secret)
+        secret = _require_secret(secret)
         allowed, path, name = Budget(epsilon=budget), Path(folder), secrets.token_hex(16)
         try:
             path.mkdir(mode=0o700)
             path.chmod(0o700)  # whatever the umask
         except FileExistsError:
-            if is_made(path):
+            if population_ledger_exists(path):
                 raise LedgerError(
                     f"{path} exists already, and replacing it would forget what was spent; use another name"
                 ) from None
         except (OSError, ValueError) as error:
             raise LedgerError(f"ledger {path} cannot be made: {reason(error)}") from None
-        book = _book(path)
-        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _check_word(secret, name)})
+        book = _open_book(path)
+        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _secret_check(secret, name)})
         try:
             return cls(path, secret)
         except LedgerError:
@@ -168,19 +168,19 @@ class PopulationLedger:
     def settle(
         self,
         asked: Round,
-        names: Names,
+        names: ClientDigests,
         outcomes: NDArray[np.int64],
         within: NDArray[np.float64],
         *,
         over_budget: str = "refuse",
-    ) -> Settled:
+    ) -> Settlement:
         """Charge the clients that are new to this round with what was drawn for them, and give the others what they have.
 
         `over_budget`: "refuse" the run where a client cannot pay, or "drop" such clients.
         """
         check_over_budget(over_budget)
         order = np.argsort(names.first, kind="stable")
-        names = names.taken(order)
+        names = names.select(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
         with self._book.writing() as pen:
             note = None if self._to is None else self._to.note_of_key(pen.lines[1:])
@@ -198,14 +198,14 @@ class PopulationLedger:
             new = ~known & ~over
             self._sweep(runs)
             if new.any():
-                pen.add(self._written(asked, drawn, new).line)
+                pen.add(self._write_run(asked, drawn, new).line)
         back = np.empty_like(order)
         back[order] = np.arange(order.size)
         kept = ~over[back]
         within = drawn.within[back] if within.size else within
-        return Settled(kept, drawn.outcomes[back].astype(np.int64), within, int(known.sum()), int(over.sum()))
+        return Settlement(kept, drawn.outcomes[back].astype(np.int64), within, int(known.sum()), int(over.sum()))
 
-    def destined(self, to: Destination) -> "PopulationLedger":
+    def for_destination(self, to: Destination) -> "PopulationLedger":
         """This ledger, for samples that go to a collector."""
         return PopulationLedger(self.folder, self._secret, to=to)
 
@@ -253,16 +253,18 @@ class PopulationLedger:
             known |= here
         return known
 
-    def _over(self, names: Names, asking: NDArray[np.bool_], asked: Round, runs: Sequence[Run]) -> NDArray[np.bool_]:
+    def _over(
+        self, names: ClientDigests, asking: NDArray[np.bool_], asked: Round, runs: Sequence[Run]
+    ) -> NDArray[np.bool_]:
         """Which of the clients that ask cannot pay."""
         over = np.zeros(len(names), dtype=np.bool_)
-        price, budget = Fraction(stated(asked.epsilon)), Fraction(stated(self.budget.epsilon))
-        rounds = {run.round.key: Fraction(stated(run.round.epsilon)) for run in runs}
+        price, budget = Fraction(stated_decimal(asked.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
+        rounds = {run.round.key: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
         if price + sum(rounds.values()) <= budget or not asking.any():
             return over
         scale = math.lcm(price.denominator, *(cost.denominator for cost in rounds.values()))
         exact = (price + sum(rounds.values())) * scale < _EXACT
-        who = names.taken(asking)
+        who = names.select(asking)
         spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
         for run in runs:
             here = read_segment(self.folder, run).places(who) >= 0
@@ -270,9 +272,9 @@ class PopulationLedger:
         over[asking] = spent > math.floor(budget * scale)
         return over
 
-    def _written(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
+    def _write_run(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
         within = drawn.within[new] if drawn.within.size else drawn.within
-        segment = Segment(drawn.names.taken(new), drawn.outcomes[new], within)
+        segment = Segment(drawn.names.select(new), drawn.outcomes[new], within)
         file = secrets.token_hex(8) + _SUFFIX
         digest = segment.write(self.folder / file)
         time = datetime.now(UTC).isoformat(timespec="seconds")
@@ -301,7 +303,7 @@ def check_over_budget(word: str) -> None:
 
 def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
     """The budget of a population's ledger and its runs, for whoever has no secret."""
-    lines = _book(Path(folder)).lines()
+    lines = _open_book(Path(folder)).lines()
     return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), _runs(lines)
 
 
@@ -328,13 +330,13 @@ def read_segment(folder: Path, run: Run) -> Segment:
     return Segment.read(folder / run.file, clients=run.clients, cells=run.cells, digest=run.digest)
 
 
-def is_made(folder: str | Path) -> bool:
+def population_ledger_exists(folder: str | Path) -> bool:
     """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
     path = Path(folder)
     if not path.is_dir():
         return os.path.lexists(path)
     entries = {entry.name for entry in path.iterdir()}
-    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _book(path).is_blank())
+    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _open_book(path).is_blank())
 
 
 def is_population_ledger(path: str | Path) -> bool:
@@ -342,7 +344,7 @@ def is_population_ledger(path: str | Path) -> bool:
     return os.path.isdir(path)
 
 
-def _book(folder: Path) -> Book:
+def _open_book(folder: Path) -> Book:
     try:
         status = folder.stat()
     except FileNotFoundError:
@@ -354,10 +356,10 @@ def _book(folder: Path) -> Book:
     if not stat.S_ISDIR(status.st_mode):
         raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
     check_private(folder, status, what="ledger", error=LedgerError)
-    return Book(folder / _BOOK, kind=FORMAT, wait=_WAIT_SECONDS, older=OLDER)
+    return Book(folder / _BOOK, kind=POPULATION_FORMAT, wait=_WAIT_SECONDS, older=OLDER)
 
 
-def _needed(secret: Any) -> Secret:
+def _require_secret(secret: Any) -> Secret:
     found = as_secret(secret)
     if found is None:
         raise DiscreetError(
@@ -366,7 +368,7 @@ def _needed(secret: Any) -> Secret:
     return found
 
 
-def _check_word(secret: Secret, ledger_id: str) -> str:
+def _secret_check(secret: Secret, ledger_id: str) -> str:
     """What tells whether a secret is the one that a ledger was created with."""
     content = bytes.fromhex(ledger_id)
     return hashlib.blake2b(content, key=secret.value, person=b"discreet check 1", digest_size=16).hexdigest()

@@ -23,8 +23,8 @@ from discreet.release._keyed import Question, Secret
 
 FORMAT = "discreet rounds 1"
 _ROUND, _LEDGER = "round", "ledger"
-_HELD: dict[bytes, list[Any]] = {}  # by a digest of the secret, for secrets that are in no file
-_HOLDING = threading.RLock()
+_NOTES_IN_MEMORY: dict[bytes, list[Any]] = {}  # by a digest of the secret, for secrets that are in no file
+_MEMORY_LOCK = threading.RLock()
 
 
 class _Notes(Protocol):
@@ -33,7 +33,7 @@ class _Notes(Protocol):
     def add(self, line: Any) -> None: ...
 
 
-class _InMemory:
+class _NotesInMemory:
     def __init__(self, lines: list[Any]) -> None:
         self.lines, self.add = lines, lines.append
 
@@ -82,12 +82,12 @@ class Rounds:
 
     def check_without_ledger(self) -> None:
         """Refuse a release without a ledger under a secret that serves one."""
-        self._refuse_ledger(self._noted())
+        self._refuse_ledger(self._read_notes())
 
-    def _noted(self) -> list[Any]:
+    def _read_notes(self) -> list[Any]:
         """All notes there are, for whoever adds none."""
         if self._book is None:
-            return _HELD.get(self._name, [])
+            return _NOTES_IN_MEMORY.get(self._name, [])
         return self._book.lines()[1:] if os.path.lexists(self._book.path) else []
 
     def _refuse_ledger(self, lines: list[Any]) -> None:
@@ -103,16 +103,16 @@ class Rounds:
     @contextmanager
     def _writing(self) -> Iterator[_Notes]:
         if self._book is None:
-            with _HOLDING:
-                yield _InMemory(_HELD.setdefault(self._name, []))
+            with _MEMORY_LOCK:
+                yield _NotesInMemory(_NOTES_IN_MEMORY.setdefault(self._name, []))
             return
         if not os.path.lexists(self._book.path):
-            with _HOLDING:
-                self._made(self._book)
+            with _MEMORY_LOCK:
+                self._make_book(self._book)
         with self._book.writing() as pen:
-            yield _After(pen)
+            yield _NotesInBook(pen)
 
-    def _made(self, book: Book) -> None:
+    def _make_book(self, book: Book) -> None:
         """Make the book, unless another process is quicker."""
         try:
             book.create({})
@@ -124,17 +124,17 @@ class Rounds:
             book.lines()
 
 
-class _After:
+class _NotesInBook:
     """The lines of a book after its first one."""
 
     def __init__(self, pen: _Notes) -> None:
         self.lines, self.add = pen.lines[1:], pen.add
 
 
-def forget_held() -> None:
+def forget_rounds_in_memory() -> None:
     """Forget the rounds of all secrets that are in no file: for tests, which stand for many processes."""
-    with _HOLDING:
-        _HELD.clear()
+    with _MEMORY_LOCK:
+        _NOTES_IN_MEMORY.clear()
 
 
 def _advice(agreement: Agreement, released: dict[int, str]) -> str:

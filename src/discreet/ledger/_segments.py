@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._files import reason, written
+from discreet._files import atomic_write, reason
 from discreet.errors import LedgerError
 
 _HEAD = b"discreet charges 1\n"
@@ -20,7 +20,7 @@ _DAMAGED = "is damaged; restore it, and do not start a new ledger: what was spen
 
 
 @dataclass(frozen=True)
-class Names:
+class ClientDigests:
     """Many clients, each as two words of a keyed digest of its name."""
 
     first: NDArray[np.uint64]
@@ -29,20 +29,20 @@ class Names:
     def __len__(self) -> int:
         return self.first.size
 
-    def taken(self, places: Any) -> "Names":
+    def select(self, places: Any) -> "ClientDigests":
         """Those at the places, or where a mask is true."""
-        return Names(self.first[places], self.second[places])
+        return ClientDigests(self.first[places], self.second[places])
 
 
 @dataclass(frozen=True)
 class Segment:
     """Clients in order of their first words, and what was released for each; `within` is empty where outcomes are no cells."""
 
-    names: Names
+    names: ClientDigests
     outcomes: NDArray[np.uint32]
     within: NDArray[np.float64]
 
-    def places(self, names: Names) -> NDArray[np.int64]:
+    def places(self, names: ClientDigests) -> NDArray[np.int64]:
         """Where each client stands in the segment; -1 for those that are not in it."""
         at = np.searchsorted(self.names.first, names.first)
         found = np.full(len(names), -1, dtype=np.int64)
@@ -65,7 +65,7 @@ class Segment:
             self.within.astype("<f8"),
         )
         hashed = hashlib.blake2b(_HEAD, digest_size=32)
-        with written(path, what="charges", private=True) as file:
+        with atomic_write(path, what="charges", private=True) as file:
             file.write(_HEAD)
             for column in columns:
                 content = column.tobytes()
@@ -89,4 +89,4 @@ class Segment:
         for kind, number in kinds:
             columns.append(np.frombuffer(content, dtype=kind, count=number, offset=min(start, len(content) - 1)))
             start += columns[-1].nbytes
-        return cls(Names(columns[0], columns[1]), columns[2], columns[3])
+        return cls(ClientDigests(columns[0], columns[1]), columns[2], columns[3])

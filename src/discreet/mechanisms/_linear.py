@@ -19,13 +19,13 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import Simplex
 from discreet.families._kinds import serves_everybody
-from discreet.mechanisms._carriers._choice import How
+from discreet.mechanisms._carriers._choice import Discretisation
 from discreet.mechanisms._sampler import F, Sampler
 from discreet.mechanisms._several import ComposedSampler
 from discreet.privacy import Privacy
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
-from discreet.tradeoff import Constants, Risk, constants_under
+from discreet.tradeoff import Constants, Risk, constants_for_privacy
 
 MEMBERS_ALONE = (  # the one answer to whoever asks for a table under a linear mechanism that is not for everybody
     "mechanism = 'linear' on a band or a continuous family is for its members alone, and a table may hold others; agree on optimal, which "
@@ -63,7 +63,12 @@ class LinearSampler(Sampler[F]):
     name = "linear"
 
     def __init__(
-        self, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
+        self,
+        family: F,
+        *,
+        epsilon: float | None = None,
+        how: Discretisation | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
         if serves_everybody(family):
             raise DiscreetError(
@@ -87,7 +92,7 @@ class LinearSampler(Sampler[F]):
 
     @cached_property
     def constants(self) -> Constants:
-        return constants_under(self._calibrated, self.family.bounds)
+        return constants_for_privacy(self._calibrated_privacy, self.family.bounds)
 
     @property
     def mixing(self) -> Affine:
@@ -127,13 +132,13 @@ class LinearSampler(Sampler[F]):
         if not isinstance(self.family, Simplex):
             raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")
         kept = self.family.numbers(records)
-        randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
-        return np.asarray(self.family.named(self._respond(kept, randomness.integers(len(kept)))))
+        randomness: Randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        return np.asarray(self.family.to_samples(self._respond(kept, randomness.integers(len(kept)))))
 
     def _respond(self, kept: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:
         """Above the shared part an integer belongs to the record; what its ceiling leaves over goes to the others in order."""
         lower, upper = int(self.lattice.lower), int(self.lattice.upper)
-        span, rest = upper - lower, uniform - self.lattice.shared
+        span, rest = upper - lower, uniform - self.lattice.shared_total
         others = np.maximum(rest - span, 0) // max(span, 1)
         others += others >= kept
         return np.where(rest < 0, uniform // lower, np.where(rest < span, kept, others))

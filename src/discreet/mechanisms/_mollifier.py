@@ -27,7 +27,7 @@ from discreet.families._continuous import ANY
 from discreet.families._densities import as_density
 from discreet.families._kinds import serves_everybody
 from discreet.families._laws import is_law, refuse_bad_law
-from discreet.mechanisms._carriers._choice import How, carrier_of
+from discreet.mechanisms._carriers._choice import Discretisation, atoms_of
 from discreet.mechanisms._projecting import ProjectingSampler
 from discreet.mechanisms._sampler import F
 from discreet.privacy import Privacy, Pure
@@ -72,7 +72,7 @@ class MollifierSampler(ProjectingSampler[F]):
         *,
         epsilon: float | None = None,
         reference: Any = None,
-        how: How | None = None,
+        how: Discretisation | None = None,
         privacy: Privacy | None = None,
     ) -> None:
         super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
@@ -81,11 +81,11 @@ class MollifierSampler(ProjectingSampler[F]):
         if reference is None:
             return
         if isinstance(family, ContinuousFamily):
-            self._own_reference, self._given_reference = _around(reference, family), reference
-            self._carrier = carrier_of(self._own_reference, self.how, members=family)
+            self._own_reference, self._given_reference = _band_around(reference, family), reference
+            self._carrier = atoms_of(self._own_reference, self.how, members=family)
         else:
             self._given_reference = _positive_law(reference, family)
-            self._own_reference = normalised(self._given_reference)
+            self._own_reference = normalised_law(self._given_reference)
 
     def with_privacy(self, privacy: Privacy) -> Self:
         return type(self)(self.family, privacy=privacy, how=self.how, reference=self._own_reference)
@@ -112,7 +112,7 @@ class MollifierSampler(ProjectingSampler[F]):
         if self._own_reference is None:
             return bounds
         if isinstance(self._own_reference, DensityBand):
-            return bounds if serves_everybody(self.family) else self._own_reference.served
+            return bounds if serves_everybody(self.family) else self._own_reference.served_bounds
         ratio = self.carrier.reference / self._own_reference
         return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
 
@@ -161,14 +161,14 @@ def _positive_law(reference: Any, family: FiniteFamily) -> NDArray[np.float64]:
     return law.copy()  # what the caller does to its array is no concern of ours
 
 
-def normalised(law: NDArray[np.float64]) -> NDArray[np.float64]:
+def normalised_law(law: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities that sum to one as nearly as floats do: what the box is made of."""
     found: NDArray[np.float64] = law / law.sum()
     found.setflags(write=False)
     return found
 
 
-def _around(reference: Any, family: ContinuousFamily) -> DensityBand:
+def _band_around(reference: Any, family: ContinuousFamily) -> DensityBand:
     """Q0 as a band on the family's space, whose bounds say what p/Q0 may be; a density alone says nothing of that."""
     if not isinstance(reference, DensityBand):
         as_density(reference, family.dim, "reference")  # names what is no density

@@ -8,7 +8,7 @@ take optimal, which is at least as close to every client; the samples then tell 
 from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms._carriers._choice import How
+from discreet.mechanisms._carriers._choice import Discretisation
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._mollifier import MollifierSampler
 from discreet.mechanisms._optimal import OptimalSampler
@@ -64,7 +64,7 @@ def sampler_named(
     family: F,
     *,
     epsilon: float | None = None,
-    how: How | None = None,
+    how: Discretisation | None = None,
     privacy: Privacy | None = None,
     reference: Any = None,
 ) -> Sampler[F]:

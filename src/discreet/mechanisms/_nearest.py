@@ -15,7 +15,7 @@ from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families._clients import as_clients, is_many
 from discreet.families._kinds import check_family
 from discreet.mechanisms._continuous._output_law import OutputLaw
-from discreet.mechanisms._continuous._problem import Problem
+from discreet.mechanisms._continuous._problem import OutputProblem
 from discreet.mechanisms._continuous._solver import OutputSolver
 from discreet.projection import Box
 from discreet.tradeoff import Constants
@@ -66,7 +66,7 @@ def _nearest_density(family: ContinuousFamily, p: Any) -> OutputLaw:
     bounds = family.bounds
     lower = max(bounds.lower, 1e-12 * bounds.upper)
     constants = Constants(bounds.alpha, lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)
-    problem = Problem(family, constants, math.log(bounds.upper / lower) + 1e-9, None)
+    problem = OutputProblem(family, constants, math.log(bounds.upper / lower) + 1e-9, None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideFamilyWarning)
         return OutputSolver(problem).law(as_clients(p, family), many=is_many(p))

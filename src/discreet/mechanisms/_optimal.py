@@ -20,7 +20,7 @@ from discreet.mechanisms._sampler import AnyFamily, F
 from discreet.mechanisms._several import ComposedSampler, JointSampler, Multisets
 from discreet.mechanisms._several._multisets import SAMPLES_ARE
 from discreet.privacy import Pure
-from discreet.tradeoff import Constants, Risk, constants_under
+from discreet.tradeoff import Constants, Risk, constants_for_privacy
 
 
 @final
@@ -53,7 +53,7 @@ class OptimalSampler(ProjectingSampler[F]):
 
     @cached_property
     def constants(self) -> Constants:
-        return constants_under(self._calibrated, self.family.bounds)
+        return constants_for_privacy(self._calibrated_privacy, self.family.bounds)
 
     @property
     def identity(self) -> bool:

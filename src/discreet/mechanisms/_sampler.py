@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
 from discreet._labelled import LawLike
-from discreet._showing import table
+from discreet._showing import notebook_table
 from discreet.accounting._composition import MOST_SAMPLES
 from discreet.divergences import FDivergence
 from discreet.domain._role import Outcome
@@ -28,16 +28,21 @@ from discreet.families._band import Bounds
 from discreet.families._densities import HasLogPdf, LogDensity
 from discreet.families._kinds import check_family
 from discreet.families._laws import as_floats
-from discreet.mechanisms._carriers._carrier import Carrier, Held, Outputs
-from discreet.mechanisms._carriers._choice import How, carrier_of, chosen_how, default_how
+from discreet.mechanisms._carriers._carrier import Atoms, LawsOnAtoms, Outputs
+from discreet.mechanisms._carriers._choice import (
+    Discretisation,
+    atoms_of,
+    chosen_discretisation,
+    default_discretisation,
+)
 from discreet.mechanisms._carriers._density import Density
 from discreet.mechanisms._continuous._output_law import OutputLaw
 from discreet.mechanisms._several import ComposedSampler, JointSampler
 from discreet.mechanisms._several._multisets import SAMPLES_ARE
-from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
-from discreet.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_little
+from discreet.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_weak_privacy
 
 Client = LogDensity | HasLogPdf | Callable[..., Any]
 AnyFamily = FiniteFamily | ContinuousFamily
@@ -71,15 +76,20 @@ class Sampler(abc.ABC, Generic[F]):
     """What agreements, commands and tables call the mechanism."""
 
     def __init__(
-        self, family: F, *, epsilon: float | None = None, how: How | None = None, privacy: Privacy | None = None
+        self,
+        family: F,
+        *,
+        epsilon: float | None = None,
+        how: Discretisation | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
         check_family(family)
         self._family = family
-        self._privacy = promised(epsilon, privacy)
-        self._how = chosen_how(family, how)
-        self._carrier = carrier_of(family, self._how)
+        self._privacy = chosen_privacy(epsilon, privacy)
+        self._how = chosen_discretisation(family, how)
+        self._carrier = atoms_of(family, self._how)
         self._check_privacy()
-        warn_of_little(self._privacy)
+        warn_of_weak_privacy(self._privacy)
 
     @property
     def family(self) -> F:
@@ -97,12 +107,12 @@ class Sampler(abc.ABC, Generic[F]):
         return self.privacy.epsilon if isinstance(self.privacy, Pure) else box_epsilon(self.constants)
 
     @property
-    def how(self) -> How | None:
+    def how(self) -> Discretisation | None:
         """How a continuous client is released; None on a finite family."""
         return self._how
 
     @property
-    def carrier(self) -> Carrier[Any]:
+    def carrier(self) -> Atoms[Any]:
         """The atoms that clients are put on: outcomes, cells or points."""
         return self._carrier
 
@@ -134,7 +144,7 @@ class Sampler(abc.ABC, Generic[F]):
         """Those whom risks are stated for, as a band around `reference`: everybody is a law on its atoms."""
         family: AnyFamily = self.family
         if not isinstance(family, ContinuousFamily) or not family.everybody or isinstance(self.how, Density):
-            return family.served
+            return family.served_bounds
         return Bounds(0.0, 1.0 / float(np.min(self.reference)))
 
     @property
@@ -155,10 +165,10 @@ class Sampler(abc.ABC, Generic[F]):
     @property
     def calibrated_epsilon(self) -> float:
         """What the box is calibrated to: epsilon, less what `Density` sets aside for its tolerances."""
-        return self.carrier.calibrated(self.epsilon)
+        return self.carrier.calibrated_epsilon(self.epsilon)
 
     @property
-    def _calibrated(self) -> Privacy:
+    def _calibrated_privacy(self) -> Privacy:
         """The notion that the box is calibrated to."""
         return Pure(self.calibrated_epsilon) if isinstance(self.privacy, Pure) else self.privacy
 
@@ -211,7 +221,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for what is no law.
         """
         given = self.carrier.read(p)
-        rows = release.weights(self.lattice, self._held(given.clients).rows, self.mixing)
+        rows = release.weights(self.lattice, self._laws_on_atoms(given.clients).rows, self.mixing)
         return rows.reshape(*given.shape, self.box.size)
 
     def weights_on_atoms(self, laws: LawLike) -> Integers:
@@ -309,11 +319,11 @@ class Sampler(abc.ABC, Generic[F]):
             return self.several(size).release(p, rng=rng)
         randomness, places = _randomness(rng), release.generator(rng)
         if constant_time:
-            return self.carrier.spelled(np.asarray([self._number_in_constant_time(p, randomness)]), ())
+            return self.carrier.as_released(np.asarray([self._number_in_constant_time(p, randomness)]), ())
         given = self.carrier.read(p)
-        blocks = self.carrier.held_in_blocks(given.clients, refuse=self.mixing is not None)
+        blocks = self.carrier.laws_in_blocks(given.clients, refuse=self.mixing is not None)
         found = [held.samples(self._numbers(held, randomness), places) for held in blocks]
-        return self.carrier.spelled(np.concatenate(found), given.shape)
+        return self.carrier.as_released(np.concatenate(found), given.shape)
 
     @overload
     def release_number(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> int: ...
@@ -347,11 +357,11 @@ class Sampler(abc.ABC, Generic[F]):
         if constant_time:
             return self._number_in_constant_time(p, _randomness(rng))
         given = self.carrier.read(p)
-        numbers = self._numbers(self._held(given.clients), _randomness(rng)).reshape(given.shape)
+        numbers = self._numbers(self._laws_on_atoms(given.clients), _randomness(rng)).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
     def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
-        law = self._held(self.carrier.single_law(p)[None, :]).rows[0]
+        law = self._laws_on_atoms(self.carrier.single_law(p)[None, :]).rows[0]
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
 
     def release_reference_number(self, *, rng: Rng = None) -> int:
@@ -402,21 +412,21 @@ class Sampler(abc.ABC, Generic[F]):
                 "release_number gives them"
             )
         found = self.carrier.samples(wanted.astype(np.int64).ravel(), release.generator(rng))
-        return self.carrier.spelled(found, np.shape(numbers))
+        return self.carrier.as_released(found, np.shape(numbers))
 
     @cached_property
     def _outputs(self) -> Outputs[Any]:
         return self.carrier.outputs(self)
 
-    def _held(self, clients: Any) -> Held:
-        return self.carrier.held(clients, refuse=self.mixing is not None)
+    def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
+        return self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None)
 
-    def _numbers(self, held: Held, randomness: Randomness) -> Integers:
+    def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         """One atom for each client, by the integers that are its weights."""
         return release.outcomes(self.lattice, held.rows, self.mixing, randomness.integers(len(held.rows)))
 
     def __repr__(self) -> str:
-        given = "" if self.how is None or self.how == default_how(self.family) else f", how={self.how!r}"
+        given = "" if self.how is None or self.how == default_discretisation(self.family) else f", how={self.how!r}"
         budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
         return f"{type(self).__name__}({self.family!r}, {budget}{given})"
 
@@ -427,7 +437,7 @@ class Sampler(abc.ABC, Generic[F]):
             rows.insert(1, ("privacy", str(self.privacy)))
         if self.how is not None:
             rows.append(("released by", repr(self.how)))
-        return table(type(self).__name__, rows)
+        return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sampler) and type(self) is type(other) and self._identity() == other._identity()
@@ -445,4 +455,4 @@ def check_sampler(sampler: object) -> None:
 
 
 def _randomness(rng: Rng) -> Randomness:
-    return SystemEntropy() if rng is None else release.seeded(rng)
+    return SystemEntropy() if rng is None else release.seeded_randomness(rng)

@@ -7,7 +7,7 @@ there. Without numba there is nothing to compile, and it returns at once.
 
 import importlib.util
 
-from discreet._kernels import Code, only
+from discreet._kernels import Code, use_only
 from discreet.families import Band, Simplex
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._optimal import OptimalSampler
@@ -20,7 +20,7 @@ def warm_up() -> None:
     if importlib.util.find_spec("numba") is None:
         return
     law = [0.2, 0.3, 0.5]
-    with only(Code.COMPILED):
+    with use_only(Code.COMPILED):
         for family in (Simplex(3), Band([1.0, 1.0, 2.0], lower=0.5, upper=2.0)):
             projecting, mixing = OptimalSampler(family, epsilon=1.0), LinearSampler(family, epsilon=1.0)
             projecting.output(law)

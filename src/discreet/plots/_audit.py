@@ -6,8 +6,8 @@ import numpy as np
 
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_kind
-from discreet.plots._labels import short
-from discreet.plots._style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, legible, panel_title, styled
+from discreet.plots._labels import shorten_name
+from discreet.plots._style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, legible, library_style, panel_title
 
 
 def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
@@ -28,8 +28,8 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
     if not found.events:
         raise DiscreetError("found tested no event; there is nothing to draw")
     if title is None and ax is None:
-        title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.refuted else 'not refuted'}"
-    with styled():
+        title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
+    with library_style():
         drawn, (left, right) = canvas(ax, title, size=(10.0, 4.0), panels=(1, 2))
         _draw_frequencies(left, found)
         _draw_bounds(right, found)
@@ -38,13 +38,13 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
 
 def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
-    panel_title(axes, "The leading event", legible(short(event.description, 52), "event 1"))
+    panel_title(axes, "The leading event", legible(shorten_name(event.description, 52), "event 1"))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
-    names = [f"input {_spelled(found.inputs[place])}" for place in (event.first_input, event.second_input)]
+    names = [f"input {_value_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[COLOURS["mollifier"], COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
-    told = [legible(short(name, 24), f"input {number}") for name, number in zip(names, numbers, strict=True)]
+    told = [legible(shorten_name(name, 24), f"input {number}") for name, number in zip(names, numbers, strict=True)]
     axes.set_xticks([0, 1], told, parse_math=False)
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylabel("how often")
@@ -67,6 +67,6 @@ def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     axes.set_xlabel("ε")
 
 
-def _spelled(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value as one would type it: 'b', where numpy says np.str_('b')."""
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.families._continuous import ContinuousFamily
 from discreet.mechanisms._continuous._output_law import OutputLaw
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) ->
         raise DiscreetError(f"a picture shows one client, not {len(law.clients)}; draw the output of each")
     if law.dim not in _POINTS:
         raise DiscreetError(f"a law in dimension {law.dim} cannot be drawn; pictures are for 1 and 2 dimensions")
-    with styled():
+    with library_style():
         if law.dim == 1:
             drawn, (axes,) = canvas(ax, title, size=(7.6, 4.3))
             _draw_curves(axes, law)
@@ -39,7 +39,7 @@ def _draw_curves(axes: Axes, law: OutputLaw) -> None:
     h = law.family.pdf(x)
     p, q = _client(law, x[:, None]), law.pdf(x)
     floor, ceiling = law.constants.b * h, law.constants.B * h
-    wanted = _unclipped(law, x[:, None])
+    wanted = _unclipped_ratio(law, x[:, None])
     top = 1.12 * float(max(p.max(), q.max(), ceiling.max()))
     for where, colour, text in (
         (wanted < law.constants.b, FLOOR, "raised to the floor b h"),
@@ -72,7 +72,7 @@ def _draw_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
     points = np.stack(np.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
     shape = (_POINTS[2], _POINTS[2])
     p, q = _client(law, points).reshape(shape), law.pdf(points).reshape(shape)
-    wanted = _unclipped(law, points).reshape(shape)
+    wanted = _unclipped_ratio(law, points).reshape(shape)
     brightest = float(max(p.max(), q.max()))
     left, middle, right = panels
     for other in (middle, right):
@@ -111,7 +111,7 @@ def _client(law: OutputLaw, points: Floats) -> Floats:
     return np.where(inside, np.exp(law.clients[0].log_density(points) - law.log_mass[0]), 0.0)
 
 
-def _unclipped(law: OutputLaw, points: Floats) -> Floats:
+def _unclipped_ratio(law: OutputLaw, points: Floats) -> Floats:
     """slope p/h + lift b: what q/h would be without the box; it is below b where q is raised and above B where q is cut."""
     h = np.exp(law.family.log_reference(points))
     ratio = np.divide(_client(law, points), h, out=np.zeros_like(h), where=h > 0.0)

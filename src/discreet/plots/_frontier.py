@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from discreet.design import Design
 from discreet.errors import DiscreetError
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
 
 Floats = NDArray[np.float64]
 _APART = (0.08, 0.05)  # of the width and height: names closer than that in both would lie on each other
-_ROOM = 0.15  # of the width, at the right end
+_RIGHT_MARGIN = 0.15  # of the width, at the right end
 _MARKS = {"optimal": "o", "linear": "s", "mollifier": "^"}
 
 
@@ -47,7 +47,7 @@ def frontier(
     mean, floor = np.array([one.value for one in ordered]), np.array([one.bound for one in ordered])
     if title is None and ax is None:
         title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
-    with styled():
+    with library_style():
         drawn, (axes,) = canvas(ax, title, size=(6.8, 4.8))
         panel_title(
             axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
@@ -59,14 +59,14 @@ def frontier(
         axes.set_xlabel(f"worst case over everybody, {name}")
         axes.set_ylabel(f"mean over the examples, {name}")
         axes.set_ylim(bottom=0.0)
-        _name(
+        _name_points(
             axes, [f"{one.keep:g}" for one in ordered], worst, mean
         )  # where the axes reach from and to is known by now
         axes.legend(frameon=False)
     return drawn
 
 
-def _name(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
+def _name_points(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
     """Every point by its name: those that are too close for names of their own by one list, in turn above and below."""
     at = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
     groups: list[list[int]] = []
@@ -76,7 +76,7 @@ def _name(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
         else:
             groups.append([place])
     for turn, group in enumerate(groups):
-        first, left, below = group[0], at[group[0], 0] > 1.0 - _ROOM, turn % 2 == 1
+        first, left, below = group[0], at[group[0], 0] > 1.0 - _RIGHT_MARGIN, turn % 2 == 1
         axes.annotate(
             ", ".join(names[place] for place in group), (x[first], y[first]), (-4 if left else 4, -5 if below else 4),
             textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", color=QUIET, fontsize=8,

@@ -23,6 +23,6 @@ def promise_label(privacy: Privacy, epsilon: float) -> str:
     return f"at ε = {epsilon:g}" if isinstance(privacy, Pure) else f"under {privacy}"
 
 
-def short(name: str, most: int = 32) -> str:
+def shorten_name(name: str, most: int = 32) -> str:
     """A name that leaves room for the picture."""
     return name if len(name) <= most else name[: most - 1] + "…"

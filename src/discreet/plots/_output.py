@@ -11,8 +11,8 @@ from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.mechanisms import OutputLaw
 from discreet.mechanisms._sampler import AnyFamily, Sampler, check_sampler
 from discreet.plots._densities import density_figure
-from discreet.plots._labels import short
-from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
+from discreet.plots._labels import shorten_name
+from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, library_style
 
 Floats = NDArray[np.float64]
 _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -54,15 +54,15 @@ def output(
         assert isinstance(law, OutputLaw)
         return density_figure(law, ax=ax, title=title)
     check_count("most", most)
-    client = _Client.of(sampler, sampler.family, p, released)
-    with styled():
+    client = _ClientOutput.of(sampler, sampler.family, p, released)
+    with library_style():
         drawn, (axes,) = canvas(ax, title, size=(6.4, 5.2))
         _draw(axes, client, most)
     return drawn
 
 
 @dataclass(frozen=True)
-class _Client:
+class _ClientOutput:
     """One client's law, the law its sample is drawn from, and the ends of the box, outcome by outcome."""
 
     names: list[str]
@@ -75,7 +75,7 @@ class _Client:
     colour: str
 
     @classmethod
-    def of(cls, sampler: Sampler[AnyFamily], family: FiniteFamily, p: Any, released: Any) -> "_Client":
+    def of(cls, sampler: Sampler[AnyFamily], family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
         held = family.as_rows(p)
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
@@ -90,7 +90,7 @@ class _Client:
             colour=COLOURS[sampler.name],
         )
 
-    def shown(self, most: int) -> NDArray[np.intp]:
+    def shown_outcomes(self, most: int) -> NDArray[np.intp]:
         """The outcomes that are held most, and the one released if it is not among them."""
         first = np.argsort(-self.held, kind="stable")[: min(most, int((self.held > 0).sum()))]
         if self.released is None or self.released in first:
@@ -98,10 +98,10 @@ class _Client:
         return np.append(first, self.released)
 
 
-def _draw(axes: Axes, client: _Client, most: int) -> None:
-    shown = client.shown(most)
+def _draw(axes: Axes, client: _ClientOutput, most: int) -> None:
+    shown = client.shown_outcomes(most)
     rest = np.setdiff1d(np.arange(len(client.held)), shown)
-    names = [legible(short(client.names[place]), f"outcome {place}") for place in shown]
+    names = [legible(shorten_name(client.names[place]), f"outcome {place}") for place in shown]
     held, drawn_from, floor, ceiling = (
         np.append(each[shown], each[rest].mean()) if rest.size else each[shown]
         for each in (client.held, client.drawn_from, client.floor, client.ceiling)
@@ -125,7 +125,7 @@ def _draw(axes: Axes, client: _Client, most: int) -> None:
     axes.scatter(np.full((~positive).sum(), edge), rows[~positive], s=46, marker="<", color=COLOURS["held"], zorder=2)
     axes.scatter(drawn_from, rows, s=46, color=client.colour, zorder=3)
     for row in rows[~positive]:
-        _say(axes, "held: 0", (edge, row), (8, 6), COLOURS["held"])
+        _annotate(axes, "held: 0", (edge, row), (8, 6), COLOURS["held"])
     axes.set_xscale("log")
     axes.set_xlim(0.85 * edge, 1.7 * max(float(held.max()), float(ceiling.max())))
     low, high = axes.get_xlim()
@@ -138,14 +138,14 @@ def _draw(axes: Axes, client: _Client, most: int) -> None:
         label.set_fontweight("bold" if place == client.released else "normal")
     if client.released is not None:
         row = int(np.flatnonzero(shown == client.released)[0])
-        _say(
+        _annotate(
             axes, "released", (drawn_from[row], row), (0, -6), client.colour, side="center", level="top", weight="bold"
         )
     axes.grid(False)
     axes.spines["left"].set_visible(False)
     side, away = ("left", 8) if held[0] >= drawn_from[0] else ("right", -8)
-    _say(axes, "held", (held[0], 0), (away, 0), COLOURS["held"], side=side, level="center")
-    _say(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
+    _annotate(axes, "held", (held[0], 0), (away, 0), COLOURS["held"], side=side, level="center")
+    _annotate(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
     if np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
         span = f"{100 * floor[0]:.2g} % to {100 * ceiling[0]:.2g} %, a factor of e$^{{{client.epsilon:g}}}$"
         axes.set_xlabel(f"one box for every client: {span}", color=client.colour)
@@ -155,7 +155,7 @@ def _draw(axes: Axes, client: _Client, most: int) -> None:
         )
 
 
-def _say(
+def _annotate(
     axes: Axes,
     text: str,
     place: tuple[float, float],

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import counted
+from discreet._showing import pluralise
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
 from discreet.estimation import outlook
 from discreet.estimation._planning import MOST_CLIENTS
 from discreet.families import Band, Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
 from discreet.privacy._pure import check_epsilon
 
 Floats = NDArray[np.float64]
-USUAL = (0.5, 1.0, 2.0, 4.0, 8.0)
+USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _STYLES = {"tv": "-", "kl": "--"}
 _KINDS = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
 
@@ -26,7 +26,7 @@ def plan(
     family: Simplex | Band,
     *,
     clients: int,
-    epsilons: Sequence[float] = USUAL,
+    epsilons: Sequence[float] = USUAL_EPSILONS,
     accuracy: float = 0.05,
     confidence: float = 0.95,
     ax: AxesLike | None = None,
@@ -59,9 +59,9 @@ def plan(
     if not budgets:
         raise DiscreetError("epsilons is empty; give one budget or more")
     if title is None and ax is None:
-        title = f"A plan for {counted(clients, 'client')} and {counted(family.size, 'outcome')}"
-    found = _planned(family, clients, budgets, accuracy, confidence)
-    with styled():
+        title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
+    found = _compute_plan(family, clients, budgets, accuracy, confidence)
+    with library_style():
         drawn, (left, right) = canvas(ax, title, size=(11.6, 4.6), panels=(1, 2))
         _draw_risk(left, found)
         _draw_errors(right, found)
@@ -69,7 +69,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _PlanCurves:
     """Worst-case divergences against epsilon; half-widths against clients for each (epsilon, mechanism)."""
 
     epsilon: Floats
@@ -80,9 +80,9 @@ class _Plan:
     accuracy: float
 
 
-def _planned(
+def _compute_plan(
     family: Simplex | Band, clients: int, budgets: Sequence[float], accuracy: float, confidence: float
-) -> _Plan:
+) -> _PlanCurves:
     grid = np.geomspace(min(budgets[0], 0.1), max(budgets[-1], 10.0), 60)
     samplers = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
     sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
@@ -91,7 +91,7 @@ def _planned(
         sampler = _KINDS[name](family, epsilon=budget)
         return outlook(sampler, mechanism=name, clients=int(size), confidence=confidence).at_worst
 
-    return _Plan(
+    return _PlanCurves(
         epsilon=grid,
         risk={f: np.array([float(sampler.risk(f)) for sampler in samplers]) for f in _STYLES},
         clients=sizes,
@@ -105,7 +105,7 @@ def _planned(
     )
 
 
-def _draw_risk(axes: Axes, plan: _Plan) -> None:
+def _draw_risk(axes: Axes, plan: _PlanCurves) -> None:
     panel_title(axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike")
     for name, risk in plan.risk.items():
         axes.plot(plan.epsilon, risk, _STYLES[name], color=COLOURS["optimal"], label=divergence_label(name))
@@ -118,7 +118,7 @@ def _draw_risk(axes: Axes, plan: _Plan) -> None:
     axes.legend(loc="upper right", frameon=False, labelcolor=INK)
 
 
-def _draw_errors(axes: Axes, plan: _Plan) -> None:
+def _draw_errors(axes: Axes, plan: _PlanCurves) -> None:
     panel_title(
         axes, "How well a share will be known", "half-width of its interval at worst: linear solid, optimal dotted"
     )

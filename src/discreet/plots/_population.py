@@ -12,8 +12,8 @@ from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import Population
 from discreet.families import ContinuousFamily
 from discreet.families._laws import as_laws
-from discreet.plots._labels import promise_label, short
-from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, styled
+from discreet.plots._labels import promise_label, shorten_name
+from discreet.plots._style import COLOURS, INK, Axes, AxesLike, Figure, canvas, legible, library_style
 
 Floats = NDArray[np.float64]
 _BY_EXAMPLES = COLOURS["mollifier"]  # no mollifier is drawn beside it
@@ -50,9 +50,9 @@ def population(
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
         usual = f"The population behind {found.clients:,} private samples {promise}"
         title = usual if title is None else legible(title, usual)
-    shares = _Shares.of(found, known)
+    shares = _PopulationShares.of(found, known)
     height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
-    with styled():
+    with library_style():
         drawn, (axes,) = canvas(ax, title, size=(8.4, height))
         if shares.edges is None:
             _draw_labels(axes, shares, most)
@@ -72,7 +72,7 @@ def _shares(truth: Any, found: Population) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Shares:
+class _PopulationShares:
     """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
 
     `together`: the ends of intervals that hold for all outcomes at once, and so after ranking.
@@ -94,7 +94,7 @@ class _Shares:
     confidence: float
 
     @classmethod
-    def of(cls, found: Population, truth: Floats | None) -> "_Shares":
+    def of(cls, found: Population, truth: Floats | None) -> "_PopulationShares":
         """Those of an estimated population."""
         law, domain = found.law, found.domain
         names = [str(name) for name in domain.names]
@@ -132,7 +132,7 @@ def _span(found: Population) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
+def _draw_labels(axes: Axes, shares: _PopulationShares, most: int) -> None:
     by = shares.estimate if shares.truth is None else shares.truth
     shown = np.argsort(-by, kind="stable")[:most]
     rows = np.arange(len(shown))
@@ -147,7 +147,9 @@ def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
         if end != estimate:
             axes.plot([estimate, end], [row, row], color=shares.colour, linewidth=1.0)
     marker = "o" if shares.exact else "|"
-    axes.scatter(shares.estimate[shown], rows, s=42, marker=marker, color=shares.colour, zorder=3, label=_what(shares))
+    axes.scatter(
+        shares.estimate[shown], rows, s=42, marker=marker, color=shares.colour, zorder=3, label=_estimate_label(shares)
+    )
     if shares.examples is not None:
         axes.scatter(shares.examples[shown], rows, s=42, marker="x", color=_BY_EXAMPLES, zorder=3, label="by examples")
     if shares.truth is not None:
@@ -157,19 +159,22 @@ def _draw_labels(axes: Axes, shares: _Shares, most: int) -> None:
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_yticks(
-        rows, [legible(short(shares.names[place]), f"outcome {place}") for place in shown], color=INK, parse_math=False
+        rows,
+        [legible(shorten_name(shares.names[place]), f"outcome {place}") for place in shown],
+        color=INK,
+        parse_math=False,
     )
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     more = f"; {len(shares.names) - len(shown):,} more outcomes not shown" if len(shares.names) > len(shown) else ""
     together = f", all {len(by):,} at once" if ranked else ""
     axes.set_xlabel(
-        f"share of the average client's records{more}\nbars: {_interval(shares)}{together}, cut at 0", loc="left"
+        f"share of the average client's records{more}\nbars: {_interval_label(shares)}{together}, cut at 0", loc="left"
     )
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
 
 
-def _draw_cells(axes: Axes, shares: _Shares) -> None:
+def _draw_cells(axes: Axes, shares: _PopulationShares) -> None:
     edges = shares.edges
     assert edges is not None
     width = np.diff(edges)
@@ -177,22 +182,22 @@ def _draw_cells(axes: Axes, shares: _Shares) -> None:
         edges, np.append(shares.low / width, 0), np.append(shares.high / width, 0), step="post", color=shares.colour,
         alpha=0.22, linewidth=0,
     )  # fmt: skip
-    axes.stairs(shares.estimate / width, edges, color=shares.colour, linewidth=1.8, label=_what(shares))
+    axes.stairs(shares.estimate / width, edges, color=shares.colour, linewidth=1.8, label=_estimate_label(shares))
     if shares.examples is not None:
         axes.stairs(shares.examples / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
     if shares.truth is not None:
         axes.stairs(shares.truth / width, edges, color=INK, linewidth=1.2, linestyle="--", label="truth")
     axes.set_xlim(*shares.span)
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
-    axes.set_xlabel(f"value; band: {_interval(shares)}")
+    axes.set_xlabel(f"value; band: {_interval_label(shares)}")
     axes.set_ylabel("density of the average client")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK)
 
 
-def _what(shares: _Shares) -> str:
+def _estimate_label(shares: _PopulationShares) -> str:
     return "private estimate" if shares.exact else "among the samples"
 
 
-def _interval(shares: _Shares) -> str:
+def _interval_label(shares: _PopulationShares) -> str:
     told = f"{100 * shares.confidence:g} % intervals"
     return told if shares.exact else f"{told}, with every share that could have led to it"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._files import written
+from discreet._files import atomic_write
 from discreet.errors import DiscreetError, need_extra
 from discreet.plots._formats import check_picture
 
@@ -34,9 +34,9 @@ __all__ = [
     "canvas",
     "figure",
     "legible",
+    "library_style",
     "panel_title",
     "save",
-    "styled",
 ]
 
 AxesLike = Axes | Sequence[Axes] | NDArray[np.object_]
@@ -88,7 +88,7 @@ _STYLE: Any = {
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def library_style() -> Iterator[None]:
     """The library's look inside, the caller's own settings again outside."""
     with matplotlib.rc_context({**_STYLE, "font.family": ["sans-serif", *_fallbacks()]}):
         yield
@@ -187,9 +187,9 @@ def save(drawn: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     check_picture(path)
-    with styled(), warnings.catch_warnings():
+    with library_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
         content = io.BytesIO()
         drawn.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=160, facecolor="white")
-    with written(path, what="picture", replace=True, folders=True) as file:
+    with atomic_write(path, what="picture", replace=True, folders=True) as file:
         file.write(content.getvalue())

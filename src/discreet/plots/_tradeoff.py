@@ -13,17 +13,17 @@ from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families._laws import as_floats
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, panel_title, styled
+from discreet.plots._style import COLOURS, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
 
 MOST_PANELS = 4
-USUAL = ("kl", "tv", "hellinger", "chi2")
+USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
 
 
 def tradeoff(
     family: FiniteFamily | ContinuousFamily,
     *,
     epsilon: ArrayLike,
-    divergences: Sequence[str | FDivergence] = USUAL,
+    divergences: Sequence[str | FDivergence] = USUAL_DIVERGENCES,
     bracket: bool = False,
     ax: AxesLike | None = None,
     title: str | None = None,
@@ -56,7 +56,7 @@ def tradeoff(
 
 
 @dataclass(frozen=True)
-class Curve:
+class RiskCurve:
     """Worst cases of one divergence at increasing epsilon. `exact`: the optimal ones are minimax values, not bounds.
 
     `least`: where they were bracketed, the lower sides, of which `optimal` are the upper ones; `attained`: the optimal sampler's own then.
@@ -73,16 +73,16 @@ class Curve:
 
 def _curve(
     family: FiniteFamily | ContinuousFamily, epsilon: NDArray[np.float64], f: FDivergence, *, bracket: bool
-) -> Curve:
+) -> RiskCurve:
     found = [minimax_risk(family, epsilon=each, divergence=f, bracket=bracket) for each in epsilon.tolist()]
     baseline = np.array([float(MollifierSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
     smallest = np.array([float(risk) for risk in found])
     exact = all(risk.tight for risk in found)
     if exact or not bracket:
-        return Curve(f.name, epsilon, smallest, baseline, exact)
+        return RiskCurve(f.name, epsilon, smallest, baseline, exact)
     lower = np.array([risk.bracket[0] for risk in found])
     own = np.array([float(OptimalSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
-    return Curve(f.name, epsilon, smallest, baseline, exact, lower, own)
+    return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, own)
 
 
 def _check_count(panels: int) -> None:
@@ -90,7 +90,7 @@ def _check_count(panels: int) -> None:
         raise DiscreetError(f"{panels} divergences do not fit one picture; choose 1 to {MOST_PANELS}")
 
 
-def curves_figure(curves: Sequence[Curve], *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
+def curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
     """One to four panels side by side or two by two; the gap to the baseline is shaded."""
     _check_count(len(curves))
     for curve in curves:
@@ -99,7 +99,7 @@ def curves_figure(curves: Sequence[Curve], *, ax: AxesLike | None = None, title:
         if not np.isfinite(curve.optimal).any():
             raise DiscreetError(f"{curve.divergence} is infinite at every epsilon; there is nothing to draw")
     rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
-    with styled():
+    with library_style():
         size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
         drawn, panels = canvas(ax, title, size=size, panels=(rows, columns), share=True)
         for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
@@ -109,7 +109,7 @@ def curves_figure(curves: Sequence[Curve], *, ax: AxesLike | None = None, title:
     return drawn
 
 
-def _draw(axes: Axes, curve: Curve, *, named: bool) -> None:
+def _draw(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
     panel_title(axes, divergence_label(curve.divergence))
     optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
     axes.plot(curve.epsilon, mollifier, color=COLOURS["mollifier"], clip_on=False)

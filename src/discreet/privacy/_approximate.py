@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from discreet.errors import Range
-from discreet.numerics import stated
-from discreet.privacy._notion import ERROR, EXPONENT, Privacy, rounded_down
+from discreet.numerics import stated_decimal
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy, check_budget
 from discreet.privacy._pure import ROUNDED_UP, at_most_exp, check_epsilon
 
 DELTA = Range(0.0, 1.0, high_open=True)
@@ -43,7 +43,7 @@ class Approximate(Privacy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", rounded_down(DELTA, "delta", self.delta, DELTA_IS))
+        object.__setattr__(self, "delta", check_budget(DELTA, "delta", self.delta, DELTA_IS))
 
     def tradeoff(self, x: float) -> float:
         error, left = ERROR.check("x", x), 1.0 - self.delta
@@ -66,7 +66,7 @@ class Approximate(Privacy):
     @property
     def exact_delta(self) -> Fraction:
         """delta as a rational: the float or the decimal that was written, whichever is less."""
-        return min(Fraction(self.delta), Fraction(stated(self.delta)))
+        return min(Fraction(self.delta), Fraction(stated_decimal(self.delta)))
 
     @property
     def allows_raw_by_chance(self) -> bool:

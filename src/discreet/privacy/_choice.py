@@ -10,7 +10,7 @@ from discreet.privacy._notion import Privacy
 from discreet.privacy._pure import Pure
 
 
-def promised(epsilon: float | None, privacy: Privacy | None) -> Privacy:
+def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
     """The notion given by either; (epsilon, 0)-LDP is epsilon-LDP."""
     if (epsilon is None) == (privacy is None):
         raise DiscreetError(

@@ -44,8 +44,8 @@ class Functional(Privacy):
     """
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float | Fraction, float | Fraction]]) -> None:
-        table = _tabulated(f) if callable(f) else _given(f)
-        self._points = _hull(_checked(table))
+        table = _table_of_function(f) if callable(f) else _table_of_pairs(f)
+        self._points = _hull(_exact_table(table))
 
     @property
     def points(self) -> tuple[tuple[float, float], ...]:
@@ -113,7 +113,7 @@ def _places() -> list[float]:
     return sorted({*near, *far, *even, *(1.0 - x for x in near), *(1.0 - x for x in far)})
 
 
-def _tabulated(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
+def _table_of_function(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
     table = []
     for x in _places():
         try:
@@ -125,7 +125,7 @@ def _tabulated(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
     return table
 
 
-def _given(f: Any) -> list[tuple[Any, Any]]:
+def _table_of_pairs(f: Any) -> list[tuple[Any, Any]]:
     try:
         table = [(x, y) for x, y in f]
     except (TypeError, ValueError):
@@ -135,9 +135,9 @@ def _given(f: Any) -> list[tuple[Any, Any]]:
     return table
 
 
-def _checked(table: list[tuple[Any, Any]]) -> list[Point]:
+def _exact_table(table: list[tuple[Any, Any]]) -> list[Point]:
     """The table in rationals, or the error that says why it is none of a trade-off function."""
-    points = [(_number("x", x, x), _number("f(x)", y, x)) for x, y in table]
+    points = [(_exact_number("x", x, x), _exact_number("f(x)", y, x)) for x, y in table]
     places = [x for x, _ in points]
     if places[0] != 0 or places[-1] != 1 or any(left >= right for left, right in itertools.pairwise(places)):
         raise DiscreetError("f is a table whose x do not grow from 0 to 1; sort them, and begin and end there")
@@ -155,7 +155,7 @@ def _checked(table: list[tuple[Any, Any]]) -> list[Point]:
     return [(x, min(max(y, Fraction(0)), 1 - x)) for x, y in points]
 
 
-def _number(name: str, value: Any, at: Any) -> Fraction:
+def _exact_number(name: str, value: Any, at: Any) -> Fraction:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import Range
-from discreet.numerics import exp_lower, float_up, stated
+from discreet.numerics import exp_lower, float_up, stated_decimal
 from discreet.privacy._normal import normal_cdf, normal_quantile_below
-from discreet.privacy._notion import ERROR, EXPONENT, Privacy, rounded_down
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy, check_budget
 
 _NU = Range(0.0, math.inf, low_open=True, high_open=True)
 _ROOT_HALF = math.sqrt(0.5)
@@ -36,7 +36,7 @@ class Gaussian(Privacy):
     nu: float
 
     def __post_init__(self) -> None:
-        nu = rounded_down(
+        nu = check_budget(
             _NU, "nu", self.nu, "it is how far apart two clients may be, in standard deviations; 0.5 to 2 is usual"
         )
         object.__setattr__(self, "nu", nu)
@@ -65,7 +65,7 @@ class Gaussian(Privacy):
     @property
     def exact_nu(self) -> Fraction:
         """nu as a rational: the float or the decimal that was written, whichever is less."""
-        return min(Fraction(self.nu), Fraction(stated(self.nu)))
+        return min(Fraction(self.nu), Fraction(stated_decimal(self.nu)))
 
     @property
     def allows_raw_by_chance(self) -> bool:

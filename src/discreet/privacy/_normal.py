@@ -15,7 +15,7 @@ _CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMI
 _ERROR = Fraction(1, 10**90)
 _FARTHEST = Fraction(30)  # Phi(-30) is below 10^-197
 _ROOT_OF_TWO_PI = "2.50662827463100050241576528481104525300698674060993831662992357634229365460784197494659583837805726611600997266520"
-LEAST = Fraction(1, 10**60)
+LEAST_PROBABILITY = Fraction(1, 10**60)
 _NEWTON_STEPS = 3  # each doubles the digits, from 15
 
 
@@ -45,7 +45,7 @@ def normal_quantile_below(probability: Fraction) -> Fraction | None:
 
     Newton's steps only propose it; `normal_cdf` decides.
     """
-    if probability < LEAST:
+    if probability < LEAST_PROBABILITY:
         return None
     x = Fraction(statistics.NormalDist().inv_cdf(float(probability)))
     for _ in range(_NEWTON_STEPS):
@@ -53,13 +53,13 @@ def normal_quantile_below(probability: Fraction) -> Fraction | None:
             value = decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator)
             slope = Fraction((-value * value / 2).exp() / decimal.Decimal(_ROOT_OF_TWO_PI))
         low, high = normal_cdf(x)
-        x = _rounded(x - ((low + high) / 2 - probability) / slope)
+        x = _round_fraction(x - ((low + high) / 2 - probability) / slope)
     step = Fraction(1, 10**60)
     while normal_cdf(x)[1] > probability:
         x, step = x - step, 4 * step
     return x
 
 
-def _rounded(x: Fraction) -> Fraction:
+def _round_fraction(x: Fraction) -> Fraction:
     """Sixty-four digits after the point: fractions do not grow from step to step."""
     return Fraction(round(x * 10**64), 10**64)

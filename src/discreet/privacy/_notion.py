@@ -56,7 +56,7 @@ ERROR = Range(0.0, 1.0)
 _HALF = 0.5
 
 
-def rounded_down(allowed: Range, name: str, given: float, fix: str) -> float:
+def check_budget(allowed: Range, name: str, given: float, fix: str) -> float:
     """A budget as a float in its range; an exact number that no float equals is rounded down."""
     number = allowed.check(name, given, fix)
     return math.nextafter(number, 0.0) if number > given else number
@@ -159,16 +159,16 @@ def _mixing(privacy: Privacy, bounds: Bounds) -> Fraction:
     alpha = (1 - lower) / (upper - lower)
     mass = min(alpha, 1 - alpha)
 
-    def allowed(weight: Fraction) -> bool:
+    def is_allowed(weight: Fraction) -> bool:
         return privacy.allows(mass * (1 - weight * (1 - lower)), mass * (1 + weight * (upper - 1)))
 
     if mass == 0:  # one outcome: nothing to tell, nothing to hide
         return Fraction(_HALF)
-    if allowed(Fraction(1)):
+    if is_allowed(Fraction(1)):
         return Fraction(1)
-    if allowed(Fraction(_HALF)):
-        return 1 - Fraction(_least_float(lambda left: allowed(1 - Fraction(left))))
-    return Fraction(-_least_float(lambda below: allowed(Fraction(-below)), negative=True))
+    if is_allowed(Fraction(_HALF)):
+        return 1 - Fraction(_least_float(lambda left: is_allowed(1 - Fraction(left))))
+    return Fraction(-_least_float(lambda below: is_allowed(Fraction(-below)), negative=True))
 
 
 def _least_float(good: Callable[[float], bool], *, negative: bool = False) -> float:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import POSITIVE
-from discreet.numerics import exp_lower, stated
-from discreet.privacy._notion import ERROR, EXPONENT, Privacy, rounded_down
+from discreet.numerics import exp_lower, stated_decimal
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy, check_budget
 
 ROUNDED_UP = 1.0 + 1e-14  # more than a dozen operations are off
 
@@ -58,9 +58,9 @@ class Pure(Privacy):
 
 def check_epsilon(epsilon: float) -> float:
     """epsilon as a float in (0, inf); an exact number that no float equals is rounded down."""
-    return rounded_down(POSITIVE, "epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+    return check_budget(POSITIVE, "epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
 
 
 def at_most_exp(epsilon: float) -> Fraction:
     """A rational at most e^epsilon, for the float and for the decimal that was written."""
-    return min(exp_lower(epsilon), exp_lower(stated(epsilon)))
+    return min(exp_lower(epsilon), exp_lower(stated_decimal(epsilon)))

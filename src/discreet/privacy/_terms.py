@@ -50,7 +50,7 @@ def read_privacy(fields: Any) -> Privacy:
     numbers = {name: fields[name] for name in names}
     found: Privacy
     if kind == "functional":
-        found = Functional(_points(fields["points"]))
+        found = Functional(_read_corners(fields["points"]))
     else:
         found = Gaussian(**numbers) if kind == "gaussian" else Approximate(**numbers)
     if privacy_document(found) != fields:
@@ -60,7 +60,7 @@ def read_privacy(fields: Any) -> Privacy:
     return found
 
 
-def _points(listed: Any) -> list[tuple[Fraction, Fraction]]:
+def _read_corners(listed: Any) -> list[tuple[Fraction, Fraction]]:
     """The corners that a document lists."""
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_POINTS:
         raise DiscreetError(f"privacy.points is not a list of 2 to {MOST_POINTS:,} pairs of rationals")

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._kernels import compiled_for
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.families._laws import as_laws, refuse_bad_law
 from discreet.numerics import exp_nearest
 from discreet.projection import _breakpoints as breakpoints
@@ -59,7 +59,7 @@ class Affine:
     lift: float
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True)
 class Box:
     """{Q : lower_x <= Q(x) <= upper_x}. A bound is one number when the reference is uniform, else one for each outcome."""

@@ -25,20 +25,20 @@ from discreet.projection._breakpoints import (
     ROUNDING,
     SETTLED,
 )
-from discreet.projection._lanes import clipped_and_middle, looked, mass_above
+from discreet.projection._lanes import clipped_and_middle, law_sums, mass_above
 from discreet.projection._threads import first_bad_row
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
 
 
-def at(bound: Any, place: Any) -> Any:
+def bound_at(bound: Any, place: Any) -> Any:
     """bound[place], or the bound itself when it is one number (a uniform reference)."""
     return bound[place] if np.ndim(bound) else bound
 
 
-@overload(at, inline="always")
-def _at(bound: Any, place: Any) -> Any:
+@overload(bound_at, inline="always")
+def _bound_at(bound: Any, place: Any) -> Any:
     def entry(bound: Any, place: Any) -> Any:
         return bound[place]
 
@@ -65,14 +65,14 @@ def _one_bound_of(bound: Any) -> Any:
 
 
 @kernel(error_model="numpy")
-def look(p: Any, lower: Any) -> tuple[int, float, float]:
+def inspect_law(p: Any, lower: Any) -> tuple[int, float, float]:
     """(how many outcomes a law gives mass to, 0 if it is no law; how many exceed a uniform bound, and their mass: where `solve` begins).
 
     A law has no negative entry and sums to one: NaN does not."""
     least = _one_bound(lower)
-    total, negative, held, above, number = looked(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
+    total, negative, held, above, number = law_sums(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
     for start in range(BLOCK, p.size, BLOCK):
-        more = looked(p, start, min(start + BLOCK, p.size), NEGLIGIBLE, least)
+        more = law_sums(p, start, min(start + BLOCK, p.size), NEGLIGIBLE, least)
         total += more[0]
         negative += more[1]
         held += more[2]
@@ -99,10 +99,10 @@ def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float,
     below, above = 0.0, np.inf
     for place in range(mass.size):
         if mass[place] > NEGLIGIBLE:
-            if slope * mass[place] < at(lower, place):
-                above = min(above, at(lower, place) / mass[place])
-            elif slope * mass[place] > at(upper, place):
-                below = max(below, at(upper, place) / mass[place])
+            if slope * mass[place] < bound_at(lower, place):
+                above = min(above, bound_at(lower, place) / mass[place])
+            elif slope * mass[place] > bound_at(upper, place):
+                below = max(below, bound_at(upper, place) / mass[place])
     return below, above
 
 
@@ -112,9 +112,9 @@ def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float
     held = 0.0
     for place in range(mass.size):
         if mass[place] > NEGLIGIBLE:
-            held += at(upper, place)
+            held += bound_at(upper, place)
         else:
-            unheld += at(lower, place)
+            unheld += bound_at(lower, place)
     return (1.0 - held) / unheld if unheld > 0.0 else 0.0
 
 
@@ -156,7 +156,7 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
 
 
 @kernel(error_model="numpy")
-def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
+def _number_and_mass_above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
     """How many masses are not clipped from below, and their sum: by blocks, so that long sums stay accurate."""
     total, number = mass_above(mass, 0, min(mass.size, BLOCK), slope, lower)
     for start in range(BLOCK, mass.size, BLOCK):
@@ -167,7 +167,7 @@ def _above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
 
 
 @kernel(error_model="numpy")
-def _remaining(mass: Any, slope: float, lower: float, at_most: float) -> Any:
+def _unclipped_masses(mass: Any, slope: float, lower: float, at_most: float) -> Any:
     """The masses that are not clipped from below; a larger slope left `at_most` so many."""
     last = int(at_most)
     kept = np.empty(last + 1)
@@ -186,7 +186,7 @@ def _solve_convex(mass: Any, unheld: int, lower: float, above: float, total: flo
     slope = 1.0
     for turn in range(NEWTON_STEPS):
         if turn:
-            above, total = _above(mass, slope, lower)
+            above, total = _number_and_mass_above(mass, slope, lower)
         if not total > NEGLIGIBLE:
             break
         step = (1.0 - (unheld + mass.size - above) * lower) / total
@@ -194,26 +194,26 @@ def _solve_convex(mass: Any, unheld: int, lower: float, above: float, total: flo
             return step if abs(step - slope) <= SUM_TOLERANCE * slope else slope
         slope = step
         if mass.size > NARROW:
-            kept = _remaining(mass, slope, lower, above)
+            kept = _unclipped_masses(mass, slope, lower, above)
             unheld += mass.size - kept.size
             mass = kept
     return slope
 
 
 @kernel(error_model="numpy")
-def solve_uniform(mass: Any, unheld: int, lower: float, upper: float) -> tuple[float, float]:
+def solve_uniform_compiled(mass: Any, unheld: int, lower: float, upper: float) -> tuple[float, float]:
     """(slope, lift) over a uniform reference, from the held masses in order and how many outcomes are not held.
 
     So a client given as k numbers and as its few distinct values has one slope, bit for bit.
     """
     if upper == np.inf:
-        above, total = _above(mass, 1.0, lower)
+        above, total = _number_and_mass_above(mass, 1.0, lower)
         return _solve_convex(mass, unheld, lower, above, total), 0.0
     return solve_held(mass, unheld * lower, lower, upper)
 
 
 def solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
-    """(slope, lift) of one row at which `look` has looked: one of the two functions below, by the kind of bounds."""
+    """(slope, lift) of one row at which `inspect_law` has looked: one of the two functions below, by the kind of bounds."""
     raise TypeError("solve is called from compiled code; from Python use Box.project or Box.scale")
 
 
@@ -224,14 +224,14 @@ def _solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> An
         if held == p.size and upper == np.inf:
             return _solve_convex(p, 0, lower, above, total), 0.0
         if held == p.size:
-            return solve_uniform(p, 0, lower, upper)
+            return solve_uniform_compiled(p, 0, lower, upper)
         mass = np.empty(held)
         filled = 0
         for place in range(p.size):
             if p[place] > NEGLIGIBLE and filled < held:
                 mass[filled] = p[place]
                 filled += 1
-        return solve_uniform(mass, p.size - held, lower, upper)
+        return solve_uniform_compiled(mass, p.size - held, lower, upper)
 
     def general(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
         return solve_held(p, 0.0, lower, upper)
@@ -243,19 +243,19 @@ def _solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> An
 def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
     if slope < np.inf:
         for place in range(p.size):
-            low = at(lower, place)
-            out[place] = min(max(slope * p[place] + lift * low, low), at(upper, place))
+            low = bound_at(lower, place)
+            out[place] = min(max(slope * p[place] + lift * low, low), bound_at(upper, place))
     else:
         for place in range(p.size):
-            low = at(lower, place)
-            off_support = min(max(lift * low, low), at(upper, place))
-            out[place] = at(upper, place) if p[place] > NEGLIGIBLE else off_support
+            low = bound_at(lower, place)
+            off_support = min(max(lift * low, low), bound_at(upper, place))
+            out[place] = bound_at(upper, place) if p[place] > NEGLIGIBLE else off_support
 
 
 @kernel(error_model="numpy", nogil=True)
 def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
     for row in range(len(laws)):
-        seen = look(laws[row], lower)
+        seen = inspect_law(laws[row], lower)
         if seen[0] == 0:
             return row
         if projecting:

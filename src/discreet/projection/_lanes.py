@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from discreet.projection._breakpoints import LANES
 
 cgutils: Any = numba.core.cgutils  # without types of their own
-types: Any = numba.core.types
+_types: Any = numba.core.types
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
 _NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
@@ -30,7 +30,7 @@ Terms = Callable[[Any, list[Any]], list[Any]]  # (builder, vectors of numbers) -
 
 def _is_line(kind: Any) -> bool:
     """Whether a type is that of numbers that lie one after the other in memory."""
-    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout in "CF" and kind.dtype == types.float64
+    return isinstance(kind, _types.Array) and kind.ndim == 1 and kind.layout in "CF" and kind.dtype == _types.float64
 
 
 def _sums(
@@ -40,7 +40,7 @@ def _sums(
     lines = {
         number: context.make_array(kind)(context, builder, values[number]).data
         for number, kind in enumerate(kinds)
-        if isinstance(kind, types.Array)
+        if isinstance(kind, _types.Array)
     }
     vectors = [cgutils.alloca_once(builder, _VECTOR) for _ in range(sums)]
     for vector in vectors:
@@ -53,7 +53,7 @@ def _sums(
                 where = builder.bitcast(builder.gep(lines[number], [place]), _VECTOR.as_pointer())
                 found.append(builder.load(where, align=8))
             else:
-                found.append(_spread(builder, value))
+                found.append(_splat(builder, value))
         return found
 
     rest = builder.srem(builder.sub(stop, start), ir.Constant(stop.type, LANES))
@@ -62,17 +62,17 @@ def _sums(
         for vector, more in zip(vectors, terms(builder, operands(place)), strict=True):
             builder.store(builder.fadd(builder.load(vector), more), vector)
     with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(rest.type, 0))):
-        there = builder.icmp_signed("<", _PLACES, _spread(builder, builder.trunc(rest, _PLACE), _PLACE))
+        there = builder.icmp_signed("<", _PLACES, _splat(builder, builder.trunc(rest, _PLACE), _PLACE))
         last = [
-            _some(builder, lines[number], whole, there) if number in lines else _spread(builder, value)
+            _masked_load(builder, lines[number], whole, there) if number in lines else _splat(builder, value)
             for number, value in enumerate(values)
         ]
         for vector, more in zip(vectors, terms(builder, last), strict=True):
             builder.store(builder.fadd(builder.load(vector), builder.select(there, more, _NOTHING)), vector)
-    return [_together(builder, builder.load(vector)) for vector in vectors]
+    return [_add_lanes(builder, builder.load(vector)) for vector in vectors]
 
 
-def _some(builder: Any, line: Any, first: Any, there: Any) -> Any:
+def _masked_load(builder: Any, line: Any, first: Any, there: Any) -> Any:
     """The numbers of a line from `first` on that are `there`, zeros for the others, whose memory is not looked at."""
     where = builder.bitcast(builder.gep(line, [first]), _VECTOR.as_pointer())
     kinds = [where.type, _PLACE, _MASK, _VECTOR]
@@ -80,14 +80,14 @@ def _some(builder: Any, line: Any, first: Any, there: Any) -> Any:
     return builder.call(load, [where, ir.Constant(_PLACE, 8), there, _NOTHING])
 
 
-def _spread(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
+def _splat(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
     vector = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
     for lane in range(LANES):
         vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
     return vector
 
 
-def _together(builder: Any, vector: Any) -> Any:
+def _add_lanes(builder: Any, vector: Any) -> Any:
     lanes = [builder.extract_element(vector, ir.Constant(ir.IntType(32), lane)) for lane in range(LANES)]
     while len(lanes) > 1:
         half = len(lanes) // 2
@@ -95,12 +95,12 @@ def _together(builder: Any, vector: Any) -> Any:
     return lanes[0]
 
 
-def _clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
+def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
     """(the bounds of the clipped outcomes, summed; the mass of the others) of mass[start:stop]."""
-    if not _is_line(mass) or not all(_is_line(bound) or bound == types.float64 for bound in (lower, upper)):
+    if not _is_line(mass) or not all(_is_line(bound) or bound == _types.float64 for bound in (lower, upper)):
         return None
-    kinds = (mass, types.float64, lower, upper)
-    signature = types.UniTuple(types.float64, 2)(mass, types.intp, types.intp, types.float64, lower, upper)
+    kinds = (mass, _types.float64, lower, upper)
+    signature = _types.UniTuple(_types.float64, 2)(mass, _types.intp, _types.intp, _types.float64, lower, upper)
 
     def terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, slopes, low, high = operands
@@ -119,12 +119,12 @@ def _clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: An
     return signature, generate
 
 
-def _mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any) -> Any:
+def _build_mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any) -> Any:
     """(the sum of those of mass[start:stop] that times the slope exceed `lower`; how many they are)."""
     if not _is_line(mass):
         return None
-    kinds = (mass, types.float64, types.float64)
-    signature = types.UniTuple(types.float64, 2)(mass, types.intp, types.intp, types.float64, types.float64)
+    kinds = (mass, _types.float64, _types.float64)
+    signature = _types.UniTuple(_types.float64, 2)(mass, _types.intp, _types.intp, _types.float64, _types.float64)
 
     def terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, slopes, low = operands
@@ -140,12 +140,12 @@ def _mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower
     return signature, generate
 
 
-def _looked(typing: Any, mass: Any, start: Any, stop: Any, negligible: Any, lower: Any) -> Any:
-    """Of mass[start:stop]: the sum; how many are negative; how many exceed `negligible`; and as `_mass_above` at slope one."""
+def _build_law_sums(typing: Any, mass: Any, start: Any, stop: Any, negligible: Any, lower: Any) -> Any:
+    """Of mass[start:stop]: the sum; how many are negative; how many exceed `negligible`; and as `_build_mass_above` at slope one."""
     if not _is_line(mass):
         return None
-    kinds = (mass, types.float64, types.float64)
-    signature = types.UniTuple(types.float64, 5)(mass, types.intp, types.intp, types.float64, types.float64)
+    kinds = (mass, _types.float64, _types.float64)
+    signature = _types.UniTuple(_types.float64, 5)(mass, _types.intp, _types.intp, _types.float64, _types.float64)
 
     def terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, least, low = operands
@@ -163,6 +163,6 @@ def _looked(typing: Any, mass: Any, start: Any, stop: Any, negligible: Any, lowe
     return signature, generate
 
 
-clipped_and_middle: Any = intrinsic(_clipped_and_middle)
-mass_above: Any = intrinsic(_mass_above)
-looked: Any = intrinsic(_looked)
+clipped_and_middle: Any = intrinsic(_build_clipped_and_middle)
+mass_above: Any = intrinsic(_build_mass_above)
+law_sums: Any = intrinsic(_build_law_sums)

@@ -9,14 +9,14 @@ _WORTH_SHARING = 1 << 16  # entries below which starting a thread costs more tha
 _PIECES_EACH = 4  # more pieces than threads, so that one slow piece does not keep everybody waiting
 
 
-def available() -> int:
+def processor_count() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def first_bad_row(work: Callable[[slice], int], rows: int, entries: int) -> int:
     """Run `work` on slices of the rows; it returns the first row of its slice that it refuses, or -1. So does this."""
-    threads = min(available(), rows)
+    threads = min(processor_count(), rows)
     if threads <= 1 or entries < _WORTH_SHARING:
         return work(slice(0, rows))
     step = max(1, -(-rows // (_PIECES_EACH * threads)))

@@ -41,9 +41,9 @@ def affine(
         if bad >= 0:
             return int(rows.start) + bad
         if projecting:
-            slope[rows], lift[rows] = solved(laws[rows], lower, ceiling)
+            slope[rows], lift[rows] = solve_rows(laws[rows], lower, ceiling)
         if len(out):
-            out[rows] = clipped_affine(laws[rows], slope[rows], lift[rows], lower, upper)
+            out[rows] = clip_affine(laws[rows], slope[rows], lift[rows], lower, upper)
     return -1
 
 
@@ -59,34 +59,34 @@ def first_bad(laws: Floats) -> int:
     return -1 if good.all() else int(np.argmin(good))
 
 
-def clipped_affine(laws: Floats, slope: Floats, lift: Floats, lower: Bound, upper: Bound) -> Floats:
+def clip_affine(laws: Floats, slope: Floats, lift: Floats, lower: Bound, upper: Bound) -> Floats:
     """clip(slope p + lift lower, lower, upper) of each row, with inf * 0 = 0."""
-    return np.clip(scaled(laws, slope[:, None]) + lift[:, None] * lower, lower, upper)
+    return np.clip(scale_laws(laws, slope[:, None]) + lift[:, None] * lower, lower, upper)
 
 
-def scaled(laws: Floats, slope: Floats) -> Floats:
+def scale_laws(laws: Floats, slope: Floats) -> Floats:
     """slope * p, with inf * 0 = 0 and no warning."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((slope != np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
 
 
-def solved(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
+def solve_rows(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
     """(slope, lift) for each row: from all outcomes, or from the held ones alone where the reference is uniform."""
     if isinstance(lower, np.ndarray):
         return _solve_held(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
     for rows, line, place, to in _held_by_rows(laws):
-        mass, number = _packed(laws[rows][line, place], line, to, len(rows))
+        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
         slope[rows], lift[rows] = solve_uniform(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
 
 
-def solved_from_held(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
+def solve_held_rows(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from its held outcomes alone, over any reference; `unheld` sums the lower bounds of the others."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
     for rows, line, place, to in _held_by_rows(laws):
-        mass, number = _packed(laws[rows][line, place], line, to, len(rows))
-        low, high = (_packed(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
+        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
+        low, high = (_pad_rows(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
         slope[rows], lift[rows] = solve_listed(mass, number, low, high, unheld[rows])
     return slope, lift
 
@@ -101,7 +101,7 @@ def _held_by_rows(
         yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
 
 
-def _packed(
+def _pad_rows(
     values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Values as a list for each row, padded with zeros, and how many there are."""
@@ -203,7 +203,7 @@ def _solve_held(
         at_end = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
         found[active] = np.where(beyond, np.inf, at_end)
         if beyond.any():
-            low, high = _of_rows(lower, beyond), _of_rows(upper, beyond)
+            low, high = _bound_of_rows(lower, beyond), _bound_of_rows(upper, beyond)
             lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], low, high, present[beyond])
         too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
         with np.errstate(over="ignore"):
@@ -220,11 +220,11 @@ def _solve_held(
             break
         active, slope, mass, present, unheld = active[going], step[going], mass[going], present[going], unheld[going]
         too_small, too_large, stretch = too_small[going], too_large[going], stretch[going]
-        lower, upper = _of_rows(lower, going), _of_rows(upper, going)
+        lower, upper = _bound_of_rows(lower, going), _bound_of_rows(upper, going)
     return found, lift
 
 
-def _of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
+def _bound_of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
     """A bound of these rows, where each row has its own."""
     return bound[rows] if isinstance(bound, np.ndarray) and bound.ndim == 2 else bound
 
@@ -246,7 +246,7 @@ def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, 
     return np.asarray(np.divide(1.0 - on, off, out=np.zeros(len(mass)), where=off > 0.0))
 
 
-def _newton(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Floats, NDArray[np.bool_]]:
+def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Floats, NDArray[np.bool_]]:
     """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end, and True."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = laws * slope[:, None]
@@ -261,10 +261,10 @@ def _newton(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Fl
     return step, flat
 
 
-def improved(laws: Floats, slope: Floats, lower: Bound, upper: Bound, steps: int = 12) -> Floats:
+def improve_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound, steps: int = 12) -> Floats:
     """Newton from slopes (n,) that are nearly right, where the bounds may differ from row to row (n, k)."""
     for _ in range(steps):
-        step, _ = _newton(laws, slope, lower, upper)
+        step, _ = _newton_step(laws, slope, lower, upper)
         usable = (step > 0.0) & np.isfinite(step)
         settled = np.abs(step - slope) <= SETTLED * slope
         slope = np.where(usable, step, slope)

@@ -42,20 +42,20 @@ _SCHEDULE = np.array(
 
 
 @numba.njit(inline="always")
-def _turned(x: Any, right: int) -> Any:
+def _rotate_right(x: Any, right: int) -> Any:
     return (x >> np.uint64(right)) | (x << np.uint64(64 - right))
 
 
 @numba.njit(inline="always")
-def _mixed(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
+def _mix_words(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
     a = a + b + x
-    d = _turned(d ^ a, 32)
+    d = _rotate_right(d ^ a, 32)
     c = c + d
-    b = _turned(b ^ c, 24)
+    b = _rotate_right(b ^ c, 24)
     a = a + b + y
-    d = _turned(d ^ a, 16)
+    d = _rotate_right(d ^ a, 16)
     c = c + d
-    b = _turned(b ^ c, 63)
+    b = _rotate_right(b ^ c, 63)
     return a, b, c, d
 
 
@@ -70,14 +70,14 @@ def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> Non
     v14 = ~_INITIAL[6] if last else _INITIAL[6]
     for turn in range(12):
         s = _SCHEDULE[turn]
-        v0, v4, v8, v12 = _mixed(v0, v4, v8, v12, words[first + s[0]], words[first + s[1]])
-        v1, v5, v9, v13 = _mixed(v1, v5, v9, v13, words[first + s[2]], words[first + s[3]])
-        v2, v6, v10, v14 = _mixed(v2, v6, v10, v14, words[first + s[4]], words[first + s[5]])
-        v3, v7, v11, v15 = _mixed(v3, v7, v11, v15, words[first + s[6]], words[first + s[7]])
-        v0, v5, v10, v15 = _mixed(v0, v5, v10, v15, words[first + s[8]], words[first + s[9]])
-        v1, v6, v11, v12 = _mixed(v1, v6, v11, v12, words[first + s[10]], words[first + s[11]])
-        v2, v7, v8, v13 = _mixed(v2, v7, v8, v13, words[first + s[12]], words[first + s[13]])
-        v3, v4, v9, v14 = _mixed(v3, v4, v9, v14, words[first + s[14]], words[first + s[15]])
+        v0, v4, v8, v12 = _mix_words(v0, v4, v8, v12, words[first + s[0]], words[first + s[1]])
+        v1, v5, v9, v13 = _mix_words(v1, v5, v9, v13, words[first + s[2]], words[first + s[3]])
+        v2, v6, v10, v14 = _mix_words(v2, v6, v10, v14, words[first + s[4]], words[first + s[5]])
+        v3, v7, v11, v15 = _mix_words(v3, v7, v11, v15, words[first + s[6]], words[first + s[7]])
+        v0, v5, v10, v15 = _mix_words(v0, v5, v10, v15, words[first + s[8]], words[first + s[9]])
+        v1, v6, v11, v12 = _mix_words(v1, v6, v11, v12, words[first + s[10]], words[first + s[11]])
+        v2, v7, v8, v13 = _mix_words(v2, v7, v8, v13, words[first + s[12]], words[first + s[13]])
+        v3, v4, v9, v14 = _mix_words(v3, v4, v9, v14, words[first + s[14]], words[first + s[15]])
     state[0] ^= v0 ^ v8
     state[1] ^= v1 ^ v9
     state[2] ^= v2 ^ v10

@@ -15,10 +15,10 @@ import numpy as np
 
 from discreet._kernels import kernel
 from discreet.projection._breakpoints import NEGLIGIBLE
-from discreet.release._clients import INFINITE, NEGATIVE, NOT_A_NUMBER, OUTSIDE, OVERFLOWING
+from discreet.release._clients import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from discreet.release._exact_sums import LIMBS, add_up, at_least
 from discreet.release._grid import NOTHING_BITS, SHARE_BITS
-from discreet.release._keyed import NARROW, WIDE
+from discreet.release._keyed import NARROW_FORM, WIDE_FORM
 
 _TINY = 16  # longer lists may be counted
 _SHORT = 64  # lists up to here are sorted by insertion, longer ones digit by digit
@@ -62,7 +62,7 @@ def write_records(
         keys[place] = key
         last = key
     if number and np.int64(largest) >= size:
-        problem[0], problem[1] = 0, OUTSIDE
+        problem[0], problem[1] = 0, REFUSED_OUTSIDE
         while np.int64(keys[problem[0]]) < size:
             problem[0] += 1
         return -1
@@ -92,7 +92,7 @@ def _reduce(words: Any, used: int, distinct: int) -> None:
     """Divide the counts of narrow pairs by what they have in common."""
     common = np.uint64(0)
     for place in range(distinct):
-        common = _common(common, words[used + place] & _LOWER_HALF)
+        common = _gcd(common, words[used + place] & _LOWER_HALF)
         if common == np.uint64(1):
             return
     for place in range(distinct):
@@ -101,7 +101,7 @@ def _reduce(words: Any, used: int, distinct: int) -> None:
 
 
 @kernel()
-def _common(one: Any, two: Any) -> Any:
+def _gcd(one: Any, two: Any) -> Any:
     """The greatest common divisor; that of 0 and a number is the number."""
     while one:
         one, two = two % one, one
@@ -171,8 +171,10 @@ def write_counts(
         count = counts[place]
         if records[place] >= size or count < 0 or count > _MOST - total:
             problem[0] = place - start
-            problem[1] = OUTSIDE if records[place] >= size else NEGATIVE if count < 0 else OVERFLOWING
-            return -1, NARROW
+            problem[1] = (
+                REFUSED_OUTSIDE if records[place] >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
+            )
+            return -1, NARROW_FORM
         if count > 0:
             keys[number], amounts[number] = records[place], count
             total += count
@@ -213,10 +215,12 @@ def write_weights(
         weight = weights[place]
         if records[place] >= size or not (weight >= 0.0 and weight < np.inf):
             problem[0] = place - start
-            problem[1] = OUTSIDE if records[place] >= size else INFINITE if weight > 0.0 else NEGATIVE
+            problem[1] = (
+                REFUSED_OUTSIDE if records[place] >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
+            )
             if weight != weight:
-                problem[1] = NOT_A_NUMBER
-            return -1, NARROW
+                problem[1] = REFUSED_NAN
+            return -1, NARROW_FORM
         if weight > 0.0:
             keys[number], amounts[number] = records[place], weight_bits(weight)
             number += 1
@@ -235,8 +239,8 @@ def write_weights(
         total += added
         distinct += 1
     if total == np.inf:
-        problem[0], problem[1] = 0, OVERFLOWING
-        return -1, NARROW
+        problem[0], problem[1] = 0, REFUSED_OVERFLOW
+        return -1, NARROW_FORM
     _put_on_grid(amounts, number, sums, ends, total, distinct, spare_amounts)
     held = 0
     for place in range(distinct):
@@ -257,7 +261,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
         share = sums[place] / total * 2.0**NOTHING_BITS
         there = share >= 1.0
         if abs(share - 1.0) <= error:
-            known = _add_up_some(bits, rows, ends, place, exact, known)
+            known = _add_up_outcome(bits, rows, ends, place, exact, known)
             there = at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
         if there:
             held += 1
@@ -272,7 +276,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
         below = np.floor(scaled)
         number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
         if abs(scaled - below - 0.5) <= error * scaled:
-            known = _add_up_some(bits, rows, ends, place, exact, known)
+            known = _add_up_outcome(bits, rows, ends, place, exact, known)
             while at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
                 number += 1
             while number and not at_least(exact[1], scale_bits + 1, exact[0], 2 * number - 1, exact[2], exact[3]):
@@ -281,7 +285,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
 
 
 @kernel()
-def _add_up_some(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
+def _add_up_outcome(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
     """The exact sum of one outcome, and of all unless that is known."""
     if not known:
         add_up(bits, 0, rows, exact[0])
@@ -298,15 +302,15 @@ def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) 
         amount = np.uint64(amounts[place])
         largest = max(largest, amount)
         if common != np.uint64(1):
-            common = _common(common, amount)
+            common = _gcd(common, amount)
     if distinct and largest // common >= np.uint64(_TOO_WIDE):
         for place in range(distinct):
             words[used + 2 * place] = np.uint64(keys[place])
             words[used + 2 * place + 1] = np.uint64(amounts[place]) // common
-        return WIDE
+        return WIDE_FORM
     for place in range(distinct):
         words[used + place] = (np.uint64(keys[place]) << _HALF) | (np.uint64(amounts[place]) // common)
-    return NARROW
+    return NARROW_FORM
 
 
 @kernel()
@@ -314,7 +318,7 @@ def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses:
     """The law number/total that the words hold: outcomes to `keys`, probabilities to `masses`; how many are not negligible."""
     total = np.uint64(0)
     for place in range(distinct):
-        if form == NARROW:
+        if form == NARROW_FORM:
             pair = words[used + place]
             key, number = pair >> _HALF, pair & _LOWER_HALF
         else:

@@ -12,12 +12,18 @@ from discreet.release._randomness import BITS
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
 FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
 ROW = 8  # columns of both: what a processor brings from memory at once
-OUTSIDE, NOT_A_NUMBER, NEGATIVE, INFINITE, OVERFLOWING = 1, 2, 3, 4, 5  # what can be wrong with a client
+REFUSED_OUTSIDE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_INFINITE, REFUSED_OVERFLOW = (
+    1,
+    2,
+    3,
+    4,
+    5,
+)  # what can be wrong with a client
 HALF = 31  # bits: sums of room are kept in two halves
 LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
 
 
-class Plan(NamedTuple):
+class UniformPlan(NamedTuple):
     """What the draw of every client has in common over a uniform reference, as plain numbers for compiled code."""
 
     size: int
@@ -51,13 +57,13 @@ class ReferencePlan(NamedTuple):
     portion_guide: NDArray[np.int32]
 
 
-def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
+def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:
     """The plan of a lattice. `mixing` None: project onto the box."""
     box = lattice.box
     if isinstance(lattice.lower, int):
         assert isinstance(lattice.upper, int)
         slope, lift = (1.0, 0.0) if mixing is None else (mixing.slope, mixing.lift)
-        return Plan(
+        return UniformPlan(
             box.size, float(box.lower), float(box.ceiling), lattice.lower, lattice.upper, mixing is None, slope, lift
         )
     assert mixing is None, "no table is released by the linear mechanism over a reference that is not uniform"
@@ -71,8 +77,8 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> Plan | ReferencePlan:
     bounds[:, FLOOR], bounds[:, CEILING] = box.lower, box.ceiling
     return ReferencePlan(
         size=box.size,
-        held=_frozen(held),
-        bounds=_frozen(bounds),
+        held=_read_only(held),
+        bounds=_read_only(bounds),
         edges=edges,
         portions=portions,
         room=_sums(room >> HALF),
@@ -92,20 +98,20 @@ def _rows(number: int) -> Integers:
 
 def _guide(sums: Integers, shift: int) -> NDArray[np.int32]:
     steps = np.arange((TOTAL >> shift) + 2) << shift
-    return _frozen((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
+    return _read_only((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
 
 
 def _sums(values: Integers) -> Integers:
-    return _frozen(np.concatenate([[0], np.cumsum(values)]))
+    return _read_only(np.concatenate([[0], np.cumsum(values)]))
 
 
-def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
     found = np.ascontiguousarray(values)
     found.setflags(write=False)
     return found
 
 
-class Clients(NamedTuple):
+class ClientColumns(NamedTuple):
     """Columns of many clients: who they are (integers, or texts as Arrow lays them out), and lists of what they hold.
 
     `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty where every

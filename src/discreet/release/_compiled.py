@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet._kernels import kernel
 from discreet.projection._breakpoints import NEGLIGIBLE
-from discreet.projection._compiled import at, look, solve, solve_held
+from discreet.projection._compiled import bound_at, inspect_law, solve, solve_held
 from discreet.projection._threads import first_bad_row
 from discreet.release._lattice import Integers, Lattice
 from discreet.release._randomness import BITS
@@ -42,13 +42,13 @@ def clipped_above(value: float, low: Any, high: Any) -> Any:
     return np.int64(min(max(np.float64(low), value), np.float64(high))) - low  # in this order NaN gives L
 
 
-def _scaled(mass: float, steep: float, floors: Any) -> Any:
+def _scale_mass(mass: float, steep: float, floors: Any) -> Any:
     """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass is none."""
     raise TypeError("_scaled is called from compiled code")
 
 
-@overload(_scaled, inline="always")
-def _scaled_over(mass: float, steep: float, floors: Any) -> Any:
+@overload(_scale_mass, inline="always")
+def _scale_mass_over(mass: float, steep: float, floors: Any) -> Any:
     def uniform(mass: float, steep: float, floors: Any) -> Any:
         return mass * steep if steep != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
 
@@ -61,8 +61,8 @@ def _scaled_over(mass: float, steep: float, floors: Any) -> Any:
 @kernel(error_model="numpy")
 def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
-    value = _scaled(p[place], steep, floors) + lift * at(floors, place) * _TOTAL
-    return clipped_above(value, at(lower, place), at(upper, place))
+    value = _scale_mass(p[place], steep, floors) + lift * bound_at(floors, place) * _TOTAL
+    return clipped_above(value, bound_at(lower, place), bound_at(upper, place))
 
 
 @kernel(error_model="numpy")
@@ -163,15 +163,15 @@ def _above_shared_over(
     return general if isinstance(lower, types.Array) else uniform
 
 
-def _solved(
+def _solve_row(
     p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
-    """(slope, lift) of one row at which `look` has looked."""
+    """(slope, lift) of one row at which `inspect_law` has looked."""
     raise TypeError("_solved is called from compiled code")
 
 
-@overload(_solved)
-def _solved_over(
+@overload(_solve_row)
+def _solve_row_over(
     p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
     def uniform(
@@ -217,12 +217,12 @@ def _draw(
 ) -> int:
     for row in range(len(laws)):
         p = laws[row]
-        seen = look(p, floors)
+        seen = inspect_law(p, floors)
         if seen[0] == 0:
             return row
         if uniform[row] >= shared:
             if projecting:
-                steep, raised = _solved(p, seen, floors, ceilings, lower, upper, shared)
+                steep, raised = _solve_row(p, seen, floors, ceilings, lower, upper, shared)
                 if row < len(slope):
                     slope[row], lift[row] = steep, raised
             else:
@@ -231,7 +231,7 @@ def _draw(
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")
         else:
-            out[row] = uniform[row] // at(lower, 0)
+            out[row] = uniform[row] // bound_at(lower, 0)
     return -1
 
 
@@ -247,7 +247,7 @@ def draw(
     def work(rows: slice) -> int:
         return int(
             _draw(
-                laws[rows], box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared, lattice.shared_edges,
+                laws[rows], box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared_total, lattice.shared_edges,
                 lattice.portions, projecting, slope[rows], lift[rows], uniform[rows], out[rows],
             )
         )  # fmt: skip

@@ -21,7 +21,7 @@ from discreet.families._laws import is_law, refuse_bad_law
 from discreet.projection._box import Affine
 from discreet.projection._breakpoints import NEGLIGIBLE
 from discreet.release._lattice import TOTAL, Integers, Lattice
-from discreet.release._portions import portioned
+from discreet.release._portions import portion_out
 
 Floats = NDArray[np.float64]
 
@@ -34,14 +34,14 @@ _LOWEST, _HIGHEST = (
 _HALVINGS = 63  # the bits of the two differ by less than 2^63
 
 
-def outcome(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) -> int:
+def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) -> int:
     """The outcome that a uniform integer falls on for one law (k,). `mixing` None: project onto the box."""
     if not is_law(law[None, :])[0]:
         refuse_bad_law(law[None, :], 0)
-    rest = np.int64(uniform - lattice.shared)
+    rest = np.int64(uniform - lattice.shared_total)
     which = np.int64(rest >= 0)
     found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
-    for part in parts(lattice, law, mixing):
+    for part in parts_in_constant_time(lattice, law, mixing):
         ends = np.cumsum(part)
         found.append(np.count_nonzero(ends <= rest))
         rest = rest - ends[-1]
@@ -49,25 +49,29 @@ def outcome(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) 
     return int(np.array(found)[np.minimum(which, len(found) - 1)])
 
 
-def parts(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
+def parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
     """What is added to L, as `Lattice.parts` of one law: the excess, the portions unless the reference is uniform, the fill."""
     mass = np.where(law > NEGLIGIBLE, law, 0.0)
     portioning = mixing is None and not isinstance(lattice.lower, int)
-    slope, lift = _solved(lattice, mass) if mixing is None else (np.float64(mixing.slope), np.float64(mixing.lift))
+    slope, lift = (
+        _solve_in_constant_time(lattice, mass)
+        if mixing is None
+        else (np.float64(mixing.slope), np.float64(mixing.lift))
+    )
     lift = np.float64(0.0) if portioning else lift
     value = mass * (slope * TOTAL) + (lift * np.asarray(lattice.box.lower)) * TOTAL
     low, high = np.asarray(lattice.lower, dtype=np.float64), np.asarray(lattice.upper, dtype=np.float64)
     wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(lattice.lower)
-    excess = _handed_out(wanted, np.int64(TOTAL - lattice.shared))
-    missing = np.int64(TOTAL - lattice.shared) - excess.sum()
+    excess = _hand_out_in_constant_time(wanted, np.int64(TOTAL - lattice.shared_total))
+    missing = np.int64(TOTAL - lattice.shared_total) - excess.sum()
     capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
     if not portioning:
-        return excess, _handed_out(capacity - excess, missing)
-    portion = portioned(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared)
-    return excess, portion, _handed_out(capacity - excess - portion, missing - portion.sum())
+        return excess, _hand_out_in_constant_time(capacity - excess, missing)
+    portion = portion_out(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total)
+    return excess, portion, _hand_out_in_constant_time(capacity - excess - portion, missing - portion.sum())
 
 
-def _solved(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
+def _solve_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
     """(slope, lift) of the projection."""
     lower, ceiling = lattice.box.lower, lattice.box.ceiling
     low, high = np.array(_LOWEST.view(np.int64)), np.array(_HIGHEST.view(np.int64))
@@ -86,7 +90,7 @@ def _solved(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
     return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
 
 
-def _handed_out(wanted: Integers, available: np.int64) -> Integers:
+def _hand_out_in_constant_time(wanted: Integers, available: np.int64) -> Integers:
     """How much each outcome gets when `available` units are handed out in order: `lattice.handed_out` without a choice of path."""
     low = np.cumsum(wanted & _MASK)
     high = np.cumsum(wanted >> _HALF) + (low >> _HALF)

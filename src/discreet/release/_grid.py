@@ -37,21 +37,21 @@ NOTHING_BITS = 44  # a smaller share than 2^-44 is none
 _SMALLEST_BITS = 1074  # every float is a multiple of 2^-1074
 
 
-def counted(outcomes: Iterable[int], counts: Iterable[int]) -> dict[int, int]:
+def integer_law_of_counts(outcomes: Iterable[int], counts: Iterable[int]) -> dict[int, int]:
     """The law of records with whole-number counts, in any order: the numbers by outcome, in increasing order of outcome."""
-    return _reduced(_sums(outcomes, counts))
+    return _divide_by_gcd(_sums_by_outcome(outcomes, counts))
 
 
-def gridded(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
+def integer_law_of_weights(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
     """The law of records with weights, likewise. (`discreet.release._canonical` computes both for millions of clients.)"""
-    sums = _sums(outcomes, [_whole(weight) for weight in weights])
+    sums = _sums_by_outcome(outcomes, [_in_smallest_units(weight) for weight in weights])
     total = sum(sums.values())
     held = {x: each for x, each in sums.items() if each << NOTHING_BITS >= total}
     bits = SHARE_BITS + (len(held) - 1).bit_length() if held else 0
-    return _reduced({x: ((each << (bits + 1)) + total) // (2 * total) for x, each in held.items()})
+    return _divide_by_gcd({x: ((each << (bits + 1)) + total) // (2 * total) for x, each in held.items()})
 
 
-def _sums(outcomes: Iterable[int], amounts: Iterable[int]) -> dict[int, int]:
+def _sums_by_outcome(outcomes: Iterable[int], amounts: Iterable[int]) -> dict[int, int]:
     sums: dict[int, int] = {}
     for x, amount in zip(outcomes, amounts, strict=True):
         if amount:
@@ -59,12 +59,12 @@ def _sums(outcomes: Iterable[int], amounts: Iterable[int]) -> dict[int, int]:
     return dict(sorted(sums.items()))
 
 
-def _reduced(numbers: dict[int, int]) -> dict[int, int]:
+def _divide_by_gcd(numbers: dict[int, int]) -> dict[int, int]:
     common = math.gcd(*numbers.values())
     return {x: number // common for x, number in numbers.items() if number}
 
 
-def _whole(weight: float) -> int:
+def _in_smallest_units(weight: float) -> int:
     """A float in units of 2^-1074."""
     numerator, denominator = float(weight).as_integer_ratio()
     return (numerator << _SMALLEST_BITS) // denominator

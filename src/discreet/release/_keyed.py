@@ -38,13 +38,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from discreet._files import read_private, written
+from discreet._files import atomic_write, read_private
 from discreet.errors import DiscreetError, check_count
-from discreet.release._grid import counted
+from discreet.release._grid import integer_law_of_counts
 from discreet.release._randomness import BITS
 
 INTEGER_CLIENT, TEXT_CLIENT = 1, 2
-NARROW, WIDE = 0, 1
+NARROW_FORM, WIDE_FORM = 0, 1
 WORDS = (
     8  # of each client: the draw, the order, the place in a cell, one to spare, and four for the digest of the input
 )
@@ -81,11 +81,11 @@ class Question:
     weight: str | None = None
 
     @property
-    def encoded(self) -> bytes:
+    def encoding(self) -> bytes:
         """Bytes that can be read back uniquely: the length of the first name, that name, a byte for which second column, its name."""
-        value = _text(self.value)
+        value = _utf8_bytes(self.value)
         kind, name = (_COUNT, self.count) if self.count is not None else (_WEIGHT, self.weight)
-        second = bytes([_RECORDS]) if name is None else bytes([kind]) + _text(name)
+        second = bytes([_RECORDS]) if name is None else bytes([kind]) + _utf8_bytes(name)
         return struct.pack("<Q", len(value)) + value + second
 
 
@@ -104,7 +104,7 @@ class InputDigest:
         a, b, c, d = ((one + two) % (1 << 64) for one, two in zip(self.words, other.words, strict=True))
         return InputDigest((a, b, c, d))
 
-    def sealed(self, key: RunKey) -> bytes:
+    def sealed_bytes(self, key: RunKey) -> bytes:
         """32 bytes that stand for the sums, and that tell nothing about them to whoever has not the key."""
         content = struct.pack(f"<{DIGEST_WORDS}Q", *self.words)
         return hashlib.blake2b(content, key=key.value, person=_DIGEST_PERSON, digest_size=32).digest()
@@ -133,7 +133,7 @@ class Secret:
         about = bytes.fromhex(agreement_id)
         if len(about) != _ID_BYTES:  # or two keys could be made from one text
             raise DiscreetError(f"agreement id {agreement_id!r} is not one of {2 * _ID_BYTES} hexadecimal digits")
-        about += struct.pack("<Q", round_number) + question.encoded
+        about += struct.pack("<Q", round_number) + question.encoding
         return RunKey(hashlib.blake2b(about, key=self.value, person=_RUN_PERSON).digest())
 
 
@@ -145,7 +145,7 @@ def fresh_secret() -> Secret:
 def write_secret(path: str | Path) -> None:
     """Write a fresh secret to a new file that its owner alone may read (0600). An existing file is never replaced."""
     fix = "replacing a secret would release every client anew; choose another name"
-    with written(path, what="secret file", private=True, fix=fix) as file:
+    with atomic_write(path, what="secret file", private=True, fix=fix) as file:
         file.write(secret_line(fresh_secret().value))
 
 
@@ -205,7 +205,7 @@ def state_beside(path: str | Path) -> Path:
     return Path(f"{os.path.realpath(path)}.rounds")
 
 
-def _text(name: str) -> bytes:
+def _utf8_bytes(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")  # what is no Unicode is a name all the same, and another one
 
 
@@ -216,11 +216,11 @@ def as_integer(name: str) -> int | str:
     return name
 
 
-def message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
+def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
     """The canonical input of a client: who it is, and its law in whole numbers (see `discreet.release._grid.gridded` for weights)."""
-    law = counted(outcomes, counts)
+    law = integer_law_of_counts(outcomes, counts)
     narrow = all(number < 1 << 32 for number in law.values())
-    form = NARROW if narrow else WIDE
+    form = NARROW_FORM if narrow else WIDE_FORM
     client = as_integer(client) if isinstance(client, str) else client
     if isinstance(client, str):
         text = client.encode()
@@ -232,14 +232,14 @@ def message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -
     return head + b"".join(struct.pack("<QQ", x, number) for x, number in law.items())
 
 
-def words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
+def draw_words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
     """The eight pseudo-random 64-bit words of a client. (`discreet.release._sparse` computes them for millions at a time.)"""
     hashed = hashlib.blake2b(
-        message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
+        client_message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
     )
     return struct.unpack(f"<{WORDS}Q", hashed.digest())
 
 
-def uniform(first_word: int) -> int:
+def uniform_integer(first_word: int) -> int:
     """The uniform integer in [0, 2^62) that a first word stands for."""
     return first_word >> (64 - BITS)

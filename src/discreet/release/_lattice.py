@@ -27,15 +27,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import shown_shortly
+from discreet._showing import with_short_repr
 from discreet.errors import DiscreetError
 from discreet.numerics import floor_product
 from discreet.privacy import Privacy, Pure, extreme_masses
 from discreet.privacy._pure import at_most_exp
 from discreet.projection._box import Box
 from discreet.projection._breakpoints import NEGLIGIBLE
-from discreet.projection._vectorised import scaled
-from discreet.release._portions import exact_sum, portioned, sizes
+from discreet.projection._vectorised import scale_laws
+from discreet.release._portions import exact_sum, portion_out, portion_sizes
 from discreet.release._randomness import BITS
 
 TOTAL = 1 << BITS
@@ -43,7 +43,7 @@ _INWARDS = 40  # doublings of the last bit by which a lattice is drawn in before
 Integers = NDArray[np.int64]
 
 
-@shown_shortly
+@with_short_repr
 @dataclass(frozen=True)
 class Lattice:
     """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each when uniform."""
@@ -102,13 +102,13 @@ class Lattice:
 
     def keeps(self, privacy: Privacy) -> bool:
         """Whether any two laws of this lattice whatever certainly keep a notion of privacy, as a statement about integers."""
-        return privacy.allows(*extreme_masses(Fraction(self.shared, TOTAL), self.largest_ratio))
+        return privacy.allows(*extreme_masses(Fraction(self.shared_total, TOTAL), self.largest_ratio))
 
     def _is_sound(self) -> bool:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared <= TOTAL <= self._total(self.upper)
+        return bool(ordered) and self.shared_total <= TOTAL <= self._total(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -119,7 +119,7 @@ class Lattice:
         return max(Fraction(int(high), int(low)) for low, high in pairs.T)
 
     @cached_property
-    def shared(self) -> int:
+    def shared_total(self) -> int:
         """sum L: how many of the 2^62 integers are answered without looking at the client."""
         return self._total(self.lower)
 
@@ -138,7 +138,7 @@ class Lattice:
         """S, by which what is missing is portioned out over outcomes that are not held (empty for a uniform reference)."""
         if isinstance(self.lower, int):
             return np.empty(0, dtype=np.int64)
-        found = sizes(np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared)
+        found = portion_sizes(np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared_total)
         found.setflags(write=False)
         return found
 
@@ -152,16 +152,16 @@ class Lattice:
             held = laws > NEGLIGIBLE
             portioning = (steep == np.inf) | (lift[:, None] == 0.0)
             if isinstance(self.lower, int):
-                value = scaled(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+                value = scale_laws(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
             else:
                 floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
                 value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
         low, high = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)  # exactly
         wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(self.lower)  # NaN gives L
-        room = TOTAL - self.shared
+        room = TOTAL - self.shared_total
         excess = np.empty_like(wanted)
         for row in range(len(laws)):
-            excess[row] = handed_out(wanted[row], room)
+            excess[row] = hand_out(wanted[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
             return excess, self._fill(excess, missing)
@@ -170,7 +170,7 @@ class Lattice:
             some = rows & portioning[:, 0]
             if some.any():
                 parts = np.where(held[some], 0, self.portions)
-                portion[some] = portioned(parts, missing[some, None], self.shared, bits)
+                portion[some] = portion_out(parts, missing[some, None], self.shared_total, bits)
         return excess, portion, self._fill(excess + portion, missing - portion.sum(axis=1))
 
     def _fill(self, given: Integers, missing: Integers) -> Integers:
@@ -178,7 +178,7 @@ class Lattice:
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
         for row in np.flatnonzero(missing):
-            fill[row] = handed_out(capacity - given[row], int(missing[row]))
+            fill[row] = hand_out(capacity - given[row], int(missing[row]))
         return fill
 
     def weights(self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Integers:
@@ -197,10 +197,10 @@ class Lattice:
         picked = (
             uniform // self.lower if uniform_reference else np.searchsorted(self.shared_edges, uniform, side="right")
         )
-        own = np.flatnonzero(uniform >= self.shared)
+        own = np.flatnonzero(uniform >= self.shared_total)
         parts = self.parts(laws[own], slope[own], lift[own])
         for place, row in enumerate(own):
-            rest = int(uniform[row]) - self.shared
+            rest = int(uniform[row]) - self.shared_total
             for part in parts:
                 ends = np.cumsum(part[place])
                 if rest < ends[-1]:
@@ -240,7 +240,7 @@ def representable(values: NDArray[np.int64]) -> Integers:
     return np.asarray((values >> spare) << spare)
 
 
-def handed_out(wanted: Integers, available: int) -> Integers:
+def hand_out(wanted: Integers, available: int) -> Integers:
     """How much each outcome gets when `available` units are handed out in order, to each at most what it wants."""
     capped = np.minimum(wanted, available)
     if float(capped.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits

@@ -19,24 +19,24 @@ from discreet.projection._breakpoints import NEGLIGIBLE
 from discreet.projection._vectorised import solve_uniform
 from discreet.release import _plain_referenced as plain_referenced
 from discreet.release._clients import (
-    INFINITE,
     LONGEST,
-    NEGATIVE,
-    NOT_A_NUMBER,
-    OUTSIDE,
-    OVERFLOWING,
-    Clients,
-    Plan,
+    REFUSED_INFINITE,
+    REFUSED_NAN,
+    REFUSED_NEGATIVE,
+    REFUSED_OUTSIDE,
+    REFUSED_OVERFLOW,
+    ClientColumns,
     ReferencePlan,
+    UniformPlan,
 )
-from discreet.release._grid import counted, gridded
+from discreet.release._grid import integer_law_of_counts, integer_law_of_weights
 from discreet.release._keyed import (
     DIGEST_WORDS,
     DRAW_PERSON,
     INTEGER_CLIENT,
-    NARROW,
+    NARROW_FORM,
     TEXT_CLIENT,
-    WIDE,
+    WIDE_FORM,
     WORDS,
     RunKey,
     as_integer,
@@ -50,7 +50,7 @@ _ENTRIES = 1 << 20  # in a matrix of masses
 Law = tuple[NDArray[np.uint64], NDArray[np.uint64]]  # outcomes in increasing order, and their numbers
 
 
-class _Bad(Exception):
+class _RefusedRow(Exception):
     """A row that is refused: which, which of its records, and why."""
 
     def __init__(self, row: int, place: int, why: int) -> None:
@@ -64,8 +64,8 @@ def state_of(key: RunKey) -> RunKey:
 
 
 def draw(
-    plan: Plan | ReferencePlan,
-    clients: Clients,
+    plan: UniformPlan | ReferencePlan,
+    clients: ClientColumns,
     key: RunKey,
     first: int,
     last: int,
@@ -80,7 +80,7 @@ def draw(
         return -1
     try:
         laws = list(_laws(plan.size, clients, first, last))
-    except _Bad as bad:
+    except _RefusedRow as bad:
         problem[0], problem[1] = bad.place, bad.why
         return bad.row
     hashed = [
@@ -89,7 +89,7 @@ def draw(
     ]
     words = np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, WORDS)
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
-    if isinstance(plan, Plan):
+    if isinstance(plan, UniformPlan):
         drawn[first:last], shared = uniform // plan.lower, plan.size * plan.lower
     else:
         drawn[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
@@ -104,19 +104,19 @@ def draw(
     return -1
 
 
-def _laws(size: int, clients: Clients, first: int, last: int) -> Iterator[Law]:
+def _laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
     """The law of each client in whole numbers."""
     lengths = np.diff(clients.ends[first : last + 1])
     if (lengths > LONGEST).any():
-        raise _Bad(first + int(np.argmax(lengths > LONGEST)), 0, OVERFLOWING)
+        raise _RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
     if clients.counts.size or clients.weights.size:
         for row in range(first, last):
             held = slice(clients.ends[row], clients.ends[row + 1])
             outcomes = clients.outcomes[held].tolist()
             if clients.counts.size:
-                yield _as_law(_counted(row, size, outcomes, clients.counts[held].tolist()))
+                yield _as_law(_integer_counts(row, size, outcomes, clients.counts[held].tolist()))
             else:
-                yield _as_law(_gridded(row, size, outcomes, clients.weights[held].tolist()))
+                yield _as_law(_integer_weights(row, size, outcomes, clients.weights[held].tolist()))
         return
     start = clients.ends[first]
     records = clients.outcomes[start : clients.ends[last]]
@@ -124,32 +124,34 @@ def _laws(size: int, clients: Clients, first: int, last: int) -> Iterator[Law]:
     if records.size and int(records.max()) >= size:
         place = int(np.argmax(records >= size))
         row = first + int(rows[place])
-        raise _Bad(row, int(start + place - clients.ends[row]), OUTSIDE)
+        raise _RefusedRow(row, int(start + place - clients.ends[row]), REFUSED_OUTSIDE)
     pairs, numbers = np.unique((rows << np.uint64(32)) | records, return_counts=True)
     edges = np.searchsorted(pairs, np.arange(last - first + 1, dtype=np.uint64) << np.uint64(32))
     outcomes, numbers = pairs & np.uint64(0xFFFFFFFF), numbers.astype(np.uint64)
     for begin, end in pairwise(edges.tolist()):
-        yield outcomes[begin:end], _reduced(numbers[begin:end])
+        yield outcomes[begin:end], _divide_by_gcd(numbers[begin:end])
 
 
-def _reduced(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _divide_by_gcd(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers // np.gcd.reduce(numbers) if numbers.size else numbers
 
 
-def _counted(row: int, size: int, outcomes: list[int], counts: list[int]) -> dict[int, int]:
+def _integer_counts(row: int, size: int, outcomes: list[int], counts: list[int]) -> dict[int, int]:
     total = 0
     for place, (outcome, count) in enumerate(zip(outcomes, counts, strict=True)):
         if outcome >= size or count < 0 or count > _MOST_COUNTS - total:
-            raise _Bad(row, place, OUTSIDE if outcome >= size else NEGATIVE if count < 0 else OVERFLOWING)
+            raise _RefusedRow(
+                row, place, REFUSED_OUTSIDE if outcome >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
+            )
         total += count
-    return counted(outcomes, counts)
+    return integer_law_of_counts(outcomes, counts)
 
 
-def _gridded(row: int, size: int, outcomes: list[int], weights: list[float]) -> dict[int, int]:
+def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[float]) -> dict[int, int]:
     for place, (outcome, weight) in enumerate(zip(outcomes, weights, strict=True)):
         if outcome >= size or not 0.0 <= weight < math.inf:
-            why = OUTSIDE if outcome >= size else INFINITE if weight > 0.0 else NEGATIVE
-            raise _Bad(row, place, NOT_A_NUMBER if weight != weight else why)
+            why = REFUSED_OUTSIDE if outcome >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
+            raise _RefusedRow(row, place, REFUSED_NAN if weight != weight else why)
     sums: dict[int, float] = {}  # in the order in which compiled code adds them, for where they overflow
     for outcome, weight in sorted(zip(outcomes, weights, strict=True), key=lambda record: record[0]):
         sums[outcome] = sums.get(outcome, 0.0) + weight
@@ -157,8 +159,8 @@ def _gridded(row: int, size: int, outcomes: list[int], weights: list[float]) -> 
     for each in sums.values():
         total += each
     if total == math.inf:
-        raise _Bad(row, 0, OVERFLOWING)
-    return gridded(outcomes, weights)
+        raise _RefusedRow(row, 0, REFUSED_OVERFLOW)
+    return integer_law_of_weights(outcomes, weights)
 
 
 def _as_law(numbers: dict[int, int]) -> Law:
@@ -168,14 +170,14 @@ def _as_law(numbers: dict[int, int]) -> Law:
 _LONGEST_INTEGER = 20  # characters
 
 
-class _Head(NamedTuple):
+class _MessageHead(NamedTuple):
     """Who a client is, as the start of its message: the header of the narrow form, and the rest."""
 
     header: int
     rest: bytes
 
 
-def _heads(clients: Clients, first: int, last: int) -> Iterator[_Head]:
+def _heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
     if clients.integers.size:
         yield from map(_integer_head, clients.integers[first:last].tolist())
         return
@@ -188,48 +190,48 @@ def _heads(clients: Clients, first: int, last: int) -> Iterator[_Head]:
         if isinstance(client, int):
             yield _integer_head(client)
         else:
-            yield _Head(TEXT_CLIENT + 256 * NARROW + 65536 * (end - begin), name + bytes((begin - end) % 8))
+            yield _MessageHead(TEXT_CLIENT + 256 * NARROW_FORM + 65536 * (end - begin), name + bytes((begin - end) % 8))
 
 
-def _integer_head(client: int) -> _Head:
-    return _Head(INTEGER_CLIENT + 256 * NARROW, struct.pack("<q", client))
+def _integer_head(client: int) -> _MessageHead:
+    return _MessageHead(INTEGER_CLIENT + 256 * NARROW_FORM, struct.pack("<q", client))
 
 
-def _message(head: _Head, law: Law) -> bytes:
+def _message(head: _MessageHead, law: Law) -> bytes:
     """As `discreet.release._keyed.message`."""
     outcomes, numbers = law
     if numbers.size and int(numbers.max()) >> 32:
         pairs = np.column_stack((outcomes, numbers)).astype("<u8").tobytes()
-        return struct.pack("<Q", head.header + 256 * (WIDE - NARROW)) + head.rest + pairs
+        return struct.pack("<Q", head.header + 256 * (WIDE_FORM - NARROW_FORM)) + head.rest + pairs
     return struct.pack("<Q", head.header) + head.rest + ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
 
 
-def _outcomes(plan: Plan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
+def _outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
     """Where the integers fall that do not belong to the part that all clients share."""
-    found = [0 if numbers.size else _of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
+    found = [0 if numbers.size else _outcome_of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
     for some in _lists_of(laws):
-        if isinstance(plan, Plan):
+        if isinstance(plan, UniformPlan):
             own, base = _over_uniform(plan, some.masses, some.lengths)
         else:
-            own = plain_referenced.excesses(plan, some.masses, some.lengths, some.outcomes)
+            own = plain_referenced._excesses_over_reference(plan, some.masses, some.lengths, some.outcomes)
         for line, row in enumerate(some.rows):
             number = some.lengths[line]
             held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
-            if isinstance(plan, Plan):
+            if isinstance(plan, UniformPlan):
                 found[row] = _outcome(plan, held, mine, int(base[line, 0]), uniform[row])
             else:
-                found[row] = plain_referenced.outcome(plan, held, mine, uniform[row])
+                found[row] = plain_referenced._outcome_over_reference(plan, held, mine, uniform[row])
     return found
 
 
-def _of_nothing(plan: Plan | ReferencePlan, uniform: int) -> int:
+def _outcome_of_nothing(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
     """The outcome of a client that holds nothing: one of the reference."""
-    if isinstance(plan, Plan):
+    if isinstance(plan, UniformPlan):
         return _outcome(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
-    return plain_referenced.outcome(plan, [], [], uniform)
+    return plain_referenced._outcome_over_reference(plan, [], [], uniform)
 
 
-def _over_uniform(plan: Plan, masses: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[Any, Any]:
+def _over_uniform(plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[Any, Any]:
     """What outcomes that are held, and those that are not, get above L."""
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
@@ -237,7 +239,7 @@ def _over_uniform(plan: Plan, masses: NDArray[np.float64], lengths: NDArray[np.i
     return _excess(plan, masses, slope, lift), _excess(plan, np.zeros((len(masses), 1)), slope, lift)
 
 
-class _Lists(NamedTuple):
+class _PaddedLaws(NamedTuple):
     """What some clients hold, a row each, padded with zeros: which clients, how many outcomes, which, and how much of them."""
 
     rows: list[int]
@@ -246,7 +248,7 @@ class _Lists(NamedTuple):
     masses: NDArray[np.float64]
 
 
-def _lists_of(laws: list[Law]) -> Iterator[_Lists]:
+def _lists_of(laws: list[Law]) -> Iterator[_PaddedLaws]:
     """The laws that hold anything, those of like length together."""
     masses, places, held = [], [], []
     for row, (outcomes, numbers) in enumerate(laws):
@@ -262,7 +264,7 @@ def _lists_of(laws: list[Law]) -> Iterator[_Lists]:
         which, much = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         for line, row in enumerate(rows):
             which[line, : lengths[row]], much[line, : lengths[row]] = held[row], masses[row]
-        yield _Lists([places[row] for row in rows], lengths[rows], which, much)
+        yield _PaddedLaws([places[row] for row in rows], lengths[rows], which, much)
 
 
 def _of_like_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -274,7 +276,7 @@ def _of_like_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         yield from (rows[start : start + step] for start in range(0, rows.size, step))
 
 
-def _excess(plan: Plan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Any:
+def _excess(plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Any:
     """As `compiled._excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""
     total = float(TOTAL)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -284,16 +286,16 @@ def _excess(plan: Plan, mass: NDArray[np.float64], slope: NDArray[np.float64], l
     return np.fmin(np.fmax(float(plan.lower), value), float(plan.upper)).astype(np.int64) - plan.lower
 
 
-def _outcome(plan: Plan, held: list[int], own: list[int], base: int, uniform: int) -> int:
+def _outcome(plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int) -> int:
     """The outcome on which an integer past the shared part falls."""
-    found, rest = _landing(uniform - plan.size * plan.lower, base, own, held, plan.size)
+    found, rest = _locate_in_gaps(uniform - plan.size * plan.lower, base, own, held, plan.size)
     if found >= 0:
         return found
     room = plan.upper - plan.lower
-    return _landing(rest, room - base, [room - each for each in own], held, plan.size)[0]
+    return _locate_in_gaps(rest, room - base, [room - each for each in own], held, plan.size)[0]
 
 
-def _landing(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
+def _locate_in_gaps(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
     """As `sparse._landing`."""
     nxt = 0
     for place in range(len(held) + 1):

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.projection._vectorised import scaled, solve_listed
+from discreet.projection._vectorised import scale_laws, solve_listed
 from discreet.release._clients import CEILING, FLOOR, HALF, LOWER, SIZE, UPPER, ReferencePlan
 from discreet.release._lattice import TOTAL
 from discreet.release._portions import all_fit
 
 
-def excesses(
+def _excesses_over_reference(
     plan: ReferencePlan, masses: NDArray[np.float64], lengths: NDArray[np.int64], outcomes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """What each client's outcomes get above L, from lists that are padded with zeros."""
@@ -23,12 +23,12 @@ def excesses(
     if rows.any():
         slope[rows], _ = solve_listed(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
     with np.errstate(over="ignore"):
-        value = scaled(masses, slope[:, None] * TOTAL)
+        value = scale_laws(masses, slope[:, None] * TOTAL)
     inside = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
     return np.asarray(inside.astype(np.int64) - lower)
 
 
-def outcome(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
+def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
     """The outcome on which an integer past the shared part falls, for a client with excess `own` at `held`."""
     shared = int(plan.edges[-1])
     rest = uniform - shared
@@ -48,14 +48,19 @@ def outcome(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) 
         return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
     rest -= limit
 
-    def given(place: int) -> int:
+    def portions_before(place: int) -> int:
         """Portions of the unheld outcomes before this one."""
         return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
 
     def room(first: int, last: int) -> int:
         """What outcomes first..last - 1, none of them held, can still take."""
         high = int(plan.room[last] - plan.room[first])
-        return (high << HALF) + int(plan.rest_of_room[last] - plan.rest_of_room[first]) - given(last) + given(first)
+        return (
+            (high << HALF)
+            + int(plan.rest_of_room[last] - plan.rest_of_room[first])
+            - portions_before(last)
+            + portions_before(first)
+        )
 
     first = 0
     for place, excess in zip([*held, plan.size], [*own, 0], strict=True):

@@ -34,7 +34,7 @@ _HALF = 31
 _MASK = (1 << _HALF) - 1
 
 
-def sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers, shared: int) -> Integers:
+def portion_sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers, shared: int) -> Integers:
     """S: the floors in units that sum to at most 2^62, each as small as its room asks for."""
     whole = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
     fine = floor_product(whole, Fraction(TOTAL, exact_sum(whole)), TOTAL)
@@ -57,7 +57,7 @@ def exact_sum(values: Integers) -> int:
     return (int((values >> _HALF).sum()) << _HALF) + int((values & _MASK).sum())
 
 
-def portioned(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
+def portion_out(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
     """How much each outcome gets of `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S of the outcomes not held, else 0."""
     ends = np.cumsum(parts, axis=-1)
     whole = ends[..., -1:]

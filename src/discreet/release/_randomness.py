@@ -23,10 +23,10 @@ class Randomness(Protocol):
     def integers(self, count: int) -> NDArray[np.int64]: ...
 
 
-class Filling(Protocol):
+class IntegerFiller(Protocol):
     """A source that writes its integers where they are used, part by part."""
 
-    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
+    def fill_by_parts(self, found: NDArray[np.int64]) -> Iterator[int]:
         """Write an integer to every place, from the first on, and say from time to time how many places have theirs."""
 
 
@@ -35,55 +35,57 @@ class SystemEntropy:
 
     def integers(self, count: int) -> NDArray[np.int64]:
         found = np.empty(count, dtype=np.int64)
-        for _ in self.filled(found):
+        for _ in self.fill_by_parts(found):
             pass
         return found
 
-    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
+    def fill_by_parts(self, found: NDArray[np.int64]) -> Iterator[int]:
         """Write an integer to every place, from the first on, and say from time to time how many places have theirs."""
         count, places = len(found), found.view(np.uint64)
         if count <= _WORTH_A_THREAD:
             if count:
-                _read(places)
+                _read_entropy(places)
             yield count
             return
         threads = min(_MOST_THREADS, os.cpu_count() or 1)
         step = min(_TOGETHER, max(_WORTH_A_THREAD, -(-count // threads)))
         parts = [places[start : start + step] for start in range(0, count, step)]
         done = 0
-        for part in _readers(threads).map(_read, parts):  # several read where one alone would keep the others waiting
+        for part in _entropy_threads(threads).map(
+            _read_entropy, parts
+        ):  # several read where one alone would keep the others waiting
             done += part
             yield done
 
 
-def _read(places: NDArray[np.uint64]) -> int:
+def _read_entropy(places: NDArray[np.uint64]) -> int:
     np.right_shift(np.frombuffer(os.urandom(places.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=places)
     return len(places)
 
 
 @lru_cache(maxsize=1)
-def _readers(threads: int) -> ThreadPoolExecutor:
+def _entropy_threads(threads: int) -> ThreadPoolExecutor:
     """Threads that stay: to start them takes as long as to read a million integers."""
     return ThreadPoolExecutor(threads, thread_name_prefix="discreet-entropy")
 
 
 if hasattr(os, "register_at_fork"):  # a fork copies no threads: a child starts its own
-    os.register_at_fork(after_in_child=_readers.cache_clear)
+    os.register_at_fork(after_in_child=_entropy_threads.cache_clear)
 
 
-class Given:
+class FixedIntegers:
     """Integers that are there already, as a source: for checks of what is drawn from them. NOT private."""
 
     def __init__(self, uniform: NDArray[np.int64]) -> None:
         self._uniform = uniform
 
-    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
+    def fill_by_parts(self, found: NDArray[np.int64]) -> Iterator[int]:
         """Write the integers to their places."""
         found[:] = self._uniform
         yield len(found)
 
 
-class _Seeded:
+class _SeededRandomness:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
@@ -102,11 +104,11 @@ def generator(rng: np.random.Generator | None) -> np.random.Generator:
     return rng
 
 
-def seeded(rng: np.random.Generator) -> Randomness:
+def seeded_randomness(rng: np.random.Generator) -> Randomness:
     """Reproducible randomness for experiments; warns that whoever knows the seed can undo the privacy."""
     rng = generator(rng)
     warn_caller(
         "rng= makes the sample reproducible: it is NOT private; leave it out to draw from the operating system",
         NotPrivateWarning,
     )
-    return _Seeded(rng)
+    return _SeededRandomness(rng)

@@ -6,7 +6,7 @@ each of these is a difference of running sums, so the gap between two held outco
 into one search.
 
 Tables of many outcomes are far from the processor, and a draw that waits for each look-up waits most of the time. So clients are drawn
-for in batches: where the last search of a draw begins is noted (`landing`), brought near for all of them, and searched (`settle`).
+for in batches: where the last search of a draw begins is noted (`locate_outcome`), brought near for all of them, and searched (`search_batch`).
 """
 
 from typing import Any
@@ -41,21 +41,21 @@ def last_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
 
 
 @kernel()
-def _searched(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
+def _search_sums(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
     """The last place where a sum is at most `wanted`, by its guide."""
     step = wanted >> shift
     return last_not_above(sums, wanted, np.int64(guide[step]), guide[step + 1] + 1)
 
 
 @kernel()
-def bring(plan: Any, outcomes: Any) -> None:
+def prefetch_held(plan: Any, outcomes: Any) -> None:
     """Begin to bring near what is looked up of held outcomes."""
     for place in range(outcomes.size):
         prefetch(plan.held, np.int64(outcomes[place]) * ROW)
 
 
 @kernel()
-def numbers_of(kind: Any, found: Any, numbers: Any) -> Any:
+def places_of_kind(kind: Any, found: Any, numbers: Any) -> Any:
     """Fill `numbers` with the places where `found` is `kind`, without branches that a processor would have to guess; how many."""
     count = 0
     for place in range(found.size):
@@ -65,22 +65,22 @@ def numbers_of(kind: Any, found: Any, numbers: Any) -> Any:
 
 
 @kernel()
-def _settle_in(sums: Any, guide: Any, shift: Any, kind: Any, found: Any, wanted: Any, numbers: Any) -> None:
-    count = numbers_of(kind, found, numbers)
+def _search_sums_of_kind(sums: Any, guide: Any, shift: Any, kind: Any, found: Any, wanted: Any, numbers: Any) -> None:
+    count = places_of_kind(kind, found, numbers)
     for number in range(count):
         prefetch(guide, wanted[numbers[number]] >> shift)
     for number in range(count):
         prefetch(sums, np.int64(guide[wanted[numbers[number]] >> shift]))
     for number in range(count):
         place = numbers[number]
-        found[place] = _searched(sums, guide, shift, wanted[place])
+        found[place] = _search_sums(sums, guide, shift, wanted[place])
 
 
 @kernel()
-def settle(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+def search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
     """Search for the outcomes of a batch that are not found yet: bring the guides near, then the sums, then look."""
-    _settle_in(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
-    _settle_in(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
+    _search_sums_of_kind(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
+    _search_sums_of_kind(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
 
 
 @kernel()
@@ -104,7 +104,7 @@ def _among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
 
 
 @kernel()
-def _filled(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: Any) -> Any:
+def _outcome_in_fill(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: Any) -> Any:
     """The outcome on which `rest` falls among all the room that excess and portions have left."""
     first: Any = 0
     before: Any = 0  # S of held outcomes so far
@@ -150,16 +150,16 @@ def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: A
 def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
     low, high = np.empty(outcomes.size), np.empty(outcomes.size)
-    found, wanted = landing(plan, outcomes, masses, own, low, high, uniform)
+    found, wanted = locate_outcome(plan, outcomes, masses, own, low, high, uniform)
     if found == IN_EDGES:
-        return _searched(plan.edges, plan.edge_guide, plan.shift, wanted)
+        return _search_sums(plan.edges, plan.edge_guide, plan.shift, wanted)
     if found == IN_PORTIONS:
-        return _searched(plan.portions, plan.portion_guide, plan.shift, wanted)
+        return _search_sums(plan.portions, plan.portion_guide, plan.shift, wanted)
     return found
 
 
 @kernel()
-def landing(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+def locate_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
     """(the outcome, 0), or (the sum in which it is to be searched for, what is wanted there). `own`, `low`, `high` are scratch."""
     shared = plan.edges[plan.size]
     if uniform < shared:
@@ -184,4 +184,4 @@ def landing(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any
     limit = min(available - (uniform - shared - rest), share_of_total(whole, available))
     if rest < limit:
         return np.int64(IN_PORTIONS), _among_portions(plan, outcomes, quotient(rest, whole, limit))
-    return np.int64(_filled(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)
+    return np.int64(_outcome_in_fill(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)

@@ -17,17 +17,33 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from discreet._kernels import kernel
-from discreet.projection._compiled import solve_uniform
+from discreet.projection._compiled import solve_uniform_compiled
 from discreet.release._blake2b import BLOCK, finish, keyed_state
 from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
-from discreet.release._clients import LONGEST, OVERFLOWING, Clients, Plan, ReferencePlan, plan_of
+from discreet.release._clients import LONGEST, REFUSED_OVERFLOW, ClientColumns, ReferencePlan, UniformPlan, plan_of
 from discreet.release._compiled import _excess
-from discreet.release._keyed import DIGEST_WORDS, DRAW_PERSON, INTEGER_CLIENT, NARROW, TEXT_CLIENT, WIDE, WORDS, RunKey
+from discreet.release._keyed import (
+    DIGEST_WORDS,
+    DRAW_PERSON,
+    INTEGER_CLIENT,
+    NARROW_FORM,
+    TEXT_CLIENT,
+    WIDE_FORM,
+    WORDS,
+    RunKey,
+)
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import BITS
-from discreet.release._referenced import IN_EDGES, bring, landing, numbers_of, outcome_over_reference, settle
+from discreet.release._referenced import (
+    IN_EDGES,
+    locate_outcome,
+    outcome_over_reference,
+    places_of_kind,
+    prefetch_held,
+    search_batch,
+)
 
-__all__ = ["Clients", "Plan", "ReferencePlan", "draw", "outcome", "plan_of", "state_of"]
+__all__ = ["ClientColumns", "ReferencePlan", "UniformPlan", "draw", "outcome", "plan_of", "state_of"]
 
 _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
@@ -40,7 +56,7 @@ _LEAST = np.uint64(1 << 63)  # the absolute value of the least 64-bit integer
 
 
 @kernel()
-def _landing(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
+def _locate_in_gaps(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
     """Where `rest` falls when outcomes[i] is own[i] units long and every other outcome `base` units, in order.
 
     Returns (outcome, 0), or (-1, what is left of `rest` past the end).
@@ -72,48 +88,48 @@ def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifo
         base = _TOTAL // size - lower
     else:
         if projecting:
-            slope, lift = solve_uniform(masses, size - masses.size, floor, ceiling)
+            slope, lift = solve_uniform_compiled(masses, size - masses.size, floor, ceiling)
         steep = slope * float(_TOTAL)
         base = _excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
         for place in range(masses.size):
             own[place] = _excess(masses, place, steep, lift, floor, lower, upper)
-    found, rest = _landing(uniform - shared, base, own, outcomes, size)
+    found, rest = _locate_in_gaps(uniform - shared, base, own, outcomes, size)
     if found >= 0:
         return found
     for place in range(outcomes.size):
         own[place] = upper - lower - own[place]
-    return _landing(rest, upper - lower - base, own, outcomes, size)[0]
+    return _locate_in_gaps(rest, upper - lower - base, own, outcomes, size)[0]
 
 
-def _of_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+def _outcome_by_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The one of the two functions that draws by this kind of plan."""
     raise TypeError("_of_plan is called from compiled code")
 
 
-@overload(_of_plan)
-def _of_kind(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+@overload(_outcome_by_plan)
+def _outcome_by_kind(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
         return _outcome_over_uniform(plan, outcomes, masses, own, uniform)
 
     def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
         return outcome_over_reference(plan, outcomes, masses, own, uniform)
 
-    return over_uniform if plan.instance_class is Plan else over_reference
+    return over_uniform if plan.instance_class is UniformPlan else over_reference
 
 
 @kernel()
 def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
-    return _of_plan(plan, outcomes, masses, own, uniform)
+    return _outcome_by_plan(plan, outcomes, masses, own, uniform)
 
 
-def _common(plan: Any, uniform: Any) -> Any:
+def _shared_outcome(plan: Any, uniform: Any) -> Any:
     """(the outcome that an integer of the shared part falls on, or what is to be searched; what for), or (_LATE, 0)."""
     raise TypeError("_common is called from compiled code")
 
 
-@overload(_common)
-def _common_of_kind(plan: Any, uniform: Any) -> Any:
+@overload(_shared_outcome)
+def _shared_outcome_by_kind(plan: Any, uniform: Any) -> Any:
     def over_uniform(plan: Any, uniform: Any) -> Any:
         return (uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(_LATE)), np.int64(0)
 
@@ -122,55 +138,57 @@ def _common_of_kind(plan: Any, uniform: Any) -> Any:
             return np.int64(_LATE), np.int64(0)
         return np.int64(IN_EDGES), uniform
 
-    return over_uniform if plan.instance_class is Plan else over_reference
+    return over_uniform if plan.instance_class is UniformPlan else over_reference
 
 
-def _bring(plan: Any, outcomes: Any) -> Any:
+def _prefetch_held(plan: Any, outcomes: Any) -> Any:
     """Begin to bring near what is looked up of held outcomes, where anything is."""
     raise TypeError("_bring is called from compiled code")
 
 
-@overload(_bring)
-def _bring_of_kind(plan: Any, outcomes: Any) -> Any:
+@overload(_prefetch_held)
+def _prefetch_held_by_kind(plan: Any, outcomes: Any) -> Any:
     def over_uniform(plan: Any, outcomes: Any) -> None:
         return
 
     def over_reference(plan: Any, outcomes: Any) -> None:
-        bring(plan, outcomes)
+        prefetch_held(plan, outcomes)
 
-    return over_uniform if plan.instance_class is Plan else over_reference
+    return over_uniform if plan.instance_class is UniformPlan else over_reference
 
 
-def _above(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+def _outcome_above_shared(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
     """(the outcome past the shared part, or what is to be searched; what for)."""
     raise TypeError("_above is called from compiled code")
 
 
-@overload(_above)
-def _above_of_kind(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+@overload(_outcome_above_shared)
+def _outcome_above_shared_by_kind(
+    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
+) -> Any:
     def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
         return np.int64(_outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
 
     def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-        return landing(plan, outcomes, masses, own, low, high, uniform)
+        return locate_outcome(plan, outcomes, masses, own, low, high, uniform)
 
-    return over_uniform if plan.instance_class is Plan else over_reference
+    return over_uniform if plan.instance_class is UniformPlan else over_reference
 
 
-def _settle(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+def _search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
     """Search for what is not found yet."""
     raise TypeError("_settle is called from compiled code")
 
 
-@overload(_settle)
-def _settle_of_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+@overload(_search_batch)
+def _search_batch_by_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
     def over_uniform(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
         return
 
     def over_reference(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
-        settle(plan, found, wanted, numbers)
+        search_batch(plan, found, wanted, numbers)
 
-    return over_uniform if plan.instance_class is Plan else over_reference
+    return over_uniform if plan.instance_class is UniformPlan else over_reference
 
 
 @kernel()
@@ -197,16 +215,16 @@ def _as_integer(text: Any, start: int, stop: int) -> Any:
 def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
     """Write header (of the narrow form) and client to `words`; how many words that took."""
     if integers.size:
-        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW)
+        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW_FORM)
         words[1] = np.uint64(integers[row])
         return 2
     start, stop = text_ends[row], text_ends[row + 1]
     whole, value = _as_integer(text, start, stop)
     if whole:
-        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW)
+        words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW_FORM)
         words[1] = value
         return 2
-    words[0] = np.uint64(TEXT_CLIENT + 256 * NARROW + 65536 * (stop - start))
+    words[0] = np.uint64(TEXT_CLIENT + 256 * NARROW_FORM + 65536 * (stop - start))
     number = 1
     for first in range(start, stop, 8):
         word = np.uint64(0)
@@ -222,14 +240,14 @@ def _draw_batch(
     plan: Any, drawn: Any, wanted: Any, ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any, numbers: Any
 ) -> None:
     """Draw for the clients of a batch whose integers lie past the shared part; what they need was brought near meanwhile."""
-    for number in range(numbers_of(_LATE, drawn, numbers)):
+    for number in range(places_of_kind(_LATE, drawn, numbers)):
         place = numbers[number]
         start, stop = (ends[place - 1] if place else 0), ends[place]
         held = stop - start
-        drawn[place], wanted[place] = _above(
+        drawn[place], wanted[place] = _outcome_above_shared(
             plan, keys[start:stop], masses[start:stop], own[:held], low[:held], high[:held], wanted[place]
         )
-    _settle(plan, drawn, wanted, numbers)
+    _search_batch(plan, drawn, wanted, numbers)
 
 
 @kernel(nogil=True)
@@ -255,7 +273,7 @@ def draw(
     for row in range(first, last):
         longest = max(longest, ends[row + 1] - ends[row])
         if longest > LONGEST:
-            problem[0], problem[1] = 0, OVERFLOWING
+            problem[0], problem[1] = 0, REFUSED_OVERFLOW
             return row
         if not integers.size:
             longest_name = max(longest_name, (text_ends[row + 1] - text_ends[row] + 7) // 8)
@@ -274,7 +292,7 @@ def draw(
             _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
             begun, filled = row, 0
         used = _write_client(integers, text_ends, text, row, words)
-        form = NARROW
+        form = NARROW_FORM
         if counts.size:
             number, form = write_counts(
                 records, counts, ends[row], ends[row + 1], size,
@@ -294,12 +312,12 @@ def draw(
         words[0] += np.uint64(256 * form)
         for place in range(8):
             state[place] = keyed[place]
-        finish(state, words, used + number * (2 if form == WIDE else 1))
+        finish(state, words, used + number * (2 if form == WIDE_FORM else 1))
         uniform = np.int64(state[0] >> _SPARE_BITS)
-        drawn[row], wanted[row - begun] = _common(plan, uniform)
+        drawn[row], wanted[row - begun] = _shared_outcome(plan, uniform)
         if drawn[row] == _LATE:
             number = read_law(words, used, number, form, late_keys[filled:], late_masses[filled:])
-            _bring(plan, late_keys[filled : filled + number])
+            _prefetch_held(plan, late_keys[filled : filled + number])
             wanted[row - begun] = uniform
             filled += number
         late_ends[row - begun] = filled

@@ -33,7 +33,7 @@ def text_hellinger(half: float) -> float:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCosts:
     """One mechanism at one epsilon over 100 clients, by divergence. Hellinger is the text's."""
 
     maximum: dict[str, float]
@@ -47,28 +47,28 @@ def _values(kl: float, tv: float, half_hellinger: float | None = None) -> dict[s
 
 
 MIXTURES = {
-    (0.5, "proposed"): Published(
+    (0.5, "proposed"): PublishedCosts(
         _values(0.193913, 0.232253, 0.064814),
         _values(0.068177, 0.124382),
         _values(0.0079194239, 0.037429734, 0.002097856),
     ),
-    (0.5, "boosted"): Published(
+    (0.5, "boosted"): PublishedCosts(
         _values(0.455541, 0.366696, 0.107856), _values(0.090632, 0.138606), _values(0.0572969, 0.11891254, 0.012769437)
     ),
-    (1.0, "proposed"): Published(
+    (1.0, "proposed"): PublishedCosts(
         _values(0.105813, 0.150391, 0.035756),
         _values(0.034320, 0.071289),
         _values(0.051298214, 0.084864519, 0.016140039),
     ),
-    (1.0, "boosted"): Published(
+    (1.0, "boosted"): PublishedCosts(
         _values(0.433046, 0.357398, 0.102766), _values(0.099341, 0.148252), _values(0.12329085, 0.1952721, 0.03034182)
     ),
-    (2.0, "proposed"): Published(
+    (2.0, "proposed"): PublishedCosts(
         _values(0.022122, 0.036618, 0.007480),
         _values(0.003414, 0.011242),
         _values(1.6990612e-05, 0.00020090027, 5.4112438e-06),
     ),
-    (2.0, "boosted"): Published(
+    (2.0, "boosted"): PublishedCosts(
         _values(0.347595, 0.321224, 0.083319),
         _values(0.074133, 0.128092),
         _values(0.0096620809, 0.047606946, 0.0022796115),

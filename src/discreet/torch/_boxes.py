@@ -29,10 +29,10 @@ import numpy as np
 
 from discreet.errors import DiscreetError, Range
 from discreet.families._band import Bounds
-from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy._pure import at_most_exp
 from discreet.release import TOTAL
-from discreet.tradeoff import constants_under, refuse_raw
+from discreet.tradeoff import constants_for_privacy, refuse_raw
 
 LARGEST_SIZE = 1 << 19  # outcomes on a GPU: so many terms are added up as the bound on Z allows
 _MARGIN = Fraction(1, 1 << 13)
@@ -72,7 +72,7 @@ def terms_of(*, epsilon: float | None = None, privacy: Privacy | None = None, up
         _UPPER.check(
             "upper", upper, "it bounds how many times likelier than in the reference an outcome may be for a client"
         )
-    return Terms(promised(epsilon, privacy), None if upper is None else float(upper))
+    return Terms(chosen_privacy(epsilon, privacy), None if upper is None else float(upper))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class DeviceBox:
         bounds = terms.bounds
         if not isinstance(terms.privacy, Pure):
             refuse_raw(terms.privacy, bounds)
-        constants = constants_under(terms.privacy, bounds)
+        constants = constants_for_privacy(terms.privacy, bounds)
         refused = DiscreetError(
             f"{terms.privacy} with upper = {bounds.upper:g} over {size:,} outcomes leaves no room "
             "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"

@@ -50,7 +50,7 @@ class FittedBox:
     value: float
 
 
-class _Examples:
+class _PublicExamples:
     """Public rows, and how well a box serves them in the mean."""
 
     def __init__(
@@ -100,8 +100,8 @@ def fitted_upper(
     Example:
         >>> upper = fitted_upper(epsilon=2.0, logits=after_public_letters, reference=after_nothing)
     """
-    examples = _Examples(epsilon, logits, reference, measure, temperature)
-    return examples.upper_of(_least(examples.mean, 0.0, 1.0, _STEPS)[0])
+    examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
+    return examples.upper_of(_golden_minimum(examples.mean, 0.0, 1.0, _STEPS)[0])
 
 
 def fitted_box(
@@ -128,21 +128,21 @@ def fitted_box(
     Example:
         >>> box = fitted_box(epsilon=2.0, logits=after_public_letters, reference=after_nothing)
     """
-    examples = _Examples(epsilon, logits, reference, measure, temperature)
-    place, value = _least(examples.mean, 0.0, 1.0, _STEPS)
+    examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
+    place, value = _golden_minimum(examples.mean, 0.0, 1.0, _STEPS)
     plain = FittedBox(examples.upper_of(place), 1.0, value)
     near = max(0.0, place - _NEAR), min(1.0, place + _NEAR)
 
     def best(warmth: float) -> FittedBox:
         hotter = math.exp(warmth)
-        there, served = _least(partial(examples.mean, hotter=hotter), *near, _NEARBY_STEPS)
+        there, served = _golden_minimum(partial(examples.mean, hotter=hotter), *near, _NEARBY_STEPS)
         return FittedBox(examples.upper_of(there), hotter, served)
 
-    warmth, served = _least(lambda warmth: best(warmth).value, 0.0, _HOTTEST, _TEMPERATURE_STEPS)
+    warmth, served = _golden_minimum(lambda warmth: best(warmth).value, 0.0, _HOTTEST, _TEMPERATURE_STEPS)
     return best(warmth) if served < value else plain
 
 
-def _least(function: Callable[[float], float], low: float, high: float, steps: int) -> tuple[float, float]:
+def _golden_minimum(function: Callable[[float], float], low: float, high: float, steps: int) -> tuple[float, float]:
     """(where a function is least between two ends, its value there), by golden sections."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)

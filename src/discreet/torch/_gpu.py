@@ -12,14 +12,14 @@ import triton
 
 from discreet.errors import DiscreetError
 from discreet.release import TOTAL
-from discreet.release._randomness import Filling, Given
+from discreet.release._randomness import FixedIntegers, IntegerFiller
 from discreet.torch import _host as host
 from discreet.torch import _kernel as kernel
 from discreet.torch import _picking as picking
 from discreet.torch import _small as small
 from discreet.torch._boxes import Terms
-from discreet.torch._inputs import Rows
-from discreet.torch._plans import ROOMS, plan_of
+from discreet.torch._inputs import TensorRows
+from discreet.torch._plans import BUFFERS, plan_of
 
 _ALIGNMENT = 16  # bytes
 _SMALL = 2048  # outcomes of which a program holds whole rows
@@ -35,7 +35,7 @@ _SAMPLE = 1024
 _PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
 
 
-def _ready(tensor: torch.Tensor) -> torch.Tensor:
+def _align_rows(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself if its rows lie one after the other on an aligned address, else a copy: one layout for the kernels."""
     if not tensor.is_contiguous():
         return tensor.contiguous()
@@ -53,9 +53,9 @@ class _Launch:
 
     What Python does before the first kernel starts is on the clock, what it does afterwards is not: all that can wait does."""
 
-    def __init__(self, rows: Rows, terms: Terms, source: Filling) -> None:
-        self.p = p = _ready(rows.p)
-        self.m = m = p if rows.reference is None else _ready(rows.reference)
+    def __init__(self, rows: TensorRows, terms: Terms, source: IntegerFiller) -> None:
+        self.p = p = _align_rows(rows.p)
+        self.m = m = p if rows.reference is None else _align_rows(rows.reference)
         self.count, self.size = p.shape
         self.referenced = rows.reference is not None
         self.plan = plan_of(
@@ -63,11 +63,11 @@ class _Launch:
         )
         # number of outcomes, which is the stride of rows too, and how many rows of reference each row of clients goes on by
         self.layout = self.size, self.size, int(m.shape[0] > 1), *self.plan.scales
-        self.room = room = ROOMS.on(p.device, self.count)
+        self.room = room = BUFFERS.on(p.device, self.count)
         with _on_device(p):
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             room.flag[0] = 0
-            done = source.filled(room.arrays[0][: self.count])
+            done = source.fill_by_parts(room.arrays[0][: self.count])
             if self.size <= _SMALL:
                 self._draw_small(done)
             else:
@@ -158,25 +158,25 @@ class _Launch:
         with torch.cuda.device_of(self.p):
             picking.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
         available = TOTAL - lower.sum(1, keepdim=True)
-        given = _handed_out(excess, available)
-        return lower, given, _handed_out(upper - lower - given, available - given.sum(1, keepdim=True))
+        given = _hand_out(excess, available)
+        return lower, given, _hand_out(upper - lower - given, available - given.sum(1, keepdim=True))
 
 
-def drawn(rows: Rows, terms: Terms, source: Filling) -> torch.Tensor:
+def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
     """One outcome for each row, from one integer in [0, 2^62) each."""
     if not len(rows.p):
         return torch.empty(0, dtype=torch.int64, device=rows.p.device)
     return _Launch(rows, terms, source).out
 
 
-def parts(rows: Rows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def parts(rows: TensorRows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """L, E and the fill of each row: what the integers are given out to, read off the kernels' own functions."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
-    return _Launch(rows, terms, Given(nobody_shares)).parts()
+    return _Launch(rows, terms, FixedIntegers(nobody_shares)).parts()
 
 
-def weights(rows: Rows, terms: Terms) -> torch.Tensor:
-    """W = L + E + fill: the integers that `drawn` draws from."""
+def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
+    """W = L + E + fill: the integers that `draw_outcomes` draws from."""
     if not len(rows.p):
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
     lower, excess, fill = parts(rows, terms)
@@ -188,7 +188,7 @@ def weights(rows: Rows, terms: Terms) -> torch.Tensor:
     return found
 
 
-def _handed_out(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
+def _hand_out(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
     """How much each outcome gets when `available` units are handed out in order: sums that pass 2^63 do so behind the last unit."""
     ends = torch.cumsum(wanted, 1)
     past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), 1).values > 0

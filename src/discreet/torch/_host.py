@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
-from discreet.families._laws import is_law, law_of_logits, refuse_bad_law, renormalised
+from discreet.families._laws import is_law, law_of_logits, refuse_bad_law, renormalise_laws
 from discreet.mechanisms import OptimalSampler
 from discreet.release import TOTAL, outcomes
 from discreet.release import weights as weights_of
 from discreet.torch._boxes import Terms
-from discreet.torch._inputs import Rows
+from discreet.torch._inputs import TensorRows
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,7 +37,7 @@ def uniform_sampler(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ReferenceGroup:
     """Rows that share a reference: which they are, the outcomes that can occur, their laws on these, and their sampler."""
 
     rows: slice
@@ -46,12 +46,12 @@ class _Part:
     sampler: OptimalSampler[FiniteFamily] | None  # None where a single outcome can occur
 
 
-def laws(rows: Rows) -> Floats:
+def laws(rows: TensorRows) -> Floats:
     """The clients' laws in float64, checked."""
     return _laws(rows.p, rows.name, rows.logits, rows.temperature)
 
 
-def references(rows: Rows) -> Floats | None:
+def references(rows: TensorRows) -> Floats | None:
     """The reference's laws in float64, checked; None if there is none."""
     return None if rows.reference is None else _laws(rows.reference, "reference", rows.logits, 1.0)
 
@@ -60,31 +60,31 @@ def _laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> 
     array = tensor.to("cpu", torch.float64).contiguous().numpy()
     if logits:
         return law_of_logits(array if temperature == 1.0 else array / temperature, array.shape[1], name)
-    found = renormalised(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
+    found = renormalise_laws(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
     good = is_law(found)
     if not good.all():
         refuse_bad_law(found, int(np.argmin(good)), name)
     return found
 
 
-def _parts(rows: Rows, terms: Terms) -> Iterator[_Part]:
+def _reference_groups(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
     own, public = laws(rows), references(rows)
     if public is None:
-        yield _Part(slice(0, len(own)), slice(None), own, uniform_sampler(rows.size, terms))
+        yield _ReferenceGroup(slice(0, len(own)), slice(None), own, uniform_sampler(rows.size, terms))
         return
     for row, law in enumerate(public):
         which = slice(row, row + 1) if len(public) == len(own) else slice(0, len(own))
         columns = np.flatnonzero(law > _VANISHING)
         weights = law[columns]
         if columns.size == 1:
-            yield _Part(which, columns, np.ones((len(own[which]), 1)), None)
+            yield _ReferenceGroup(which, columns, np.ones((len(own[which]), 1)), None)
             continue
-        held = own[which] if columns.size == rows.size else _within(own[which].take(columns, axis=1), weights)
+        held = own[which] if columns.size == rows.size else _restrict_rows(own[which].take(columns, axis=1), weights)
         family = Band(weights, lower=0.0, upper=terms.bounds.upper, everybody=True)
-        yield _Part(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
+        yield _ReferenceGroup(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
 
 
-def _within(held: Floats, weights: Floats) -> Floats:
+def _restrict_rows(held: Floats, weights: Floats) -> Floats:
     """What clients hold of the outcomes that can occur, normalised; whoever holds nothing of them counts as the reference.
 
     Rows lie one after the other in memory (an index array would lay them out column by column), so that each is added up in the same order
@@ -95,10 +95,10 @@ def _within(held: Floats, weights: Floats) -> Floats:
     return np.where(some, held / np.where(some, total, 1.0), weights / weights.sum())
 
 
-def drawn(rows: Rows, terms: Terms, uniform: Integers) -> Integers:
+def draw_outcomes(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers:
     """One outcome for each row, from one uniform integer each."""
     found = np.empty(len(rows.p), dtype=np.int64)
-    for part in list(_parts(rows, terms)):  # all are checked before the first is drawn
+    for part in list(_reference_groups(rows, terms)):  # all are checked before the first is drawn
         if part.sampler is None:
             number = np.zeros(len(part.laws), dtype=np.int64)
         else:
@@ -107,25 +107,25 @@ def drawn(rows: Rows, terms: Terms, uniform: Integers) -> Integers:
     return found
 
 
-def weights(rows: Rows, terms: Terms) -> Integers:
-    """The integers (n, k) that `drawn` draws from."""
+def weights(rows: TensorRows, terms: Terms) -> Integers:
+    """The integers (n, k) that `draw_outcomes` draws from."""
     found = np.zeros(tuple(rows.p.shape), dtype=np.int64)
-    for part in _parts(rows, terms):
+    for part in _reference_groups(rows, terms):
         found[part.rows, part.columns] = (
             TOTAL if part.sampler is None else weights_of(part.sampler.lattice, part.laws, None)
         )
     return found
 
 
-def output(rows: Rows, terms: Terms) -> Floats:
+def output(rows: TensorRows, terms: Terms) -> Floats:
     """The laws (n, k) in floating point."""
     found = np.zeros(tuple(rows.p.shape))
-    for part in _parts(rows, terms):
+    for part in _reference_groups(rows, terms):
         found[part.rows, part.columns] = 1.0 if part.sampler is None else part.sampler.box.project(part.laws)
     return found
 
 
-def refuse(rows: Rows) -> None:
+def refuse(rows: TensorRows) -> None:
     """Raise the error that says what is wrong with rows that a GPU found to be no laws."""
     laws(rows)
     references(rows)

@@ -14,7 +14,7 @@ from discreet.errors import POSITIVE, DiscreetError
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-class Rows(NamedTuple):
+class TensorRows(NamedTuple):
     """What clients hold as rows (n, k), and what everybody knows as (n, k) or (1, k); `logits` says whether both are logits.
 
     Attributes:
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
         return self.p.dtype == torch.float64 or (self.reference is not None and self.reference.dtype == torch.float64)
 
 
-def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float) -> Rows:
+def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float) -> TensorRows:
     """The rows that were given, or the error that says what is wrong with their shapes, dtypes or devices."""
     if (logits is None) == (probabilities is None):
         raise DiscreetError("pass either logits= or probabilities=, not both and not neither")
@@ -79,7 +79,7 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
                 f"reference is on {reference.device} and {name} on {given.device}; move one to the other"
             )
         reference = _rows(reference, size)
-    return Rows(_rows(given, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1]))
+    return TensorRows(_rows(given, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1]))
 
 
 def _rows(tensor: torch.Tensor, size: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ the row that stays in registers, then from four slopes around it on the whole ro
 import triton
 import triton.language as tl
 
-from discreet.torch._picking import found_together
+from discreet.torch._picking import find_outcome_together
 from discreet.torch._tiles import (
     BASE,
     COLUMNS,
@@ -20,17 +20,17 @@ from discreet.torch._tiles import (
     TURNS,
     UNKNOWN,
     acceptable,
-    added_up,
-    all_here,
-    bracketed,
-    clipped,
+    clip_masses,
     finite,
-    loaded,
+    load_numbers,
     mass,
-    proposed,
+    narrow_bracket,
+    propose_slopes,
+    reduce_sums,
     scale_to_total,
-    settled,
+    settle_slope,
     span,
+    wait_for_all,
 )
 
 _FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the one that was taken for the largest
@@ -50,7 +50,7 @@ def check(p, uniform, out, bad, whole, size, stride, tolerance, LOGITS: tl.const
     seen = float("-inf") if LOGITS else 0.0
     for first in range(0, size, BLOCK):
         columns = first + tl.arange(0, BLOCK)
-        numbers = loaded(start + columns, columns < size, LOGITS)
+        numbers = load_numbers(start + columns, columns < size, LOGITS)
         if LOGITS:
             seen = tl.maximum(seen, tl.max(numbers, 0))
         else:
@@ -60,7 +60,7 @@ def check(p, uniform, out, bad, whole, size, stride, tolerance, LOGITS: tl.const
 
 
 @triton.jit
-def _passed(
+def _scan_row(
     p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -79,9 +79,9 @@ def _passed(
     for first in range(start, size, DEPTH * BLOCK):
         columns = first + tl.arange(0, DEPTH)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
         inside = columns < size
-        p_numbers = loaded(p + columns, inside, LOGITS)
+        p_numbers = load_numbers(p + columns, inside, LOGITS)
         if REFERENCE:
-            m_numbers = loaded(m + columns, inside, LOGITS)
+            m_numbers = load_numbers(m + columns, inside, LOGITS)
             m_mass = mass(m_numbers, m_shift, m_scale, LOGITS)
             m_seen = tl.maximum(m_seen, tl.max(m_numbers, 0))
         else:
@@ -94,22 +94,22 @@ def _passed(
         low = m_mass * b
         high = m_mass * B
         z += tl.sum(m_mass, 0)
-        kept, open_mass = clipped(p_mass, low, high, one)
+        kept, open_mass = clip_masses(p_mass, low, high, one)
         f_one += tl.sum(kept, 0)
         g_one += tl.sum(open_mass, 0)
-        kept, open_mass = clipped(p_mass, low, high, two)
+        kept, open_mass = clip_masses(p_mass, low, high, two)
         f_two += tl.sum(kept, 0)
         g_two += tl.sum(open_mass, 0)
-        kept, open_mass = clipped(p_mass, low, high, three)
+        kept, open_mass = clip_masses(p_mass, low, high, three)
         f_three += tl.sum(kept, 0)
         g_three += tl.sum(open_mass, 0)
-        kept, open_mass = clipped(p_mass, low, high, four)
+        kept, open_mass = clip_masses(p_mass, low, high, four)
         f_four += tl.sum(kept, 0)
         g_four += tl.sum(open_mass, 0)
     total = tl.sum(z, 0)
     p_whole = tl.max(p_seen, 0) if LOGITS else tl.sum(p_seen, 0)
     m_whole = tl.max(m_seen, 0) if LOGITS else total
-    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = added_up(
+    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
         f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
     )
     return (
@@ -118,14 +118,14 @@ def _passed(
 
 
 @triton.jit
-def _each(p_mass, low, high, slope):
+def _clipped_sums(p_mass, low, high, slope):
     """F (up to Z) and G of a sample, added up over the blocks that a thread holds."""
-    kept, open_mass = clipped(p_mass, low, high, slope)
+    kept, open_mass = clip_masses(p_mass, low, high, slope)
     return tl.sum(kept, 0), tl.sum(open_mass, 0)
 
 
 @triton.jit
-def _guess(p_mass, m_mass, b, B):
+def _guess_slope(p_mass, m_mass, b, B):
     """The slope of a sample that is held in registers."""
     z = tl.sum(tl.sum(m_mass, 0), 0)
     p_sum = tl.sum(tl.sum(p_mass, 0), 0)
@@ -137,18 +137,18 @@ def _guess(p_mass, m_mass, b, B):
     going = z > 0.0
     turn = 0
     while (turn < 8) & going:
-        f_one, g_one = _each(p_mass, m_mass * b, m_mass * B, one)
-        f_two, g_two = _each(p_mass, m_mass * b, m_mass * B, two)
-        f_three, g_three = _each(p_mass, m_mass * b, m_mass * B, three)
-        f_four, g_four = _each(p_mass, m_mass * b, m_mass * B, four)
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = added_up(
+        f_one, g_one = _clipped_sums(p_mass, m_mass * b, m_mass * B, one)
+        f_two, g_two = _clipped_sums(p_mass, m_mass * b, m_mass * B, two)
+        f_three, g_three = _clipped_sums(p_mass, m_mass * b, m_mass * B, three)
+        f_four, g_four = _clipped_sums(p_mass, m_mass * b, m_mass * B, four)
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
             f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
         )
-        low, f_low, g_low, high, f_high, g_high = bracketed(
+        low, f_low, g_low, high, f_high, g_high = narrow_bracket(
             low, f_low, g_low, high, f_high, g_high, one, f_one - z, g_one, two, f_two - z, g_two, three, f_three - z, g_three,
             four, f_four - z, g_four, going,
         )  # fmt: skip
-        one, two, three, four, best, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
+        one, two, three, four, best, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
         going = (right == 0) & (low < LARGEST)
         turn += 1
     return best
@@ -181,19 +181,19 @@ def solve(
     m_row = m + row * m_step * stride
     columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, SAMPLE)[None, :]
     inside = columns < size
-    numbers = loaded(p_row + columns, inside, LOGITS)
+    numbers = load_numbers(p_row + columns, inside, LOGITS)
     zero = b * 0.0
     p_shift = finite(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
     m_shift = zero
     guess = zero + 1.0
     if REFERENCE:
-        others = loaded(m_row + columns, inside, LOGITS)
+        others = load_numbers(m_row + columns, inside, LOGITS)
         m_shift = finite(tl.max(tl.max(others, 1), 0)) if LOGITS else zero
         others = mass(others, m_shift, m_scale, LOGITS)
     else:
         others = tl.where(inside, 1.0, 0.0)
     if solving:
-        guess = _guess(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
+        guess = _guess_slope(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
 
     one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
     low, f_low, g_low = zero, zero - UNKNOWN, zero
@@ -204,7 +204,7 @@ def solve(
     again = row >= 0  # whether the shifts, and so what is known of F, may still change
     turn = 0
     while (turn < TURNS) & going:
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _passed(
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
             p_row, m_row, first_column, last_column, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
             REFERENCE, LOGITS, DEPTH, BLOCK,
         )  # fmt: skip
@@ -220,7 +220,7 @@ def solve(
             tl.store(mine + 7, g_four)
             tl.store(mine + 8, z_now)
             tl.store(mine + 9, p_seen)
-            all_here(counters + index * COUNTERS + turn, SPLIT)
+            wait_for_all(counters + index * COUNTERS + turn, SPLIT)
             every = sums + ((index * TURNS + turn) * SPLIT + tl.arange(0, SPLIT)) * 16
             f_one = tl.sum(tl.load(every + 0, cache_modifier=".cg"), 0)
             g_one = tl.sum(tl.load(every + 1, cache_modifier=".cg"), 0)
@@ -247,11 +247,11 @@ def solve(
             m_far = m_far & (turn > 0)
         again = p_far | m_far
         usable = again == 0
-        low, f_low, g_low, high, f_high, g_high = bracketed(
+        low, f_low, g_low, high, f_high, g_high = narrow_bracket(
             low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, two, f_two, g_two, three, f_three, g_three, four, f_four, g_four,
             usable,
         )  # fmt: skip
-        one, two, three, four, slope, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
+        one, two, three, four, slope, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
         if again:  # something is far larger than all that was sampled: start anew from there
             p_shift = tl.where(p_far, p_seen, p_shift)
             m_shift = tl.where(m_far, m_seen, m_shift)
@@ -260,7 +260,7 @@ def solve(
         turn += 1
     if good == 0:
         tl.store(bad, 1)
-    slope, lift = settled(solving, slope, low, f_low, z, b, B)  # SPLIT programs store the same
+    slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)  # SPLIT programs store the same
     tl.store(solved + row * COLUMNS + SLOPE, scale_to_total(slope, z, REFERENCE).to(tl.float64))
     tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64))
     tl.store(solved + row * COLUMNS + BASE, (share / z).to(tl.float64))
@@ -269,12 +269,12 @@ def solve(
     if SPLIT > 1:
         rest = tl.load(uniform + index + tl.arange(0, 1))
         steep = scale_to_total(slope, z, REFERENCE)
-        left = found_together(
+        left = find_outcome_together(
             1, p_row, m_row, row, index, part, size, rest, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
             tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
         )  # fmt: skip
         if tl.max(left, 0) >= 0:
-            found_together(
+            find_outcome_together(
                 2, p_row, m_row, row, index, part, size, left, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
                 tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
             )  # fmt: skip

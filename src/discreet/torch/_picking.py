@@ -17,20 +17,20 @@ from discreet.torch._tiles import (
     P_SHIFT,
     SLOPE,
     TURNS,
-    all_here,
     falls_here,
     first_past,
     integers,
-    loaded,
+    load_numbers,
     mass,
     span,
+    wait_for_all,
 )
 
 _WHOLE = tl.constexpr(1 << 62)
 
 
 @triton.jit
-def place(
+def find_outcome(
     PART: tl.constexpr,
     p, m, first, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
@@ -46,9 +46,9 @@ def place(
         if PART == 0:
             p_mass = tl.zeros((1, BLOCK), tl.float32)
         else:
-            p_mass = mass(loaded(p + columns[None, :], inside, LOGITS), p_shift, p_scale, LOGITS)
+            p_mass = mass(load_numbers(p + columns[None, :], inside, LOGITS), p_shift, p_scale, LOGITS)
         if REFERENCE:
-            m_mass = mass(loaded(m + columns[None, :], inside, LOGITS), m_shift, m_scale, LOGITS)
+            m_mass = mass(load_numbers(m + columns[None, :], inside, LOGITS), m_shift, m_scale, LOGITS)
         else:
             m_mass = p_mass
         low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE)
@@ -69,7 +69,7 @@ def place(
 
 
 @triton.jit
-def found_together(
+def find_outcome_together(
     PART: tl.constexpr,
     p, m, row, index, part, size, rest, out, sums, counters, p_shift, p_scale, steep, lift, lower, upper,
     LOGITS: tl.constexpr, BLOCK: tl.constexpr, SPLIT: tl.constexpr,
@@ -79,7 +79,7 @@ def found_together(
     first, last = span(part, size, BLOCK, SPLIT)
     none = tl.full((1,), 0.0, tl.float32)
     most = tl.full((1,), _WHOLE - 1, tl.int64)
-    found, left = place(
+    found, left = find_outcome(
         PART,
         p,
         m,
@@ -102,7 +102,7 @@ def found_together(
     )
     mine = tl.where(found < 0, most - left, most)  # cut off at what no integer is past
     tl.store(sums + (index * 2 + PART - 1) * SPLIT + part + tl.arange(0, 1), mine)
-    all_here(counters + index * COUNTERS + TURNS + PART, SPLIT)
+    wait_for_all(counters + index * COUNTERS + TURNS + PART, SPLIT)
     before = tl.full((1,), 0, tl.int64)
     total = tl.full((1,), 0, tl.int64)
     for other in tl.static_range(SPLIT):
@@ -110,7 +110,7 @@ def found_together(
         before = tl.where(other < part, tl.minimum(before + each, most), before)
         total = tl.minimum(total + each, most)
     if tl.max(((rest >= before) & (rest - before < mine)).to(tl.int32), 0) > 0:
-        found, left = place(
+        found, left = find_outcome(
             PART, p, m, first, last, rest - before, p_shift, p_shift, p_scale, p_scale, steep, lift, none, none, lower, upper,
             False, LOGITS, BLOCK,
         )  # fmt: skip
@@ -146,17 +146,17 @@ def pick(
         lift = lift.to(tl.float32)
         rest = _WHOLE - 1 - drawn
         if tl.max(drawn, 0) < tl.load(whole + 1):
-            found, left = place(
+            found, left = find_outcome(
                 0, p_row, m_row, 0, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
                 REFERENCE, LOGITS, BLOCK,
             )  # fmt: skip
     if tl.max(found, 0) < 0:
-        found, left = place(
+        found, left = find_outcome(
             1, p_row, m_row, 0, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
             REFERENCE, LOGITS, BLOCK,
         )  # fmt: skip
         if tl.max(found, 0) < 0:
-            found, left = place(
+            found, left = find_outcome(
                 2, p_row, m_row, 0, size, left, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
                 REFERENCE, LOGITS, BLOCK,
             )  # fmt: skip
@@ -180,9 +180,9 @@ def write(
     base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
     p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
     m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
-    p_mass = mass(loaded(p + row * stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    p_mass = mass(load_numbers(p + row * stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
     if REFERENCE:
-        m_mass = mass(loaded(m + row * m_step * stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
+        m_mass = mass(load_numbers(m + row * m_step * stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
     else:
         m_mass = p_mass
     low, high, excess = integers(

@@ -30,7 +30,7 @@ _RESIDENT = 64  # warps that a processor holds
 _OPTIONS = {"num_warps", "maxnreg", "launch_cooperative_grid"}  # of a launch, and no constants of a kernel
 
 
-class Plan:
+class LaunchPlan:
     """Terms, shape and dtypes of a call as its kernels take them, and the kernels compiled for them.
 
     Attributes:
@@ -56,7 +56,7 @@ class Plan:
             lower, upper = int(lattice.lower), int(lattice.upper)  # one number each: it is uniform
             top = ceiling * size if ceiling < math.inf else _UNBOUNDED
             reals = (float(sampler.box.lower) * size, top, 1.0, 0.0, float(lower), float(upper))
-            self.shared, whole = lattice.shared, (lower, lattice.shared, lattice.shared)
+            self.shared, whole = lattice.shared_total, (lower, lattice.shared_total, lattice.shared_total)
         self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
         self.whole = torch.tensor(whole, dtype=torch.int64, device=device)
         self.scales = _BITS_OF_E / temperature, _BITS_OF_E
@@ -100,10 +100,10 @@ class Plan:
         return driver.active.get_current_stream(self._device) if self._device is not None else None
 
 
-plan_of = lru_cache(maxsize=256)(Plan)
+plan_of = lru_cache(maxsize=256)(LaunchPlan)
 
 
-class Room:
+class KernelBuffers:
     """Memory that the kernels of one thread on one device use from call to call: every call waits for its kernels before the next.
 
     Attributes:
@@ -145,16 +145,16 @@ class Room:
         return found
 
 
-class _Rooms(threading.local):
+class _BufferPool(threading.local):
     def __init__(self) -> None:
-        self._of: dict[torch.device, Room] = {}
+        self._of: dict[torch.device, KernelBuffers] = {}
 
-    def on(self, device: torch.device, rows: int) -> Room:
+    def on(self, device: torch.device, rows: int) -> KernelBuffers:
         """The room of this thread on a device, for so many rows."""
         room = self._of.get(device)
         if room is None or room.solved.shape[0] < rows:
-            room = self._of[device] = Room(device, max(1024, rows))
+            room = self._of[device] = KernelBuffers(device, max(1024, rows))
         return room
 
 
-ROOMS = _Rooms()
+BUFFERS = _BufferPool()

@@ -23,17 +23,17 @@ import torch
 
 from discreet.privacy import Privacy
 from discreet.release import TOTAL, SystemEntropy
-from discreet.release._randomness import Filling
+from discreet.release._randomness import IntegerFiller
 from discreet.torch import _host as host
 from discreet.torch._boxes import Terms, terms_of
-from discreet.torch._inputs import Rows, rows_of
-from discreet.tradeoff import warn_of_little
+from discreet.torch._inputs import TensorRows, rows_of
+from discreet.tradeoff import warn_of_weak_privacy
 
 P = ParamSpec("P")
 _TRITON = find_spec("triton") is not None
 
 
-def _asked(
+def _check_arguments(
     *,
     epsilon: float | None = None,
     privacy: Privacy | None = None,
@@ -42,7 +42,7 @@ def _asked(
     reference: torch.Tensor | None = None,
     upper: float | None = None,
     temperature: float = 1.0,
-) -> tuple[Rows, Terms]:
+) -> tuple[TensorRows, Terms]:
     """What every function here takes.
 
     Args:
@@ -58,44 +58,44 @@ def _asked(
         temperature: what the clients' logits are divided by.
     """
     terms = _terms(epsilon, privacy, upper)
-    warn_of_little(terms.privacy)
+    warn_of_weak_privacy(terms.privacy)
     return rows_of(logits, probabilities, reference, temperature), terms
 
 
 @lru_cache(maxsize=256, typed=True)
-def _kept(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
+def _cached_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
     return terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
 
 
 def _terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
     """The terms, kept from call to call; numbers that cannot be looked up (arrays without an axis) are taken as they are."""
     try:
-        return _kept(epsilon, privacy, upper)
+        return _cached_terms(epsilon, privacy, upper)
     except TypeError:
         return terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
 
 
-def _taking(
-    asked: Callable[P, tuple[Rows, Terms]],
-) -> Callable[[Callable[[Rows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
+def _with_arguments(
+    asked: Callable[P, tuple[TensorRows, Terms]],
+) -> Callable[[Callable[[TensorRows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
     """A function of rows and terms as one of the keywords that these are made of, documented with them: the list stands once."""
     shown = inspect.signature(asked)
     arguments = (asked.__doc__ or "").partition("\n\n")[2].rstrip()
 
-    def taking(work: Callable[[Rows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
-        def called(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
+    def taking(work: Callable[[TensorRows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
+        def call(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
             return work(*asked(*arguments, **keywords))
 
-        called.__name__, called.__qualname__, called.__module__ = work.__name__, work.__qualname__, work.__module__
-        called.__doc__ = (work.__doc__ or "").replace("    Returns:", f"{arguments}\n\n    Returns:", 1)
-        called.__dict__["__signature__"] = shown.replace(return_annotation="torch.Tensor")
-        return called
+        call.__name__, call.__qualname__, call.__module__ = work.__name__, work.__qualname__, work.__module__
+        call.__doc__ = (work.__doc__ or "").replace("    Returns:", f"{arguments}\n\n    Returns:", 1)
+        call.__dict__["__signature__"] = shown.replace(return_annotation="torch.Tensor")
+        return call
 
     return taking
 
 
-@_taking(_asked)
-def release(rows: Rows, terms: Terms) -> torch.Tensor:
+@_with_arguments(_check_arguments)
+def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """One private outcome for each row, from integer weights and the operating system's entropy.
 
     Each call spends its budget anew for every row. Over a reference the box is b mu <= q <= e^epsilon b mu with
@@ -110,12 +110,12 @@ def release(rows: Rows, terms: Terms) -> torch.Tensor:
     Example:
         >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
     """
-    found = drawn(rows, terms, SystemEntropy())
+    found = draw_outcomes(rows, terms, SystemEntropy())
     return found.reshape(rows.shape)
 
 
-@_taking(_asked)
-def weights(rows: Rows, terms: Terms) -> torch.Tensor:
+@_with_arguments(_check_arguments)
+def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
 
     Returns:
@@ -127,8 +127,8 @@ def weights(rows: Rows, terms: Terms) -> torch.Tensor:
     return _weights(rows, terms).reshape(*rows.shape, rows.size)
 
 
-@_taking(_asked)
-def output(rows: Rows, terms: Terms) -> torch.Tensor:
+@_with_arguments(_check_arguments)
+def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The law Q(.|P) that an outcome is drawn from, for each row.
 
     Returns:
@@ -142,24 +142,24 @@ def output(rows: Rows, terms: Terms) -> torch.Tensor:
     return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
 
 
-def _on_gpu(rows: Rows) -> bool:
+def _on_gpu(rows: TensorRows) -> bool:
     """Whether the kernels draw these rows: decided by dtype and device, never by a number in them."""
     return _TRITON and rows.p.is_cuda and not rows.double
 
 
-def drawn(rows: Rows, terms: Terms, source: Filling) -> torch.Tensor:
+def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
     """One outcome for each row, from one integer in [0, 2^62) each: all that `release` does, from any source of integers."""
     if _on_gpu(rows):
         from discreet.torch import _gpu as gpu
 
-        return gpu.drawn(rows, terms, source)
+        return gpu.draw_outcomes(rows, terms, source)
     uniform = np.empty(len(rows.p), dtype=np.int64)
-    for _ in source.filled(uniform):
+    for _ in source.fill_by_parts(uniform):
         pass
-    return torch.from_numpy(host.drawn(rows, terms, uniform)).to(rows.p.device)
+    return torch.from_numpy(host.draw_outcomes(rows, terms, uniform)).to(rows.p.device)
 
 
-def _weights(rows: Rows, terms: Terms) -> torch.Tensor:
+def _weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     if _on_gpu(rows):
         from discreet.torch import _gpu as gpu
 

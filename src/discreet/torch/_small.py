@@ -17,18 +17,18 @@ from discreet.torch._tiles import (
     TURNS,
     UNKNOWN,
     acceptable,
-    added_up,
-    bracketed,
-    clipped,
+    clip_masses,
     falls_here,
     finite,
     first_past,
     integers,
-    loaded,
+    load_numbers,
     mass,
-    proposed,
+    narrow_bracket,
+    propose_slopes,
+    reduce_sums,
     scale_to_total,
-    settled,
+    settle_slope,
 )
 
 _WHOLE = tl.constexpr(1 << 62)
@@ -55,13 +55,13 @@ def draw(
         zero = tl.zeros((ROWS,), tl.float32)
         p_shift = zero
         m_shift = zero
-        p_mass = loaded(p + row[:, None] * stride + columns[None, :], inside, LOGITS)
+        p_mass = load_numbers(p + row[:, None] * stride + columns[None, :], inside, LOGITS)
         p_seen = tl.max(p_mass, 1) if LOGITS else tl.sum(p_mass, 1)
         good = acceptable(p_seen, p_tolerance, LOGITS)
         if LOGITS:
             p_shift = finite(p_seen)
         if REFERENCE:
-            m_mass = loaded(m + row[:, None] * m_step * stride + columns[None, :], inside, LOGITS)
+            m_mass = load_numbers(m + row[:, None] * m_step * stride + columns[None, :], inside, LOGITS)
             m_seen = tl.max(m_mass, 1) if LOGITS else tl.sum(m_mass, 1)
             good = good & acceptable(m_seen, m_tolerance, LOGITS)
             if LOGITS:
@@ -94,22 +94,22 @@ def draw(
             while (turn < TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
                 low_mass = m_mass * b
                 high_mass = m_mass * B
-                f_one, g_one = clipped(p_mass, low_mass, high_mass, one[:, None])
-                f_two, g_two = clipped(p_mass, low_mass, high_mass, two[:, None])
-                f_three, g_three = clipped(p_mass, low_mass, high_mass, three[:, None])
-                f_four, g_four = clipped(p_mass, low_mass, high_mass, four[:, None])
-                f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = added_up(
+                f_one, g_one = clip_masses(p_mass, low_mass, high_mass, one[:, None])
+                f_two, g_two = clip_masses(p_mass, low_mass, high_mass, two[:, None])
+                f_three, g_three = clip_masses(p_mass, low_mass, high_mass, three[:, None])
+                f_four, g_four = clip_masses(p_mass, low_mass, high_mass, four[:, None])
+                f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
                     f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 1
                 )
-                low, f_low, g_low, high, f_high, g_high = bracketed(
+                low, f_low, g_low, high, f_high, g_high = narrow_bracket(
                     low, f_low, g_low, high, f_high, g_high, one, f_one - z, g_one, two, f_two - z, g_two, three, f_three - z, g_three,
                     four, f_four - z, g_four, going,
                 )  # fmt: skip
-                one, two, three, four, best, right = proposed(low, f_low, g_low, high, f_high, g_high, z, turn)
+                one, two, three, four, best, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
                 slope = tl.where(going, best, slope)
                 going = going & (right == 0) & (low < LARGEST)
                 turn += 1
-            slope, lift = settled(solving, slope, low, f_low, z, b, B)
+            slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)
             steep = scale_to_total(slope, z, REFERENCE)
             base = share / tl.where(z > 0.0, z, 1.0)
             tl.store(solved + row * COLUMNS + SLOPE, steep.to(tl.float64), mask=solving)

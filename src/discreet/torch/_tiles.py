@@ -32,7 +32,7 @@ _SURELY_PAST = tl.constexpr(
 
 
 @triton.jit
-def loaded(places, inside, LOGITS: tl.constexpr):
+def load_numbers(places, inside, LOGITS: tl.constexpr):
     """Numbers in float32; outside, what has no mass. A NaN, or a negative probability, comes out as infinity: see `acceptable`."""
     if LOGITS:
         found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
@@ -70,7 +70,7 @@ def finite(top):
 
 
 @triton.jit
-def clipped(p_mass, low, high, slope):
+def clip_masses(p_mass, low, high, slope):
     """(clip(t e_p, b e_m, B e_m), e_p where that did not clip)."""
     value = p_mass * slope
     kept = tl.minimum(tl.maximum(value, low), high)
@@ -78,35 +78,35 @@ def clipped(p_mass, low, high, slope):
 
 
 @triton.jit
-def _added(a, b, c, d, e, f, g, h, a_more, b_more, c_more, d_more, e_more, f_more, g_more, h_more):
+def _add_sums(a, b, c, d, e, f, g, h, a_more, b_more, c_more, d_more, e_more, f_more, g_more, h_more):
     return a + a_more, b + b_more, c + c_more, d + d_more, e + e_more, f + f_more, g + g_more, h + h_more
 
 
 @triton.jit
-def added_up(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AXIS: tl.constexpr):
+def reduce_sums(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AXIS: tl.constexpr):
     """Sums of F and G at four slopes: all at once, so that threads wait for each other once."""
-    return tl.reduce((f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four), AXIS, _added)
+    return tl.reduce((f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four), AXIS, _add_sums)
 
 
 @triton.jit
-def bracketed(
+def narrow_bracket(
     low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, two, f_two, g_two, three, f_three, g_three, four, f_four, g_four, which,
 ):  # fmt: skip
     """The bracket once F and G at four more slopes are known, for the rows `which`."""
-    low, f_low, g_low, high, f_high, g_high = narrowed(
+    low, f_low, g_low, high, f_high, g_high = narrow_by_slope(
         low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, which
     )
-    low, f_low, g_low, high, f_high, g_high = narrowed(
+    low, f_low, g_low, high, f_high, g_high = narrow_by_slope(
         low, f_low, g_low, high, f_high, g_high, two, f_two, g_two, which
     )
-    low, f_low, g_low, high, f_high, g_high = narrowed(
+    low, f_low, g_low, high, f_high, g_high = narrow_by_slope(
         low, f_low, g_low, high, f_high, g_high, three, f_three, g_three, which
     )
-    return narrowed(low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, which)
+    return narrow_by_slope(low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, which)
 
 
 @triton.jit
-def narrowed(low, f_low, g_low, high, f_high, g_high, slope, f, g, which):
+def narrow_by_slope(low, f_low, g_low, high, f_high, g_high, slope, f, g, which):
     """The bracket once F and G at one more slope are known, for the rows `which`."""
     below = which & (f < 0.0) & (slope >= low)
     above = which & (f >= 0.0) & (slope <= high)
@@ -117,7 +117,7 @@ def narrowed(low, f_low, g_low, high, f_high, g_high, slope, f, g, which):
 
 
 @triton.jit
-def proposed(low, f_low, g_low, high, f_high, g_high, z, turn):
+def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn):
     """(four slopes to look at next, the best one so far, whether it is right).
 
     Newton's steps from both ends, which are right if there is one corner between them, and either side of the cubic through both ends
@@ -165,7 +165,7 @@ def proposed(low, f_low, g_low, high, f_high, g_high, z, turn):
 
 
 @triton.jit
-def settled(solving, slope, low, f_low, z, b, B):
+def settle_slope(solving, slope, low, f_low, z, b, B):
     """(slope, lift): a client on too small a set has its outcomes at their ceilings, and a multiple of the floor for the others."""
     beyond = solving & (low >= LARGEST)
     held = (f_low + (1.0 - b) * z) / (B - b)
@@ -218,7 +218,7 @@ def first_past(part, rest, columns, size):
 
 
 @triton.jit
-def all_here(counter, number):
+def wait_for_all(counter, number):
     """Wait until so many programs have come here: they run at once, as they were launched to."""
     tl.debug_barrier()
     tl.atomic_add(counter, 1)

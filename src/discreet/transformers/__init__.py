@@ -14,11 +14,20 @@ except ImportError as missing:
     need_extra("transformers", missing)
 
 from discreet.transformers._choosing import box_for
-from discreet.transformers._folders import loaded
+from discreet.transformers._folders import load_model
 from discreet.transformers._generation import PrivateText, generate
 from discreet.transformers._processor import PrivateLogits
 from discreet.transformers._statement import Statement
 from discreet.transformers._stream import TokenStream
 from discreet.transformers._terms import TokenTerms
 
-__all__ = ["PrivateLogits", "PrivateText", "Statement", "TokenStream", "TokenTerms", "box_for", "generate", "loaded"]
+__all__ = [
+    "PrivateLogits",
+    "PrivateText",
+    "Statement",
+    "TokenStream",
+    "TokenTerms",
+    "box_for",
+    "generate",
+    "load_model",
+]

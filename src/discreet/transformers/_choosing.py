@@ -14,7 +14,7 @@ import torch
 from discreet.errors import DiscreetError, check_count
 from discreet.torch import FittedBox, fitted_box
 from discreet.transformers._contexts import Context, check_length, check_model, read_prompt
-from discreet.transformers._drawing import reference_of, tokens_drawn
+from discreet.transformers._drawing import draw_tokens, reference_of
 from discreet.transformers._terms import TokenTerms
 
 
@@ -65,7 +65,7 @@ def box_for(
         private, beside = own.logits(), common.logits()
         held.append(private)
         shared.append(reference_of(beside, terms, known))
-        latest = torch.tensor(tokens_drawn(private, beside, terms, known, place))
+        latest = torch.tensor(draw_tokens(private, beside, terms, known, place))
         own.append(latest)
         common.append(latest)
     return fitted_box(

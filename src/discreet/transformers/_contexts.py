@@ -2,7 +2,7 @@
 
 The public and the private prompts are never in one batch: what a batch is padded to, and how its sums are cut, would depend on the
 private prompts, and with it the last bits of the public law, which the box is made from. For the same reason private prompts of several
-clients are read one by one (`Apart`) unless the caller says otherwise.
+clients are read one by one (`SeparateContexts`) unless the caller says otherwise.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Context:
         self._mask = torch.cat([self._mask, torch.ones_like(self._next)], dim=1)
 
 
-class Apart:
+class SeparateContexts:
     """Rows that are read one by one: nothing of one, not even how long it is, enters the logits of another. Arguments as of `Context`."""
 
     def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
@@ -96,7 +96,7 @@ def check_length(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: s
         )
 
 
-def ends_of(model: Any, tokenizer: Any) -> set[int]:
+def end_tokens(model: Any, tokenizer: Any) -> set[int]:
     """The tokens that end a text."""
     settings = getattr(model, "generation_config", None)
     found = getattr(settings, "eos_token_id", None)

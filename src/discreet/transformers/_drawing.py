@@ -40,7 +40,7 @@ def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.T
     return found
 
 
-def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int, place: int) -> list[int]:
+def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int, place: int) -> list[int]:
     """One private token for each row, at a place of its text; whatever is no law is an error before anything has left.
 
     So is an epsilon that cannot be drawn with, wherever in a schedule it stands: before the first token leaves, one is drawn at each of the
@@ -53,12 +53,12 @@ def tokens_drawn(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms,
         )
     reference = reference_of(public, terms, known).to(private.device)
 
-    def drawn(epsilon: float) -> torch.Tensor:
+    def draw_at(epsilon: float) -> torch.Tensor:
         return release(
             logits=private, reference=reference, epsilon=epsilon, upper=terms.upper, temperature=terms.temperature
         )
 
     if place == 0:
         for epsilon in sorted(terms.epsilons - {terms.epsilon_of(0)}):
-            drawn(epsilon)
-    return [int(token) for token in drawn(terms.epsilon_of(place)).tolist()]
+            draw_at(epsilon)
+    return [int(token) for token in draw_at(terms.epsilon_of(place)).tolist()]

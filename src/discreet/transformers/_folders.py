@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError
 _CONTENT = (".safetensors", ".bin", ".json", ".model", ".txt")
 
 
-class Loaded(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model, its tokenizer, and the digest of the files they came from, by which agreements name it."""
 
     model: Any
@@ -25,7 +25,7 @@ class Loaded(NamedTuple):
     name: str
 
 
-def loaded(folder: str | Path, *, device: str | None = None, quiet: bool = False) -> Loaded:
+def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = False) -> LoadedModel:
     """The causal model and the tokenizer in a folder that `save_pretrained` wrote.
 
     Args:
@@ -56,7 +56,7 @@ def loaded(folder: str | Path, *, device: str | None = None, quiet: bool = False
         KeyError,
     ) as error:  # what transformers and torch raise for what is no model
         raise DiscreetError(f"model {folder} cannot be loaded on {where}: {reason(error)}") from error
-    return Loaded(model, tokenizer, _digest(place))
+    return LoadedModel(model, tokenizer, _digest(place))
 
 
 def _digest(folder: Path) -> str:

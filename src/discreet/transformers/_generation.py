@@ -19,10 +19,17 @@ import torch
 from discreet.domain._canonical import digest
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.ledger import Budget, Ledger
-from discreet.tradeoff import warn_of_large
-from discreet.transformers._contexts import Apart, Context, check_length, check_model, ends_of, read_prompt
-from discreet.transformers._drawing import tokens_drawn
-from discreet.transformers._rows import Row
+from discreet.tradeoff import warn_of_large_epsilon
+from discreet.transformers._contexts import (
+    Context,
+    SeparateContexts,
+    check_length,
+    check_model,
+    end_tokens,
+    read_prompt,
+)
+from discreet.transformers._drawing import draw_tokens
+from discreet.transformers._rows import TextInProgress
 from discreet.transformers._statement import Statement
 from discreet.transformers._terms import TokenTerms
 
@@ -125,18 +132,20 @@ def generate(
             public=digest(opening.encode()), purpose=purpose,
         )  # fmt: skip
         made.append(terms if budget is None else terms.within(budget))
-    warn_of_large(made[0].largest)
-    rows = [Row(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
+    warn_of_large_epsilon(made[0].largest)
+    rows = [TextInProgress(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
-    def context(what: str, reader: Any, texts: list[str], kind: type[Context] | type[Apart]) -> Context | Apart:
+    def context(
+        what: str, reader: Any, texts: list[str], kind: type[Context] | type[SeparateContexts]
+    ) -> Context | SeparateContexts:
         read = [read_prompt(tokenizer, what, text) for text in texts]
         check_length(reader, read, made[0].tokens, what)
         return kind(reader, read, padding)
 
-    own = context("private", model, prompts, Context if together else Apart)
+    own = context("private", model, prompts, Context if together else SeparateContexts)
     common = context("public", public_model or model, openings, Context)
-    _write(rows, own, common, made[0], known, ends_of(model, tokenizer), padding)
+    _write(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
     found = [
         PrivateText(
             tokenizer.decode(row.tokens, skip_special_tokens=True),
@@ -149,9 +158,9 @@ def generate(
 
 
 def _write(
-    rows: list[Row],
-    private: Context | Apart,
-    public: Context | Apart,
+    rows: list[TextInProgress],
+    private: Context | SeparateContexts,
+    public: Context | SeparateContexts,
     terms: TokenTerms,
     known: int,
     ends: set[int],
@@ -165,7 +174,7 @@ def _write(
         own, common = private.logits(), public.logits()
         if len(active) < len(rows):
             own, common = own[active], common[active]
-        drawn = tokens_drawn(own, common, terms, known, len(rows[active[0]].tokens))  # all that go on are as long
+        drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # all that go on are as long
         for place, token in zip(active, drawn, strict=True):
             rows[place].take(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])

@@ -19,8 +19,8 @@ from transformers import LogitsProcessor
 from discreet.errors import BudgetError, DiscreetError, check_kind
 from discreet.ledger import Ledger
 from discreet.transformers._contexts import Context, check_length, check_model
-from discreet.transformers._drawing import tokens_drawn
-from discreet.transformers._rows import Row
+from discreet.transformers._drawing import draw_tokens
+from discreet.transformers._rows import TextInProgress
 from discreet.transformers._statement import Statement
 from discreet.transformers._terms import TokenTerms
 
@@ -61,7 +61,7 @@ class PrivateLogits(LogitsProcessor):
         check_length(public_model, public, terms.tokens, "public")
         self._terms, self._known, self._ends = terms, known, set(ends)
         self._context = Context(public_model, public, 0)
-        self._rows = [Row(terms, ledger, 1) for _ in public]
+        self._rows = [TextInProgress(terms, ledger, 1) for _ in public]
         self._prompt = -1
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -71,7 +71,7 @@ class PrivateLogits(LogitsProcessor):
         public = self._context.logits()
         if active:
             place = len(self._rows[active[0]].tokens)
-            drawn = tokens_drawn(scores[active], public[active].to(scores.device), self._terms, self._known, place)
+            drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
             for place, token in zip(active, drawn, strict=True):
                 self._rows[place].take(token, self._ends)
         # a row that has ended is padded by `generate`; one whose ledger refused is ended here

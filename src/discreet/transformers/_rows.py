@@ -7,7 +7,7 @@ from discreet.ledger import Ledger
 from discreet.transformers._terms import TokenTerms
 
 
-class Row:
+class TextInProgress:
     """One text in the making: its tokens, and why it stopped ("" as long as it goes on)."""
 
     def __init__(self, terms: TokenTerms, ledger: Ledger | None, number: int) -> None:

@@ -62,14 +62,14 @@ Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, and how many tokens h
 
 
 @lru_cache(maxsize=64)
-def _composed(spending: Spending) -> PrivacyLoss:
+def _composed_loss(spending: Spending) -> PrivacyLoss:
     """Kept: the texts of a batch differ in their prompts, and have one loss."""
     return compose(list(spending))
 
 
 @lru_cache(maxsize=64)
-def _total(spending: Spending, delta: float) -> float:
-    loss = _composed(spending)
+def _total_epsilon(spending: Spending, delta: float) -> float:
+    loss = _composed_loss(spending)
     return min(loss.largest, loss.epsilon(delta))
 
 
@@ -193,12 +193,12 @@ class TokenTerms:
     @property
     def loss(self) -> PrivacyLoss:
         """What all tokens together can tell."""
-        return _composed(self._spending(self.tokens))
+        return _composed_loss(self._spending(self.tokens))
 
     @property
     def total(self) -> float:
         """The epsilon of all tokens together at delta."""
-        return _total(self._spending(self.tokens), self.delta)
+        return _total_epsilon(self._spending(self.tokens), self.delta)
 
     @property
     def bounds(self) -> Bounds:
@@ -219,7 +219,7 @@ class TokenTerms:
         """
 
         def fits(tokens: int) -> bool:
-            return _total(self._spending(tokens), budget.delta) <= budget.epsilon
+            return _total_epsilon(self._spending(tokens), budget.delta) <= budget.epsilon
 
         low, high = 0, self.tokens + 1  # low fits, high does not, or is more than was asked for
         while high - low > 1:

@@ -14,8 +14,8 @@ from scipy import integrate, stats
 import discreet as dc
 from discreet.families._densities import as_density
 from discreet.families._features import Features, split_at
-from discreet.families._seen import luck
-from discreet.mechanisms._carriers._cells import CellCarrier
+from discreet.families._seen import sampling_deviation
+from discreet.mechanisms._carriers._cells import CellAtoms
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
 
@@ -177,10 +177,10 @@ def test_luck_bounds_the_average_over_draws() -> None:
     for count in (100, 1000, 100_000):
         hits = rng.binomial(count, share, size=10_000) / count
         averages = band.lower + (band.upper - band.lower) * hits
-        slack = luck(band, count)
+        slack = sampling_deviation(band, count)
         assert (band.upper / averages <= band.upper * (1.0 + slack)).all()
         assert (band.lower / averages >= band.lower * (1.0 - slack)).all()
-    assert luck(band, 100_000) < 0.05
+    assert sampling_deviation(band, 100_000) < 0.05
 
 
 # what laws say of themselves
@@ -275,7 +275,7 @@ def test_a_reference_whose_mass_is_not_seen_is_refused() -> None:
 def test_masses_on_the_cells_of_a_square(width: float, bare: bool) -> None:
     """A normal law as wide as a third of a cell to four cells: products of its distribution function, whatever two nodes an axis see."""
     family = dc.DensityBand(lambda x: np.ones(len(x)), box=[(0.0, 1.0)] * 2, lower=0.0, upper=1e6)
-    carrier = CellCarrier(family, dc.Cells(256))
+    carrier = CellAtoms(family, dc.Cells(256))
     panels = carrier.partition.panels
     for centre in np.random.default_rng(1).uniform(0.3, 0.7, (5, 2)):
         law = dc.Mixture([1.0], centre[None, :], width / 16)

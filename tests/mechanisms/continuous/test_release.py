@@ -67,7 +67,7 @@ def test_numbers_stand_for_points() -> None:
     assert numbers.shape == (50,)
     assert np.shape(cells.points(numbers)) == (50, 2)
     assert isinstance(cells.release_number(p), int)
-    assert (cells.family.cells(by_cells.CELLS[2]).numbers(np.asarray(cells.points(numbers))) == numbers).all()
+    assert (cells.family.cells(by_cells.DEFAULT_CELLS[2]).numbers(np.asarray(cells.points(numbers))) == numbers).all()
 
 
 def test_shapes() -> None:

@@ -22,8 +22,8 @@ from discreet.privacy import Approximate, Pure
 from discreet.privacy._pure import at_most_exp
 from discreet.release import TOTAL
 from discreet.release._below import draw_below, keyed_words, next_below
-from discreet.release._keyed import Question, RunKey, Secret, message
-from discreet.release._randomness import _Seeded
+from discreet.release._keyed import Question, RunKey, Secret, client_message
+from discreet.release._randomness import _SeededRandomness
 
 
 def sampler_with(blocks: BlockFamily, epsilon: float) -> ReportSampler:
@@ -98,7 +98,7 @@ def test_draws_below_a_bound_reject_what_would_bias_them() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [11])
 def test_reports_are_drawn_with_the_probabilities_they_state(seed: int) -> None:
-    rng = _Seeded(np.random.default_rng(seed))
+    rng = _SeededRandomness(np.random.default_rng(seed))
     samplers = [
         ReportSampler(Simplex(2), epsilon=1.0),
         ReportSampler(Simplex(8), epsilon=1.0),
@@ -225,7 +225,7 @@ def test_reports_under_a_secret_stay_what_they_are(size: int, epsilon: float, re
 
 def test_keyed_words_differ_by_client_and_key() -> None:
     def words(key: RunKey, client: str) -> list[int]:
-        return list(islice(keyed_words(key, message(client, [1], [1])), 20))
+        return list(islice(keyed_words(key, client_message(client, [1], [1])), 20))
 
     found = [words(run_key(n), client) for n in (1, 2) for client in ("a", "b")]
     assert len({word for each in found for word in each}) == 80
@@ -256,7 +256,7 @@ def test_chances_are_those_of_the_blocks_as_they_are_drawn() -> None:
 
 def test_variances_are_those_of_a_simulation() -> None:
     """Masks, ranks and affine blocks; the estimate of every share, to 2 % of the variance."""
-    rng = _Seeded(np.random.default_rng(8))
+    rng = _SeededRandomness(np.random.default_rng(8))
     for size, epsilon in ((40, 1.0), (104, 4.0), (104, 1.0), (1000, 2.0)):
         sampler = ReportSampler(Simplex(size), epsilon=epsilon)
         drawn = sampler._draw(np.arange(40_000) % size, rng)
@@ -278,7 +278,7 @@ def test_seeded_reports_warn() -> None:
 @pytest.mark.parametrize(("size", "epsilon"), [(8, 1.0), (104, 1.0), (104, 4.0)])
 def test_the_auditor_finds_nothing(size: int, epsilon: float) -> None:
     """10^6 draws each of two clients; of 104 outcomes the event is whether a report holds the one and not the other."""
-    sampler, randomness = ReportSampler(Simplex(size), epsilon=epsilon), _Seeded(np.random.default_rng(4))
+    sampler, randomness = ReportSampler(Simplex(size), epsilon=epsilon), _SeededRandomness(np.random.default_rng(4))
 
     def drawn(outcome: int, count: int) -> np.ndarray:
         reports = sampler._draw(np.full(count, outcome), randomness)
@@ -286,5 +286,5 @@ def test_the_auditor_finds_nothing(size: int, epsilon: float) -> None:
         return reports.astype(np.int64) if size == 8 else np.asarray(sum(held))
 
     found = black_box_audit(drawn, [0, 1], epsilon=epsilon, draws=10**6)
-    assert not found.refuted
+    assert not found.is_refuted
     assert max(event.empirical_epsilon_lower_bound for event in found.events) > 0.5 * epsilon

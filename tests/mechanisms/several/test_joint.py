@@ -356,7 +356,7 @@ def test_a_ledger_charges_samples_that_are_drawn_at_once_once(tmp_path: Path) ->
     first = ledger.release(joint, [1.0, 0.0, 0.0], agreement=agreed)
     assert first.shape == (3,)
     again = dc.ledger.Ledger(tmp_path / "l").release(agreed.joint_sampler(), [0.0, 0.0, 1.0], agreement=agreed)
-    assert again.tolist() == first.tolist() == ledger.known(joint, agreement=agreed).tolist()
+    assert again.tolist() == first.tolist() == ledger.released_sample(joint, agreement=agreed).tolist()
     assert ledger.spent().epsilon == pytest.approx(2.0)
     (entry,) = ledger.entries()
     assert sorted(joint.family.numbers(first).tolist()) == joint.multisets.members[entry.sample].tolist()

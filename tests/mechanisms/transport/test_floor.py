@@ -18,7 +18,7 @@ def test_no_shares_certify_more_than_the_optimum(seed: int) -> None:
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     optimum, rows = over_all_mechanisms(distances, epsilon), int(rng.integers(1, 20))
     for _ in range(50):
-        found = floor._certified(
+        found = floor._certified_bound(
             rng.dirichlet(np.full(rows, 0.3)),
             rng.integers(0, size, rows),
             rng.choice(distances.ravel(), rows),
@@ -34,7 +34,7 @@ def test_orbits_change_nothing_but_the_work() -> None:
     space = space_of(grid(4, 5), None, 1)
     alone = type(space)(space.distances, space.order, None, np.arange(space.size))
     for ratio in (1.2, math.e, 30.0):
-        one, other = floor.best_floor(space, ratio), floor.best_floor(alone, ratio)
+        one, other = floor.best_transport_floor(space, ratio), floor.best_transport_floor(alone, ratio)
         assert one.value == pytest.approx(other.value, rel=2e-6)
         assert one.bound <= other.value * (1 + 1e-9)
         assert other.bound <= one.value * (1 + 1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.mechanisms._transport._flows import distance, nearest_between
+from discreet.mechanisms._transport._flows import nearest_between, transport_distance
 from tests.mechanisms.transport.programmes import cheapest_transport, grid
 
 Floats = NDArray[np.float64]
@@ -41,17 +41,17 @@ def test_as_near_as_by_the_programme_of_all_transports(seed: int) -> None:
         assert found.bound <= found.distance <= found.bound + 1e-9 * largest
         assert found.law.sum() == pytest.approx(1.0, abs=1e-9)
         assert ((floor <= found.law) & (found.law <= ratio * floor)).all()
-        assert distance(law, found.law, distances) == pytest.approx(found.distance, abs=1e-8 * largest)
+        assert transport_distance(law, found.law, distances) == pytest.approx(found.distance, abs=1e-8 * largest)
 
 
 def test_distances_between_laws() -> None:
     points = grid(4, 5)
     streets = np.abs(points[:, None] - points).sum(axis=2)
     one, other = np.eye(20)[0], np.eye(20)[19]
-    assert distance(one, other, streets) == pytest.approx(7.0)
-    assert distance(one, one, streets) == pytest.approx(0.0, abs=1e-12)
+    assert transport_distance(one, other, streets) == pytest.approx(7.0)
+    assert transport_distance(one, one, streets) == pytest.approx(0.0, abs=1e-12)
     rng = np.random.default_rng(0)
     first, second = rng.dirichlet(np.full(20, 0.3), 2)
-    assert distance(first, second, streets) == pytest.approx(
+    assert transport_distance(first, second, streets) == pytest.approx(
         cheapest_transport(first, streets, second, second), abs=1e-8
     )

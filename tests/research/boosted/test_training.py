@@ -50,7 +50,7 @@ def trained_by_autograd(row: Any, p: Any, q: Any) -> Any:
 @pytest.mark.parametrize("dim", [1, 2])
 def test_three_ways_of_training_agree(dim: int) -> None:
     fresh, p, q = points(dim)
-    batched = tensors.trained(fresh, p, q, SMALL, "cpu")
+    batched = tensors.train_networks(fresh, p, q, SMALL, "cpu")
     moved = np.abs(batched - fresh).max()
     assert moved > 0.01
     for i, row in enumerate(fresh):
@@ -85,7 +85,9 @@ def strong_network(dim: int) -> Any:
 def inverted(count: int, preset: str) -> NDArray[np.float64]:
     learner = Learner(*INTERVAL, PRESETS[preset], Training(samples=count, batch=count, sampling="exact"))
     uniform = (np.arange(count) + 0.5) / count
-    return np.asarray(learner._inverted(strong_network(1)[None], np.array([3.0]), uniform)[0], dtype=np.float64)
+    return np.asarray(
+        learner._points_by_inversion(strong_network(1)[None], np.array([3.0]), uniform)[0], dtype=np.float64
+    )
 
 
 @pytest.mark.parametrize("preset", list(PRESETS))
@@ -118,7 +120,9 @@ def test_chains_draw_from_the_law(preset: str) -> None:
         np.random.default_rng(1),
     )[0]
     training = Training(samples=count, batch=count, burn_in=100)
-    batched = tensors.walked(strong_network(1)[None, None], weights[None], *INTERVAL, training, chosen, 1, "cpu")[0, 0]
+    batched = tensors.walk_chains(strong_network(1)[None, None], weights[None], *INTERVAL, training, chosen, 1, "cpu")[
+        0, 0
+    ]
     for found in (walked, batched):
         assert stats.ks_2samp(found, exact).pvalue > 1e-4
         assert np.abs(found).max() <= 4.0
@@ -135,7 +139,7 @@ def test_chains_in_the_plane_draw_from_the_law() -> None:
     low, high = np.full(2, -np.inf), np.full(2, np.inf)
     training = Training(samples=6_000, batch=6_000, burn_in=60)
     walked = compiled.walk(row[None], np.array([2.0]), SMALL.width, True, chosen.high, low, high, 6_000, 61, rng)
-    batched = tensors.walked(row[None, None], np.array([[2.0]]), low, high, training, chosen, 3, "cpu")[0]
+    batched = tensors.walk_chains(row[None, None], np.array([[2.0]]), low, high, training, chosen, 3, "cpu")[0]
     for found in (walked, batched):
         mean = float(np.cos(found[0] + 2.0 * found[1]).mean())
         assert abs(mean - expected) < 5.0 / math.sqrt(6_000)

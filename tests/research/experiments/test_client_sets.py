@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 from discreet.errors import MissingExtraError
 from discreet.research.experiments import client_sets
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, cells_of, counted, missing_sets
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, cells_of, missing_sets, outcome_counts
 
 CLIENTS = {
     "destinations": (4_043, 104),
@@ -57,8 +57,8 @@ def test_values_outside_the_bounds_go_to_the_nearest_end() -> None:
 
 def test_counting() -> None:
     clients, outcomes = np.array([7, 3, 7, 7]), np.array([0, 1, 2, 2])
-    assert counted(clients, outcomes, 3).tolist() == [[0, 1, 0], [1, 0, 2]]
-    assert counted(clients, outcomes, 3, np.array([1.0, 2.0, 0.5, 0.25])).tolist() == [[0, 2, 0], [1, 0, 0.75]]
+    assert outcome_counts(clients, outcomes, 3).tolist() == [[0, 1, 0], [1, 0, 2]]
+    assert outcome_counts(clients, outcomes, 3, np.array([1.0, 2.0, 0.5, 0.25])).tolist() == [[0, 2, 0], [1, 0, 0.75]]
 
 
 def test_a_record_outside_the_public_domain_is_an_error() -> None:

@@ -8,13 +8,13 @@ import pytest
 
 import discreet as dc
 from discreet.research.experiments._design_keeps import KEEPS, KeepComparison
-from discreet.research.experiments._running import run
+from discreet.research.experiments._running import run_experiment
 from tests.research.experiments.test_population import skewed
 
 
 def test_no_gain_is_above_the_one_that_is_proved(tmp_path: Path) -> None:
     one = KeepComparison(epsilons=(1.0,), sets=(skewed(300, 6),))
-    (row,) = run(one, tmp_path).rows
+    (row,) = run_experiment(one, tmp_path).rows
     best = 1.0 - float(dc.minimax_risk(dc.Simplex(6), epsilon=1.0, divergence="tv"))
     for kept in row.kept:
         assert row.gain(kept.keep) <= row.most(kept.keep)

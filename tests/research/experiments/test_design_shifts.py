@@ -7,7 +7,7 @@ import pytest
 
 from discreet import data
 from discreet.research.experiments._design_shifts import SAFE, SHIFTS, Shift, ShiftComparison
-from discreet.research.experiments._running import run
+from discreet.research.experiments._running import run_experiment
 
 rng = np.random.default_rng(0)
 LEFT, RIGHT = (
@@ -20,11 +20,11 @@ def test_it_pays_for_clients_alike_and_not_for_others(tmp_path: Path) -> None:
         Shift("same", "same", "left", "left", lambda: (LEFT[:100], LEFT[100:]), bundled=True),
         Shift("other", "other", "left", "right", lambda: (LEFT, RIGHT), bundled=True),
     )
-    same, other = run(ShiftComparison(epsilons=(2.0,), shifts=shifts), tmp_path).rows
+    same, other = run_experiment(ShiftComparison(epsilons=(2.0,), shifts=shifts), tmp_path).rows
     assert same.pays
-    assert 0.5 < same.closed <= 1.0
+    assert 0.5 < same.gap_share <= 1.0
     assert not other.pays
-    assert other.closed < 0.0
+    assert other.gap_share < 0.0
     for row in (same, other):
         assert row.at_home + row.served == (100 if row is same else 200)
         assert all(row.floor <= mean for mean in row.means.values())

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.research.experiments._designs import DesignComparison, exact_gap
-from discreet.research.experiments._running import run
+from discreet.research.experiments._running import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = DesignComparison(epsilons=(0.5, 3.0), splits=2, sets=(skewed(150, 6),))  # 30 examples: more than e^3
@@ -15,7 +15,7 @@ SMALL = DesignComparison(epsilons=(0.5, 3.0), splits=2, sets=(skewed(150, 6),)) 
 
 @pytest.mark.slow
 def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> None:
-    records = run(SMALL, tmp_path)
+    records = run_experiment(SMALL, tmp_path)
     assert [row.unit for row in records.rows] == ["skewed6/0.5/0", "skewed6/0.5/1", "skewed6/3/0", "skewed6/3/1"]
     for row in records.rows:
         assert row.examples + row.served == 150
@@ -25,7 +25,7 @@ def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> N
         assert row.kept >= SMALL.keep * (1 - 1e-9)
         assert all(row.floor <= one["kl"] for one in row.means.values())
         assert row.means["designed"]["kl"] == min(one["kl"] for one in row.means.values())
-    assert run(SMALL, tmp_path).rows == records.rows
+    assert run_experiment(SMALL, tmp_path).rows == records.rows
 
 
 @pytest.mark.slow
@@ -34,7 +34,7 @@ def test_fewer_examples_than_e_to_the_epsilon_are_helped_by_a_model_and_beat_wha
 ) -> None:
     """30 examples at epsilon 4: the model may lose to the best uniform floor of the examples, but not to the closed forms."""
     few = replace(SMALL, epsilons=(4.0,))
-    for row in run(few, tmp_path).rows:
+    for row in run_experiment(few, tmp_path).rows:
         designed = row.means["designed"]
         for rival in ("optimal", "linear", "mollifier"):
             assert all(designed[name] < row.means[rival][name] for name in designed), (row.unit, rival)

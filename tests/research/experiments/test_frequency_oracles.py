@@ -183,7 +183,7 @@ def test_another_library_reports_alike() -> None:
     for theirs, oracle in zip(
         drawn, (UnaryEncoding(5, epsilon=epsilon), SubsetSelection(5, epsilon=epsilon)), strict=True
     ):
-        assert not black_box_audit(served(theirs), [0, 1], epsilon=epsilon, draws=count).refuted
+        assert not black_box_audit(served(theirs), [0, 1], epsilon=epsilon, draws=count).is_refuted
         law = reports(oracle, 1)[1]
         for v, w in itertools.combinations_with_replacement(range(5), 2):
             chance = math.fsum(probability for bits, probability in law.items() if bits[v] and bits[w])

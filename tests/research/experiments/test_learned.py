@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from discreet.research._reports._learned import learned_findings, learned_table
-from discreet.research.experiments._learned import BATCHES, LearnedComparison, LearnedRun, _Clients, _Resampled
-from discreet.research.experiments._running import run
+from discreet.research.experiments._learned import (
+    BATCHES,
+    LearnedComparison,
+    LearnedRun,
+    _ClientQueue,
+    _ResampledClients,
+)
+from discreet.research.experiments._running import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = LearnedComparison(epsilons=(0.1, 2.0), times=(1, 100), splits=1, sets=(skewed(1_000, 6),))
@@ -15,7 +21,7 @@ SMALL = LearnedComparison(epsilons=(0.1, 2.0), times=(1, 100), splits=1, sets=(s
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[LearnedRun]:
-    return list(run(SMALL, tmp_path_factory.mktemp("records")).rows)
+    return list(run_experiment(SMALL, tmp_path_factory.mktemp("records")).rows)
 
 
 @pytest.mark.slow
@@ -25,23 +31,23 @@ def test_what_is_learned_lies_between_the_safe_ones_and_the_floor(rows: list[Lea
         assert len(row.batches) == BATCHES
         assert row.floor <= min(row.learned, row.optimal, row.mollifier)
         assert row.worse <= 0.03
-        assert row.closed <= 1.0
+        assert row.gap_share <= 1.0
     alone, many = rows[2:]
-    assert many.closed > 0.6
-    assert many.closed > alone.closed - 0.05
+    assert many.gap_share > 0.6
+    assert many.gap_share > alone.gap_share - 0.05
     assert many.clients == 100_000
 
 
 @pytest.mark.slow
 def test_records_read_back(tmp_path: Path) -> None:
     quick = LearnedComparison(epsilons=(2.0,), times=(1,), splits=1, sets=(skewed(200, 4),))
-    first = run(quick, tmp_path).rows
-    assert run(quick, tmp_path).rows == first
+    first = run_experiment(quick, tmp_path).rows
+    assert run_experiment(quick, tmp_path).rows == first
 
 
 def test_each_client_speaks_once() -> None:
     laws = np.eye(40)
-    crowd = _Clients(laws, np.random.default_rng(1))
+    crowd = _ClientQueue(laws, np.random.default_rng(1))
     parts = [crowd.next(share) for share in (0.05, 0.1, 0.17, 0.17, 0.17, 0.17, 0.17)]
     assert sum(len(part) for part in parts) == 40
     assert (np.vstack(parts).sum(axis=0) == 1.0).all()
@@ -52,7 +58,7 @@ def test_resampled_clients_are_as_many_as_asked_for() -> None:
     from discreet.mechanisms import OptimalSampler
 
     laws = np.full((10, 3), 1 / 3)
-    crowd = _Resampled(laws, np.random.default_rng(1), 100)
+    crowd = _ResampledClients(laws, np.random.default_rng(1), 100)
     sampler = OptimalSampler(Simplex(3), epsilon=1.0)
     assert crowd.samples(crowd.next(0.17), sampler).sum() == 170
 
@@ -60,8 +66,8 @@ def test_resampled_clients_are_as_many_as_asked_for() -> None:
 def test_tables_and_findings_follow_the_records(rows: list[LearnedRun]) -> None:
     head, body = learned_table(rows, 100)
     assert head == ["set", "ε = 0.1", "ε = 2"]
-    assert body[0][2] == f"{rows[3].closed:.0%}"
+    assert body[0][2] == f"{rows[3].gap_share:.0%}"
     told = dict(learned_findings(rows))
-    assert f"the median over ε ≥ 1 is {rows[2].closed:.0%}" in told["Each client speaks once."]
+    assert f"the median over ε ≥ 1 is {rows[2].gap_share:.0%}" in told["Each client speaks once."]
     assert "With 100 times as many clients." in told
     assert learned_findings([]) == []

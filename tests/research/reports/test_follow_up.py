@@ -3,13 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
-from discreet.research._reports._follow_up import findings, minimax_table, mixture_table, ordered_table, published_table
+from discreet.research._reports._follow_up import (
+    follow_up_findings,
+    minimax_table,
+    mixture_table,
+    ordered_table,
+    published_table,
+)
 from discreet.research.experiments._follow_up._finite import FiniteClasses
 from discreet.research.experiments._follow_up._mixtures import MixtureClasses
 from discreet.research.experiments._follow_up._notions import ClassAtBudget, Pointwise
 from discreet.research.experiments._follow_up._plane import PlaneLaw
 from discreet.research.experiments._ordered import Distances, OrderedSet
-from discreet.research.experiments._records import Header, Recorded
+from discreet.research.experiments._records import Header, RecordedRun
 
 SERVED = Pointwise(projection=0.2, projection_mean=0.1, linear=0.4, linear_mean=0.2, worse=0, excess=-1e-3)
 VALUES = {"kl": 0.24504, "tv": 0.34072, "hellinger": 0.12998}
@@ -39,8 +45,8 @@ def said(**changed: Any) -> str:
         "local_plane": PLANE,
         "ordered": ORDERED,
     } | changed
-    runs: dict[str, Recorded[Any]] = {name: Recorded(HEADER, [row]) for name, row in rows.items()}
-    return " ".join(f"{headline} {text}" for headline, text in findings(runs))
+    runs: dict[str, RecordedRun[Any]] = {name: RecordedRun(HEADER, [row]) for name, row in rows.items()}
+    return " ".join(f"{headline} {text}" for headline, text in follow_up_findings(runs))
 
 
 def test_findings_come_from_the_records() -> None:

@@ -12,13 +12,13 @@ import pytest
 from discreet.plots._style import save
 from discreet.research._boosted import Training
 from discreet.research._figures._paper import paper_figure
-from discreet.research._reports._paper import findings, report_page
-from discreet.research._reports._summaries import STATISTICS, Spread, costs, realised_epsilon
+from discreet.research._reports._paper import paper_findings, report_page
+from discreet.research._reports._summaries import STATISTICS, CostQuantiles, client_costs, realised_epsilon
 from discreet.research.experiments._mixtures import MixtureClient, MixtureLaw, RandomMixtures
 from discreet.research.experiments._paper import FIGURES, experiment
-from discreet.research.experiments._records import read
+from discreet.research.experiments._records import read_records
 from discreet.research.experiments._ring import GaussianRing
-from discreet.research.experiments._running import records_path, run
+from discreet.research.experiments._running import records_path, run_experiment
 from tests.pictures import assert_picture
 
 TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)
@@ -39,8 +39,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("records")
     found = {}
     for name in FIGURES:
-        finished = run(tiny(name), folder)
-        found[name] = read(records_path(tiny(name), folder), tiny(name).record)
+        finished = run_experiment(tiny(name), folder)
+        found[name] = read_records(records_path(tiny(name), folder), tiny(name).record)
         assert found[name] == finished
     return found
 
@@ -71,12 +71,12 @@ def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_findings_carry_their_numbers(runs: dict[str, Any]) -> None:
-    told = " ".join(findings(runs))
+    told = " ".join(paper_findings(runs))
     rows = runs["fig4"].rows
     half = next(row for row in rows if row.unit == "1/0").laws["proposed"].costs["hellinger"]
     assert f"ours {half:.6f}" in told
     assert "ratio 2.0000" in told
-    ours, theirs = costs(rows, 0.1, "proposed", "kl"), costs(rows, 0.1, "boosted", "kl")
+    ours, theirs = client_costs(rows, 0.1, "proposed", "kl"), client_costs(rows, 0.1, "boosted", "kl")
     wins = f"At ε = 0.1 the boosted baseline has the better mean KL, {theirs.mean():.4f}"
     assert (wins in told) == (theirs.mean() < ours.mean())
 
@@ -87,11 +87,11 @@ def test_the_page_says_when_the_baseline_does_not_win(runs: dict[str, Any]) -> N
         costs = {**row.laws["boosted"].costs, "kl": row.laws["proposed"].costs["kl"] + 1.0}
         worse.append(replace(row, laws={**row.laws, "boosted": replace(row.laws["boosted"], costs=costs)}))
     found = {"fig4": replace(runs["fig4"], rows=worse)}
-    assert "boosted baseline has the better mean" not in " ".join(findings(found))
+    assert "boosted baseline has the better mean" not in " ".join(paper_findings(found))
 
 
 def test_summaries_are_what_they_say() -> None:
-    assert dict(zip(STATISTICS, Spread.of(np.arange(11.0)).numbers, strict=True)) == {
+    assert dict(zip(STATISTICS, CostQuantiles.of(np.arange(11.0)).numbers, strict=True)) == {
         "mean": 5.0,
         "median": 5.0,
         "90 %": 9.0,

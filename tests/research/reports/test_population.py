@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.plots._style import save
-from discreet.research._figures._population import population_figures, spread
-from discreet.research._reports._contests import RIVALS, Contest, by_set, error
+from discreet.research._figures._population import population_figures, separate_heights
+from discreet.research._reports._contests import RIVALS, Contest, by_set, mean_error
 from discreet.research._reports._population import population_page
-from discreet.research._reports._population_findings import contest_table, fidelity_table, findings
-from discreet.research.experiments._population import Mean, PopulationComparison, SetAtBudget
-from discreet.research.experiments._records import Recorded, read
-from discreet.research.experiments._running import records_path, run
+from discreet.research._reports._population_findings import contest_table, fidelity_table, population_findings
+from discreet.research.experiments._population import MeanEstimate, PopulationComparison, SetAtBudget
+from discreet.research.experiments._records import RecordedRun, read_records
+from discreet.research.experiments._running import records_path, run_experiment
 from tests.pictures import assert_picture
 from tests.research.experiments.test_population import skewed
 
@@ -24,14 +24,14 @@ TINY = PopulationComparison(epsilons=(0.5, 1.0, 4.0), repetitions=4, quick=True,
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded[SetAtBudget]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> RecordedRun[SetAtBudget]:
     folder = tmp_path_factory.mktemp("records")
-    run(TINY, folder)
-    return read(records_path(TINY, folder), SetAtBudget)
+    run_experiment(TINY, folder)
+    return read_records(records_path(TINY, folder), SetAtBudget)
 
 
 @pytest.mark.slow
-def test_every_picture_is_drawn(recorded: Recorded[SetAtBudget], tmp_path: Path) -> None:
+def test_every_picture_is_drawn(recorded: RecordedRun[SetAtBudget], tmp_path: Path) -> None:
     drawn = population_figures(recorded)
     assert list(drawn) == ["population", "population-skewed4", "population-skewed30"]
     for name, picture in drawn.items():
@@ -41,7 +41,7 @@ def test_every_picture_is_drawn(recorded: Recorded[SetAtBudget], tmp_path: Path)
         assert any("QUICK" in text.get_text() for text in picture.texts)
 
 
-def test_the_page_stands_alone_and_holds_every_number(recorded: Recorded[SetAtBudget]) -> None:
+def test_the_page_stands_alone_and_holds_every_number(recorded: RecordedRun[SetAtBudget]) -> None:
     rows = recorded.rows
     names = ("population", "population-skewed4", "population-skewed30")
     page = population_page(recorded, dict.fromkeys(names, b"picture"))
@@ -50,14 +50,14 @@ def test_the_page_stands_alone_and_holds_every_number(recorded: Recorded[SetAtBu
     for row in rows:
         for name in RIVALS:
             for projected in (False, True):
-                assert f">{error(row, name, 'l2', projected=projected):.4f}<" in page
+                assert f">{mean_error(row, name, 'l2', projected=projected):.4f}<" in page
         assert f">{row.realised['optimal']['kl'].median:.4f}<" in page
 
 
 def with_errors(row: SetAtBudget, **errors: float) -> SetAtBudget:
     """The row with other TV errors, known to within 0.001; rivals that are not named are far off."""
     changed = {
-        name: replace(row.errors[name], projected={"tv": Mean(errors.get(name, 0.9), standard_error=0.001)})
+        name: replace(row.errors[name], projected={"tv": MeanEstimate(errors.get(name, 0.9), standard_error=0.001)})
         for name in RIVALS
     }
     return replace(row, errors={**row.errors, **changed}, uniform={"tv": 0.4})
@@ -73,7 +73,7 @@ def with_errors(row: SetAtBudget, **errors: float) -> SetAtBudget:
     ],
 )
 def test_who_is_closer(
-    recorded: Recorded[SetAtBudget], errors: dict[str, float], winner: str | None, informative: bool
+    recorded: RecordedRun[SetAtBudget], errors: dict[str, float], winner: str | None, informative: bool
 ) -> None:
     contest = Contest(with_errors(recorded.rows[0], **errors))
     assert {contest.sample, contest.oracle} == set(errors)
@@ -81,31 +81,31 @@ def test_who_is_closer(
     assert contest.informative == informative
 
 
-def test_findings_say_who_wins_where(recorded: Recorded[SetAtBudget]) -> None:
+def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None:
     low, middle, high = by_set(recorded.rows)["skewed4"]
     rows = [
         with_errors(low, mollifier=0.123, subset=0.456),
         with_errors(middle, linear=0.321, unary=0.111),
         with_errors(high, optimal=0.05, linear=0.06, subset=0.2),
     ]
-    told = dict(findings(rows))
+    told = dict(population_findings(rows))
     assert "in 1 of 3 cases (skewed at ε = 1)" in told["Where an oracle wins."]
     assert "0.321, unary encoding 0.111" in told["Where an oracle wins."]
     assert "closer in 2 of 3 cases" in told["Where a sample wins."]
     assert told["Where a sample wins."].endswith("Q* samples alone do both on skewed at ε = 4.")
     assert "Where asking is hardly worth it." not in told
-    only = dict(findings([with_errors(low, mollifier=0.39, subset=0.456)]))
+    only = dict(population_findings([with_errors(low, mollifier=0.39, subset=0.456)]))
     assert "Where an oracle wins." not in only
     assert "In 1 cases" in only["Where asking is hardly worth it."]
 
 
-def test_small_tables_follow_the_records(recorded: Recorded[SetAtBudget]) -> None:
+def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> None:
     rows = recorded.rows
     head, body = contest_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
     first = Contest(by_set(rows)["skewed4"][0])
-    assert f"{error(first.row, first.sample):.3f} / {error(first.row, first.oracle):.3f}" in body[0][1]
+    assert f"{mean_error(first.row, first.sample):.3f} / {mean_error(first.row, first.oracle):.3f}" in body[0][1]
     told = by_set(rows)["skewed30"][2].realised["linear"]["tv"]
     assert fidelity_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 
@@ -113,7 +113,7 @@ def test_small_tables_follow_the_records(recorded: Recorded[SetAtBudget]) -> Non
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9))
 def test_names_are_moved_apart(heights: list[float]) -> None:
     ends = {str(place): height for place, height in enumerate(heights)}
-    placed = spread(ends, 0.06)
+    placed = separate_heights(ends, 0.06)
     order = sorted(ends, key=lambda name: ends[name])
     levels = [placed[name] for name in order]
     assert all(above - below >= 0.06 - 1e-9 for below, above in pairwise(levels))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.families._outsiders import Outsiders, tell
+from discreet.families._outsiders import Outsiders, report_outsiders
 from discreet.mechanisms._continuous._output_law import OutputLaw
 from discreet.projection import Affine, Box
 from discreet.tradeoff import Constants
@@ -29,7 +29,7 @@ Clients = TypeVar("Clients", bound=Sized)
 """Some clients as a carrier reads them: rows of probabilities, or densities."""
 
 
-class Mechanism(Protocol):
+class BoxMechanism(Protocol):
     """What a carrier has to know of a sampler: which box, and whether it projects or mixes."""
 
     @property
@@ -43,14 +43,14 @@ class Mechanism(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Generic[Clients]):
+class ClientBatch(Generic[Clients]):
     """The clients that a caller passed, and the shape of their axes: () for a single one."""
 
     clients: Clients
     shape: tuple[int, ...]
 
 
-class Held(Protocol):
+class LawsOnAtoms(Protocol):
     """Some clients on atoms: their laws there, and what the atoms are."""
 
     @property
@@ -64,14 +64,14 @@ class Held(Protocol):
 class Outputs(Protocol[Clients]):
     """The output laws of one mechanism, for looking at."""
 
-    def law(self, given: Given[Clients]) -> Floats | OutputLaw:
+    def law(self, given: ClientBatch[Clients]) -> Floats | OutputLaw:
         """The law Q(.|P) of each client."""
 
-    def scale(self, given: Given[Clients]) -> float | Floats:
+    def scale(self, given: ClientBatch[Clients]) -> float | Floats:
         """The paper's r_P of each client."""
 
 
-class Carrier(abc.ABC, Generic[Clients]):
+class Atoms(abc.ABC, Generic[Clients]):
     """Finitely many atoms, on which the clients of a family are put. Final classes say what an atom is."""
 
     @property
@@ -85,7 +85,7 @@ class Carrier(abc.ABC, Generic[Clients]):
         """mu of every atom; one number where it is uniform."""
 
     @abc.abstractmethod
-    def read(self, p: Any) -> Given[Clients]:
+    def read(self, p: Any) -> ClientBatch[Clients]:
         """One client or many as they come, checked."""
 
     @abc.abstractmethod
@@ -98,17 +98,17 @@ class Carrier(abc.ABC, Generic[Clients]):
         """The family that clients are of."""
 
     @abc.abstractmethod
-    def put(self, clients: Clients) -> tuple[Held, Outsiders | None]:
+    def put(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
         """The clients on the atoms, and which of them are seen to be outside the family."""
 
-    def held(self, clients: Clients, *, refuse: bool) -> Held:
+    def laws_on_atoms(self, clients: Clients, *, refuse: bool) -> LawsOnAtoms:
         """The clients on the atoms. `refuse`: raise for one that is seen to be outside the family instead of warning."""
         found, outsiders = self.put(clients)
         if outsiders is not None:
-            tell(self.members, self.members.bounds, outsiders, refuse=refuse)
+            report_outsiders(self.members, self.members.bounds, outsiders, refuse=refuse)
         return found
 
-    def held_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[Held]:
+    def laws_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
         """The same, some at a time; outsiders of all blocks are warned about once, in the end."""
         seen: Outsiders | None = None
         first = 0
@@ -117,19 +117,19 @@ class Carrier(abc.ABC, Generic[Clients]):
             if outsiders is not None:
                 these = outsiders.among(len(clients), first)
                 if refuse:
-                    tell(self.members, self.members.bounds, these, refuse=True)
-                seen = these if seen is None else seen.joined(these)
+                    report_outsiders(self.members, self.members.bounds, these, refuse=True)
+                seen = these if seen is None else seen.concat(these)
             first += len(block)
             yield found
         if seen is not None:
-            tell(self.members, self.members.bounds, seen, refuse=False)
+            report_outsiders(self.members, self.members.bounds, seen, refuse=False)
 
     @abc.abstractmethod
     def rows(self, laws: Any) -> Floats:
         """Laws (..., size) given on the atoms themselves."""
 
     @abc.abstractmethod
-    def outputs(self, mechanism: Mechanism) -> Outputs[Clients]:
+    def outputs(self, mechanism: BoxMechanism) -> Outputs[Clients]:
         """The output laws of a mechanism on this carrier."""
 
     @abc.abstractmethod
@@ -137,7 +137,7 @@ class Carrier(abc.ABC, Generic[Clients]):
         """What atoms (n,) stand for, (n, ...), for anybody who knows them."""
 
     @abc.abstractmethod
-    def spelled(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    def as_released(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         """Samples as a user meets them, for clients of this shape."""
 
     @abc.abstractmethod
@@ -148,7 +148,7 @@ class Carrier(abc.ABC, Generic[Clients]):
     def bins(self, p: Any) -> int:
         """On how many atoms p is an empirical law."""
 
-    def calibrated(self, epsilon: float) -> float:
+    def calibrated_epsilon(self, epsilon: float) -> float:
         """What is left of epsilon for the box."""
         return epsilon
 

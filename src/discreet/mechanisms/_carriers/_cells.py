@@ -15,15 +15,22 @@ import numpy as np
 
 from discreet.domain._canonical import digest
 from discreet.errors import DiscreetError, check_count
-from discreet.families._clients import known_interval_masses, log_ratios, unseen
-from discreet.families._continuous import LARGEST_CHARTED, Nodes, Partition
+from discreet.families._clients import known_interval_masses, log_ratios, unseen_error
+from discreet.families._continuous import LARGEST_CHARTED, CellPartition, Nodes
 from discreet.families._densities import LogDensity
 from discreet.families._outsiders import Outsiders
-from discreet.families._seen import Seen, is_member, missed, outside_of, panel_masses, tell_coarse
+from discreet.families._seen import (
+    NodeSummary,
+    is_member,
+    missed_clients,
+    outsiders_of,
+    panel_masses,
+    warn_of_coarse_masses,
+)
 from discreet.mechanisms._carriers._carrier import Floats, Integers
-from discreet.mechanisms._carriers._densities import Densities, DensityCarrier
+from discreet.mechanisms._carriers._densities import Densities, DensityAtoms
 
-CELLS = {1: 1024, 2: 8192, 3: 16384}
+DEFAULT_CELLS = {1: 1024, 2: 8192, 3: 16384}
 _NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
 _CELL_SLACK = 1e-3
 _MUCH = 4.0  # by which p/h changes inside a cell before more nodes are needed there
@@ -48,11 +55,11 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOnCells:
+class LawsOnCells:
     """Clients on the cells of a partition."""
 
     rows: Floats
-    partition: Partition
+    partition: CellPartition
 
     def samples(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         return self.partition.points(numbers, rng)
@@ -60,13 +67,13 @@ class HeldOnCells:
 
 @final
 @dataclass(frozen=True, eq=False)
-class CellCarrier(DensityCarrier):
+class CellAtoms(DensityAtoms):
     """The cells of one family."""
 
     how: Cells
 
     @cached_property
-    def partition(self) -> Partition:
+    def partition(self) -> CellPartition:
         """The public partition."""
         if self.family.dim > LARGEST_CHARTED:
             raise DiscreetError(
@@ -100,15 +107,15 @@ class CellCarrier(DensityCarrier):
     def _nodes(self) -> Nodes:
         return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
 
-    def put(self, clients: Densities) -> tuple[HeldOnCells, Outsiders | None]:
+    def put(self, clients: Densities) -> tuple[LawsOnCells, Outsiders | None]:
         """P(cell_i) of every client, as right as it can be had.
 
         On a line by its distribution function, or by an integral over each cell that is resolved as far as its values show. In more
         dimensions by nodes, with more of them for a client that says they missed it or changes much inside cells.
         """
         rows, seen = self._on_line(clients) if self.family.dim == 1 else self._at_nodes(clients)
-        held = HeldOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
-        return held, outside_of(self.family, clients, seen, self.whose)
+        held = LawsOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
+        return held, outsiders_of(self.family, clients, seen, self.whose)
 
     @cached_property
     def _ends(self) -> tuple[Floats, Integers]:
@@ -119,7 +126,7 @@ class CellCarrier(DensityCarrier):
         edges = np.unique(ends)
         return edges, np.searchsorted(edges, ends.min(axis=0))
 
-    def _on_line(self, clients: Densities) -> tuple[Floats, Seen]:
+    def _on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
         """Masses on the cells of a line up to a factor, and what was seen of p/h."""
         edges, cells = self._ends
         rows = np.empty((len(clients), self.size))
@@ -127,13 +134,15 @@ class CellCarrier(DensityCarrier):
         asked = []
         for i, known in enumerate(known_interval_masses(clients, edges)):
             if known is None:
-                rows[i], log_mass[i], smallest[i], largest[i] = self._looked_at_closely(clients[i], named(i, clients))
+                rows[i], log_mass[i], smallest[i], largest[i] = self._masses_by_fine_nodes(
+                    clients[i], client_name(i, clients)
+                )
                 continue
             rows[i] = known[cells]
             smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
             if not (self.members.everybody or is_member(self.members, clients[i])):
                 asked.append(i)
-        seen = Seen(log_mass, smallest, largest, _CELL_SLACK)
+        seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
         if asked:
             some = tuple(clients[i] for i in asked)
             looked = self._at_nodes(some, resolve=False)[1]
@@ -141,7 +150,7 @@ class CellCarrier(DensityCarrier):
                 log_mass[i], smallest[i], largest[i] = mass, low, high
         return rows, seen
 
-    def _at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, Seen]:
+    def _at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
         """mu_i times the average of p/h over the nodes of the cell; `resolve`: whether masses matter, not the extreme p/h alone."""
         log_ratio = log_ratios(clients, self._nodes)
         largest = log_ratio.max(axis=(1, 2))
@@ -155,32 +164,34 @@ class CellCarrier(DensityCarrier):
         rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
         smallest = log_ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
         with np.errstate(divide="ignore"):
-            seen = Seen(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
-        for i in sorted({*missed(self.family, clients, seen), *(_rough(ratio, rows) if resolve else ())}):
-            found = self._looked_at_closely(clients[i], named(i, clients), needed=resolve)
+            seen = NodeSummary(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
+        for i in sorted(
+            {*missed_clients(self.family, clients, seen), *(_unresolved_clients(ratio, rows) if resolve else ())}
+        ):
+            found = self._masses_by_fine_nodes(clients[i], client_name(i, clients), needed=resolve)
             rows[i], seen.log_mass[i], smallest[i], largest[i] = found
         return rows, seen
 
-    def _looked_at_closely(
+    def _masses_by_fine_nodes(
         self, p: LogDensity, who: str, *, needed: bool = True
     ) -> tuple[Floats | float, float, float, float]:
         """p on the cells, with nodes where it is narrow or not resolved: its row, log of its mass and of its extreme p/h."""
         found = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
         if found is None:
             if needed:
-                raise unseen(who)
+                raise unseen_error(who)
             return math.nan, 0.0, 0.0, math.inf  # all of it is where no node is: larger than any bound there
         if needed and self.family.dim == 1:
-            tell_coarse(who, found.error)
+            warn_of_coarse_masses(who, found.error)
         return found.masses, found.log_mass, found.log_smallest, found.log_largest
 
 
-def _rough(ratio: Floats, rows: Floats) -> list[int]:
+def _unresolved_clients(ratio: Floats, rows: Floats) -> list[int]:
     """The clients that have more than a little of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
     changes = ratio.max(axis=2) > _MUCH * ratio.min(axis=2)
     return [int(i) for i in np.flatnonzero((rows * changes).sum(axis=1) > _CELL_SLACK * rows.sum(axis=1))]
 
 
-def named(i: int, clients: Densities) -> str:
+def client_name(i: int, clients: Densities) -> str:
     """What a client is called in messages."""
     return "p" if len(clients) == 1 else f"p[{i}]"

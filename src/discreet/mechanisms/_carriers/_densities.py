@@ -13,9 +13,9 @@ from discreet.families._continuous import ContinuousFamily
 from discreet.families._densities import LogDensity
 from discreet.families._fits import HistogramLaw
 from discreet.families._laws import as_laws
-from discreet.mechanisms._carriers._carrier import Carrier, Floats, Given, Mechanism
+from discreet.mechanisms._carriers._carrier import Atoms, BoxMechanism, ClientBatch, Floats
 from discreet.mechanisms._continuous._output_law import OutputLaw
-from discreet.mechanisms._continuous._problem import Problem
+from discreet.mechanisms._continuous._problem import OutputProblem
 from discreet.mechanisms._continuous._solver import OutputSolver
 
 Densities = tuple[LogDensity, ...]
@@ -29,15 +29,15 @@ class OutputDensities:
 
     solver: OutputSolver
 
-    def law(self, given: Given[Densities]) -> OutputLaw:
+    def law(self, given: ClientBatch[Densities]) -> OutputLaw:
         return self.solver.law(given.clients, many=bool(given.shape))
 
-    def scale(self, given: Given[Densities]) -> float | Floats:
+    def scale(self, given: ClientBatch[Densities]) -> float | Floats:
         return self.law(given).scale
 
 
 @dataclass(frozen=True, eq=False)
-class DensityCarrier(Carrier[Densities]):
+class DensityAtoms(Atoms[Densities]):
     """Atoms of the reference of one family. Final classes say which.
 
     `whose` is the family that clients are of, where the reference is another one's.
@@ -55,9 +55,9 @@ class DensityCarrier(Carrier[Densities]):
     def digest(self) -> str:
         """The digest of the atoms, in single precision: what a number means, whatever the last bits are."""
 
-    def read(self, p: Any) -> Given[Densities]:
+    def read(self, p: Any) -> ClientBatch[Densities]:
         clients = as_clients(p, self.family)
-        return Given(clients, (len(clients),) if is_many(p) else ())
+        return ClientBatch(clients, (len(clients),) if is_many(p) else ())
 
     def blocks(self, clients: Densities) -> Iterator[Densities]:
         step = max(1, _BLOCK // self.size)
@@ -66,11 +66,13 @@ class DensityCarrier(Carrier[Densities]):
     def rows(self, laws: Any) -> Floats:
         return as_laws(laws, "laws", self.size)
 
-    def outputs(self, mechanism: Mechanism) -> OutputDensities:
-        problem = Problem(self.family, mechanism.constants, mechanism.calibrated_epsilon, mechanism.mixing, self.whose)
+    def outputs(self, mechanism: BoxMechanism) -> OutputDensities:
+        problem = OutputProblem(
+            self.family, mechanism.constants, mechanism.calibrated_epsilon, mechanism.mixing, self.whose
+        )
         return OutputDensities(OutputSolver(problem))
 
-    def spelled(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
+    def as_released(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
         if self.family.dim > 1:
             return samples.reshape(*shape, self.family.dim)
         return samples.reshape(shape) if shape else float(samples[0, 0])

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.errors import NON_NEGATIVE, DiscreetError, Range
 from discreet.mechanisms._carriers._carrier import Floats, Integers
-from discreet.mechanisms._carriers._densities import Densities, DensityCarrier
+from discreet.mechanisms._carriers._densities import Densities, DensityAtoms
 
 _FRACTION = Range(0.0, 1.0, high_open=True)
 
@@ -41,7 +41,7 @@ class Density:
         _FRACTION.check("delta1", self.delta1)
         NON_NEGATIVE.check("delta2", self.delta2)
 
-    def calibrated(self, epsilon: float) -> float:
+    def calibrated_epsilon(self, epsilon: float) -> float:
         """epsilon', what is left of epsilon for the box."""
         left = epsilon - math.log1p(self.delta2) + math.log1p(-self.delta1)
         if not left > 0.0:
@@ -53,13 +53,13 @@ class Density:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Described(DensityCarrier):
+class NoAtoms(DensityAtoms):
     """No atoms at all: laws are described, and nothing is released."""
 
     how: Density
 
-    def calibrated(self, epsilon: float) -> float:
-        return self.how.calibrated(epsilon)
+    def calibrated_epsilon(self, epsilon: float) -> float:
+        return self.how.calibrated_epsilon(epsilon)
 
     @property
     def size(self) -> int:

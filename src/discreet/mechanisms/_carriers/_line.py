@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._quadrature import ORDER, Panels
-from discreet.domain._interval import cell_names, middles, numbers_or_nan, points
+from discreet.domain._interval import cell_middles, cell_names, flat_points, numbers_or_nan
 from discreet.domain._numbers import Numbers
 from discreet.domain._role import Domain
 from discreet.errors import DiscreetError
-from discreet.families._continuous import Partition
-from discreet.mechanisms._carriers._cells import CellCarrier
+from discreet.families._continuous import CellPartition
+from discreet.mechanisms._carriers._cells import CellAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ class LineCells(Domain[float]):
         partition: that of a continuous family in one dimension.
     """
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: CellPartition) -> None:
         self._partition = partition
         self.order: Integers = np.argsort(partition.panels.lower[:, 0])
 
@@ -43,7 +43,7 @@ class LineCells(Domain[float]):
     def of(cls, sampler: Sampler[AnyFamily]) -> LineCells:
         """The cells by which a sampler releases on a line, which a column of numbers is read as; any other sampler is refused."""
         carrier = sampler.carrier
-        if not isinstance(carrier, CellCarrier) or carrier.family.dim != 1:
+        if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
             raise DiscreetError(
                 f"{sampler!r} does not release by the cells of a line, which is what a column of numbers is read as; release its clients "
                 "one by one, sampler.release(family.law(records=...))"
@@ -104,7 +104,7 @@ class LineCells(Domain[float]):
     @cached_property
     def values(self) -> Floats:
         """The middles of the cells."""
-        return middles(self.edges)[np.argsort(self.order)]
+        return cell_middles(self.edges)[np.argsort(self.order)]
 
     def cells_of(self, values: Floats) -> Integers:
         """The cell of each value, which lies between the ends."""
@@ -125,7 +125,7 @@ class LineCells(Domain[float]):
 
     def numbers(self, records: Iterable[Any]) -> Integers:
         """The cell of every value; one in no cell is an error."""
-        found = points(records)
+        found = flat_points(records)
         inside = (found >= self.edges[0]) & (found <= self.edges[-1]) & ~self.between_cells(found)
         if not inside.all():
             raise DiscreetError(
@@ -139,7 +139,7 @@ class LineCells(Domain[float]):
         inside = (values >= self.edges[0]) & (values <= self.edges[-1]) & ~self.between_cells(values)
         return np.where(inside, self.cells_of(values), -1)
 
-    def named(self, numbers: Integers) -> float | Floats:
+    def to_samples(self, numbers: Integers) -> float | Floats:
         """The middles of the cells; a float for a 0-d array."""
         found = self.values[numbers]
         return found if found.ndim else float(found)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
-from discreet.families._outsiders import Outsiders, on_outcomes
-from discreet.mechanisms._carriers._carrier import Carrier, Floats, Given, Integers, Mechanism
+from discreet.families._outsiders import Outsiders, outsiders_on_outcomes
+from discreet.mechanisms._carriers._carrier import Atoms, BoxMechanism, ClientBatch, Floats, Integers
 from discreet.projection import Affine, Box
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOnOutcomes:
+class LawsOnOutcomes:
     """Clients as rows of probabilities."""
 
     rows: Floats
@@ -30,23 +30,23 @@ class HeldOnOutcomes:
 class OutputRows:
     """Output laws as rows of probabilities."""
 
-    carrier: OutcomeCarrier
+    carrier: OutcomeAtoms
     box: Box
     mixing: Affine | None
 
-    def law(self, given: Given[Floats]) -> Floats:
-        rows = self.carrier.held(given.clients, refuse=self.mixing is not None).rows
+    def law(self, given: ClientBatch[Floats]) -> Floats:
+        rows = self.carrier.laws_on_atoms(given.clients, refuse=self.mixing is not None).rows
         found = self.box.project(rows) if self.mixing is None else self.box.mix(rows, self.mixing)
         return found.reshape(*given.shape, self.box.size)
 
-    def scale(self, given: Given[Floats]) -> float | Floats:
-        found = self.box.scale(self.carrier.held(given.clients, refuse=False).rows)
+    def scale(self, given: ClientBatch[Floats]) -> float | Floats:
+        found = self.box.scale(self.carrier.laws_on_atoms(given.clients, refuse=False).rows)
         return found.reshape(given.shape) if given.shape else float(found[0])
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class OutcomeCarrier(Carrier[Floats]):
+class OutcomeAtoms(Atoms[Floats]):
     """The outcomes of one family."""
 
     family: FiniteFamily
@@ -59,9 +59,9 @@ class OutcomeCarrier(Carrier[Floats]):
     def reference(self) -> float | Floats:
         return self.family.reference
 
-    def read(self, p: Any) -> Given[Floats]:
+    def read(self, p: Any) -> ClientBatch[Floats]:
         laws = self.family.as_rows(p)
-        return Given(laws.reshape(-1, self.size), laws.shape[:-1])
+        return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
     def blocks(self, clients: Floats) -> Iterator[Floats]:
         yield clients  # which the draw itself takes in blocks
@@ -70,20 +70,20 @@ class OutcomeCarrier(Carrier[Floats]):
     def members(self) -> FiniteFamily:
         return self.family
 
-    def put(self, clients: Floats) -> tuple[HeldOnOutcomes, Outsiders | None]:
-        return HeldOnOutcomes(clients), on_outcomes(self.family, clients)
+    def put(self, clients: Floats) -> tuple[LawsOnOutcomes, Outsiders | None]:
+        return LawsOnOutcomes(clients), outsiders_on_outcomes(self.family, clients)
 
     def rows(self, laws: Any) -> Floats:
         return self.family.as_rows(laws, "laws")
 
-    def outputs(self, mechanism: Mechanism) -> OutputRows:
+    def outputs(self, mechanism: BoxMechanism) -> OutputRows:
         return OutputRows(self, mechanism.box, mechanism.mixing)
 
     def samples(self, numbers: Integers, rng: np.random.Generator) -> NDArray[Any]:
         return numbers
 
-    def spelled(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
-        return self.family.named(samples.reshape(shape))
+    def as_released(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+        return self.family.to_samples(samples.reshape(shape))
 
     def single_law(self, p: Any) -> Floats:
         law = self.family.as_rows(p)

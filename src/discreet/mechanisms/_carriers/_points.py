@@ -16,11 +16,11 @@ import numpy as np
 from discreet.domain._canonical import digest
 from discreet.errors import DiscreetError, OutsideFamilyWarning, check_count, warn_caller
 from discreet.families._outsiders import Outsiders
-from discreet.families._seen import Seen, luck, outside_of
+from discreet.families._seen import NodeSummary, outsiders_of, sampling_deviation
 from discreet.mechanisms._carriers._carrier import Floats, Integers
-from discreet.mechanisms._carriers._densities import Densities, DensityCarrier
+from discreet.mechanisms._carriers._densities import Densities, DensityAtoms
 
-POINTS = 1 << 16
+DEFAULT_POINTS = 1 << 16
 _POINTS_IN_A_BLOCK = 4096
 
 
@@ -40,7 +40,7 @@ class Points:
         DiscreetError: for numbers out of range.
     """
 
-    count: int = POINTS
+    count: int = DEFAULT_POINTS
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -50,11 +50,11 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOnPoints:
+class LawsOnPoints:
     """Clients on points that can be drawn again from their seed."""
 
     rows: Floats
-    carrier: PointCarrier
+    carrier: PointAtoms
     seed: int
 
     def samples(self, numbers: Integers, rng: np.random.Generator) -> Floats:
@@ -63,7 +63,7 @@ class HeldOnPoints:
 
 @final
 @dataclass(frozen=True, eq=False)
-class PointCarrier(DensityCarrier):
+class PointAtoms(DensityAtoms):
     """Points drawn from the reference of one family, in blocks that can be drawn again."""
 
     how: Points
@@ -103,7 +103,7 @@ class PointCarrier(DensityCarrier):
             out[rows] = self.block(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
         return out
 
-    def put(self, clients: Densities) -> tuple[HeldOnPoints, Outsiders | None]:
+    def put(self, clients: Densities) -> tuple[LawsOnPoints, Outsiders | None]:
         """p_i proportional to p(X_i)/h(X_i); uniform for a client that none of the points can see."""
         seed = (
             int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
@@ -129,15 +129,18 @@ class PointCarrier(DensityCarrier):
         rows = np.exp(log_ratio - np.where(seen, shift, 0.0)[:, None])
         rows[~seen] = 1.0
         total = rows.sum(axis=1)
-        of_points = Seen(
-            (shift + np.log(total / self.size))[seen], smallest[seen], shift[seen], luck(self.family.bounds, self.size)
+        of_points = NodeSummary(
+            (shift + np.log(total / self.size))[seen],
+            smallest[seen],
+            shift[seen],
+            sampling_deviation(self.family.bounds, self.size),
         )
         visible = [p for p, held in zip(clients, seen, strict=True) if held]
-        outsiders = outside_of(self.family, visible, of_points, self.whose)
+        outsiders = outsiders_of(self.family, visible, of_points, self.whose)
         if outsiders is not None:
             numbers = np.flatnonzero(seen)[list(outsiders.numbers)]
             outsiders = replace(outsiders, numbers=numbers.tolist(), clients=len(clients))
-        return HeldOnPoints(rows / total[:, None], self, seed), outsiders
+        return LawsOnPoints(rows / total[:, None], self, seed), outsiders
 
     def check_shared(self, method: str) -> None:
         if self.how.seed is None:

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import Panels, errors_on_unit_cube, rule, tensor_rule
+from discreet._quadrature import Panels, errors_on_unit_cube, gauss_rule, tensor_rule
 from discreet.families._continuous import ContinuousFamily
 from discreet.tradeoff import Constants
 
@@ -43,7 +43,7 @@ class CutLines:
 
     def errors(self, values: Floats) -> Floats:
         """(panels,) estimated errors of the integrals of values (s, order) times h: along the segments, then across the lines."""
-        inside = errors_on_unit_cube(self.masses * values / rule(self.order)[1], self.order, 1)
+        inside = errors_on_unit_cube(self.masses * values / gauss_rule(self.order)[1], self.order, 1)
         errors = np.bincount(self.panel, inside, minlength=self.lines // len(self.line_weights)).astype(np.float64)
         if self.dim > 1:
             along = np.bincount(self.line, (self.masses * values).sum(axis=1), minlength=self.lines)
@@ -65,14 +65,14 @@ def cut_lines(
     variation = [np.abs(np.diff(cube, axis=axis + 1)).reshape(len(panels), -1).sum(axis=1) for axis in range(dim)]
     across = np.argmax(variation, axis=0)  # the axis along which p/h changes most is cut
     outer_places, outer_weights = tensor_rule(order, dim - 1) if dim > 1 else (np.empty((1, 0)), np.ones(1))
-    gauss_places, gauss_weights = rule(order)
+    gauss_places, gauss_weights = gauss_rule(order)
     coordinates, weights, owner = [], [], []
     for axis in range(dim):
         group = np.flatnonzero(across == axis)
         if not len(group):
             continue
         values = np.moveaxis(cube[group], axis + 1, -1).reshape(-1, order)
-        line, start, stop = segments(values, np.asarray(levels)[:, None])
+        line, start, stop = line_segments(values, np.asarray(levels)[:, None])
         inner = start[:, None] + (stop - start)[:, None] * gauss_places
         outer = np.broadcast_to(outer_places[line % len(outer_places)][:, None, :], (*inner.shape, dim - 1))
         unit = np.insert(outer, axis, inner, axis=2)
@@ -93,7 +93,7 @@ def cut_lines(
     return CutLines(masses, found, np.concatenate(owner), lines, outer_weights, order, dim)
 
 
-def levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
+def kink_levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
     """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none."""
     b, top = constants.b, constants.B
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -104,7 +104,7 @@ def levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
     return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), inside])
 
 
-def segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
+def line_segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
     """(line, start, stop) of the pieces of every line (l, order) of ratios between the places where it passes a level.
 
     Levels (n, 1) are for all lines alike, levels (n, l) each line's own.
@@ -124,7 +124,7 @@ def segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, 
 def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
-    places = np.concatenate([[0.0], rule(order)[0], [1.0]])
+    places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])
     ends = values @ at_ends(order)
     sampled = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
     above = sampled > levels[:, :, None]
@@ -136,7 +136,7 @@ def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     place, went_left, went_right = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     for _ in range(_STEPS):  # regula falsi; an end that stays twice has its value halved (the "Illinois" rule)
         place = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.001, 0.999)
-        value = interpolated(held, place) - level
+        value = legendre_values(held, place) - level
         left = (value > 0.0) == (at_low > 0.0)
         low, high = np.where(left, place, low), np.where(left, high, place)
         at_low = np.where(left, value, np.where(went_right, 0.5, 1.0) * at_low)
@@ -145,7 +145,7 @@ def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     return line, place
 
 
-def interpolated(coefficients: Floats, place: Floats) -> Floats:
+def legendre_values(coefficients: Floats, place: Floats) -> Floats:
     """Polynomials with Legendre coefficients (n, order) on [0, 1], at places (n, ...) of their own (Clenshaw's recurrence)."""
     x = 2.0 * place - 1.0
     terms = coefficients.T.reshape(coefficients.shape[::-1] + (1,) * (place.ndim - 1))
@@ -161,7 +161,7 @@ def interpolated(coefficients: Floats, place: Floats) -> Floats:
 @cache
 def to_coefficients(order: int) -> Floats:
     """(order, order): values at the Gauss-Legendre places to the Legendre coefficients of the polynomial through them."""
-    nodes, weights = rule(order)
+    nodes, weights = gauss_rule(order)
     basis = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1)
     return np.ascontiguousarray(weights[:, None] * basis * (2 * np.arange(order) + 1))
 

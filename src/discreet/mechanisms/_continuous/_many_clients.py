@@ -14,15 +14,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import ORDER, errors_on_unit_cube, rule
+from discreet._quadrature import ORDER, errors_on_unit_cube, gauss_rule
 from discreet.families._clients import check_masses, largest_log_ratios, log_ratios
 from discreet.families._continuous import ContinuousFamily, Nodes
 from discreet.families._densities import LogDensity
 from discreet.families._seen import BAND_SLACK
-from discreet.mechanisms._continuous._kinks import interpolated, levels, segments, to_coefficients
-from discreet.mechanisms._continuous._output_law import OutputLaw, blocks
-from discreet.mechanisms._continuous._problem import Problem
-from discreet.projection._vectorised import improved
+from discreet.mechanisms._continuous._kinks import kink_levels, legendre_values, line_segments, to_coefficients
+from discreet.mechanisms._continuous._output_law import OutputLaw, row_blocks
+from discreet.mechanisms._continuous._problem import OutputProblem
+from discreet.projection._vectorised import improve_slopes
 
 Floats = NDArray[np.float64]
 
@@ -39,21 +39,21 @@ _BEYOND_NODES = 0.2
 class ManyClients:
     """Output laws of many clients in up to three dimensions, on nodes that they share."""
 
-    problem: Problem
+    problem: OutputProblem
 
     def law(self, clients: Sequence[LogDensity]) -> OutputLaw:
         """The output laws of all of them."""
-        nodes, log_ratio, errors = self._shared(clients)
+        nodes, log_ratio, errors = self._resolve_shared_nodes(clients)
         slack = BAND_SLACK + errors
-        law = self.problem.solved(clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack)
+        law = self.problem.solve(clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack)
         if self.problem.family.dim == 1:
-            return self.problem.weighed(self._cut_along_line(law, nodes, errors))
-        for rows in blocks(*law.client_masses.shape):
+            return self.problem.with_known_masses(self._cut_along_line(law, nodes, errors))
+        for rows in row_blocks(*law.client_masses.shape):
             density = law.output_masses_of(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
             errors[rows] += nodes.panels.errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
-        return self.problem.weighed(replace(law, errors=errors))
+        return self.problem.with_known_masses(replace(law, errors=errors))
 
-    def _shared(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
+    def _resolve_shared_nodes(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, their log p/h there (n, panels, nodes), and what is left of errors (n,)."""
         dim, order = self.problem.family.dim, ORDER[self.problem.family.dim]
         nodes = self._shared_nodes_for(clients)
@@ -65,14 +65,14 @@ class ManyClients:
             if not bad.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
             fresh = self.problem.family.nodes_of(nodes.panels[bad].split(2), order)
-            nodes = nodes[~bad].joined(fresh)
+            nodes = nodes[~bad].concat(fresh)
             log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios(clients, fresh)], axis=1)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
 
     def _client_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
         """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
         errors = np.empty(log_ratio.shape[:2])
-        for rows in blocks(len(log_ratio), nodes.weights.size):
+        for rows in row_blocks(len(log_ratio), nodes.weights.size):
             density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
             mass = np.sum(density * nodes.weights, axis=(1, 2))
             check_masses(mass)
@@ -87,14 +87,14 @@ class ManyClients:
         ratio = ratio.reshape(-1, *nodes.weights.shape)
         slope, cut_mass = law.slope, np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
-            places = levels(constants, slope, law.lift) * cut_mass
+            places = kink_levels(constants, slope, law.lift) * cut_mass
             found = cut_clients(self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0])
             client = found.masses * found.ratio
             cut_mass = client.sum(axis=1)
             client /= cut_mass[:, None]
             if self.problem.mixing is None:
                 lower, upper = constants.b * found.masses, constants.B * found.masses
-                better = improved(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
+                better = improve_slopes(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
                 slope = np.where(np.isfinite(slope), better, slope)
         law = replace(law, node_masses=found.masses, client_masses=client, slope=slope)
         output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
@@ -123,21 +123,21 @@ class CutClients:
     def errors(self, values: Floats) -> Floats:
         """(n,) estimated errors of the integrals of values (n, m) times h."""
         pieces = (self.masses * values).reshape(-1, self.order)
-        found = errors_on_unit_cube(pieces / rule(self.order)[1], self.order, 1)
+        found = errors_on_unit_cube(pieces / gauss_rule(self.order)[1], self.order, 1)
         return np.asarray(found.reshape(len(values), -1).sum(axis=1))
 
 
 def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats) -> CutClients:
     """Clients with p/h = ratio (n, panels, order) on the nodes of an interval's panels, cut at their own levels (l, n)."""
     clients, panels, order = ratio.shape
-    places, weights = rule(order)
+    places, weights = gauss_rule(order)
     lines = ratio.reshape(-1, order)
-    line, start, stop = segments(lines, np.repeat(levels, panels, axis=1))
+    line, start, stop = line_segments(lines, np.repeat(levels, panels, axis=1))
     owner, panel = line // panels, line % panels
     inner = start[:, None] + (stop - start)[:, None] * places
     values = lines[line]
     cut = np.flatnonzero(stop - start < 1.0)
-    values[cut] = _filled_in(values[cut], inner[cut])
+    values[cut] = _ratio_inside(values[cut], inner[cut])
     low, width = nodes.panels.lower[panel, 0], (nodes.panels.upper - nodes.panels.lower)[panel, 0]
     element = nodes.element[panel]
     t = (low[cut, None] + width[cut, None] * inner[cut])[..., None]
@@ -152,10 +152,10 @@ def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: F
     return CutClients(all_masses.reshape(clients, -1), all_ratios.reshape(clients, -1), order)
 
 
-def _filled_in(values: Floats, inner: Floats) -> Floats:
+def _ratio_inside(values: Floats, inner: Floats) -> Floats:
     """p/h at places inner (s, m) of panels on whose nodes it is values (s, order), through its logarithm."""
     logarithm = np.log(np.maximum(values, _SMALLEST))
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
-    found = interpolated(logarithm @ to_coefficients(values.shape[1]), inner)
+    found = legendre_values(logarithm @ to_coefficients(values.shape[1]), inner)
     return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import ORDER, Panels, rule, worst
+from discreet._quadrature import ORDER, Panels, gauss_rule, worst_panels
 from discreet.families._charts import Cartesian
 from discreet.families._clients import check_masses, largest_log_ratios, log_ratios
 from discreet.families._continuous import ContinuousFamily, Nodes
 from discreet.families._densities import LogDensity, Tabulated
 from discreet.families._fits import HistogramLaw
 from discreet.families._kernels import LAPLACE, Mixture
-from discreet.families._seen import BAND_SLACK, Seen
-from discreet.mechanisms._continuous._kinks import CutLines, at_ends, cut_lines, levels
+from discreet.families._seen import BAND_SLACK, NodeSummary
+from discreet.mechanisms._continuous._kinks import CutLines, at_ends, cut_lines, kink_levels
 from discreet.mechanisms._continuous._output_law import OutputLaw, affine_clip, ratio_of
-from discreet.mechanisms._continuous._problem import Problem
+from discreet.mechanisms._continuous._problem import OutputProblem
 
 Floats = NDArray[np.float64]
 RatioAt = Callable[[Floats, Floats], Floats]
@@ -67,10 +67,10 @@ class Pieces:
             self.panels[~gone], self.masses[kept], self.ratio[kept], renumbered[self.owner[kept]], self.errors[~gone]
         )
 
-    def joined(self, other: "Pieces") -> "Pieces":
+    def concat(self, other: "Pieces") -> "Pieces":
         """These and then the others."""
         return Pieces(
-            self.panels.joined(other.panels),
+            self.panels.concat(other.panels),
             np.concatenate([self.masses, other.masses]),
             np.concatenate([self.ratio, other.ratio]),
             np.concatenate([self.owner, other.owner + len(self.panels)]),
@@ -79,7 +79,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, eq=False)
-class Refined:
+class RefinedSolution:
     """A solution on nodes that are fine enough (or as many as there may be), and the sum of its estimated errors.
 
     The client's density is exp(log_scale) times `solution.mass` times as large as the normalised one.
@@ -94,25 +94,25 @@ class Refined:
 class OneClient:
     """The output law of one client in up to three dimensions."""
 
-    problem: Problem
+    problem: OutputProblem
 
     def law(self, p: LogDensity) -> OutputLaw:
         """The output law of p."""
-        refined = self.refined(p)
+        refined = self.refine(p)
         found = refined.solution
         log_mass = np.array([refined.log_scale + math.log(found.mass)])
         with np.errstate(divide="ignore"):
             inside = np.log(found.ratio[found.masses > 0.0])
-        seen = Seen(log_mass, log_mass + inside.min(), log_mass + inside.max(), BAND_SLACK + refined.error)
+        seen = NodeSummary(log_mass, log_mass + inside.min(), log_mass + inside.max(), BAND_SLACK + refined.error)
         self.problem.tell_outside([p], seen)
         client = (found.masses * found.ratio)[None, :]
         law = OutputLaw(
             self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, found.masses, client, log_mass,
             np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
         )  # fmt: skip
-        return self.problem.weighed(law)
+        return self.problem.with_known_masses(law)
 
-    def refined(self, p: LogDensity) -> Refined:
+    def refine(self, p: LogDensity) -> RefinedSolution:
         """The solution on nodes that resolve p and the kinks of q."""
         dim, tolerance = self.problem.family.dim, TOLERANCE[self.problem.family.dim]
         nodes = nodes_for(self.problem.family, p)
@@ -134,17 +134,17 @@ class OneClient:
         cut_at, pieces = found.slope, pieces_of(nodes, ratio)  # now the cuts are where the kinks are
         found = self._solution(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
-            bad = worst(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
+            bad = worst_panels(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
                 fresh = self.problem.family.nodes_of(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
-                pieces = pieces.without(bad).joined(pieces_of(fresh))
+                pieces = pieces.without(bad).concat(pieces_of(fresh))
             elif abs(found.slope - cut_at) > _MOVED * cut_at and math.isfinite(found.slope):
                 cut_at = found.slope
                 pieces = pieces_of(self.problem.family.nodes_of(pieces.panels, ORDER[dim]))
             else:
                 break
             found = self._solution(pieces.masses, pieces.ratio)
-        return Refined(found, shift, float(pieces.errors.sum()))
+        return RefinedSolution(found, shift, float(pieces.errors.sum()))
 
     def _pieces(self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt) -> Pieces:
         """The nodes of some panels, those that a kink of the solution crosses cut along it, with every panel's error."""
@@ -167,7 +167,7 @@ class OneClient:
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
         places = self._levels(at)
-        kinked = _crossed(ratio, places)
+        kinked = _crossed_panels(ratio, places)
         if not kinked.any():
             return kinked, None
         return kinked, cut_lines(self.problem.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
@@ -180,11 +180,11 @@ class OneClient:
         x = self.problem.family.chart.points(t).reshape(-1, 1)
         found = ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
         missed = np.abs(found - ratio @ at_ends(order)) * nodes.element[:, [0, -1]]
-        return np.asarray(missed.sum(axis=1) * width[:, 0] * rule(order)[0][0])
+        return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
     def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
         """p/h normalised and q/h, from p/h as it is on the nodes."""
-        p = _normalised(ratio, at.mass)
+        p = _normalised_ratio(ratio, at.mass)
         return p, affine_clip(p, at.slope, at.lift, self.problem.constants)
 
     def _solution(self, masses: Floats, ratio: Floats) -> Solution:
@@ -193,17 +193,19 @@ class OneClient:
         check_masses(mass)
         client /= mass
         if self.problem.mixing is not None:
-            return Solution(masses, _normalised(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift)
+            return Solution(
+                masses, _normalised_ratio(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift
+            )
         box = self.problem.box(masses)
-        return Solution(masses, _normalised(ratio, mass), mass, *box.slope_and_lift(client))
+        return Solution(masses, _normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
 
     def _levels(self, at: Solution) -> list[float]:
         """Where p/h (not normalised) meets a bound of the clip, and where p meets q."""
-        found = levels(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
+        found = kink_levels(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
         return [level * at.mass for level in found if 0.0 < level < math.inf]
 
 
-def _normalised(ratio: Floats, mass: float) -> Floats:
+def _normalised_ratio(ratio: Floats, mass: float) -> Floats:
     """ratio/mass, but never infinite: where a client is that far above the reference, it is clipped whatever it is."""
     with np.errstate(over="ignore"):
         return np.minimum(ratio / mass, _LARGEST_RATIO)
@@ -253,7 +255,7 @@ def _entropy(p: Floats, q: Floats) -> Floats:
         return np.where(p > 0.0, p * np.log(p / q), 0.0) - p + q
 
 
-def _crossed(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
+def _crossed_panels(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
     """The panels (n,) on which the ratio, known on their nodes (n, m), passes a level; nodes stop short of the edges."""
     low, high = ratio.min(axis=1), ratio.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)

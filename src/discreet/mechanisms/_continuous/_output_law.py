@@ -124,7 +124,7 @@ class OutputLaw:
         """D_f(P||Q) on the same nodes."""
         f = divergences.divergence(name)
         found = np.empty(len(self.client_masses))
-        for rows in blocks(*self.client_masses.shape):
+        for rows in row_blocks(*self.client_masses.shape):
             found[rows] = f(self.client_masses[rows], self.output_masses_of(rows))
         return self._each(found)
 
@@ -164,7 +164,7 @@ class OutputLaw:
         lower, upper = self.constants.b * masses, self.constants.B * masses
         p, slope = self.client_masses[rows], self.slope[rows, None]
         with np.errstate(invalid="ignore", over="ignore"):
-            value = np.where(p > _unheld(slope), p * slope, 0.0) + self.lift[rows, None] * lower
+            value = np.where(p > _zero_threshold(slope), p * slope, 0.0) + self.lift[rows, None] * lower
         return np.clip(value, lower, upper)
 
     @property
@@ -198,11 +198,11 @@ class OutputLaw:
 def affine_clip(ratio: Floats, slope: float, lift: float, constants: Constants) -> Floats:
     """clip(slope p/h + lift b, b, B), with inf * 0 = 0 as the projection has it."""
     with np.errstate(invalid="ignore", over="ignore"):
-        value = np.where(ratio > _unheld(slope), slope * ratio, 0.0) + lift * constants.b
+        value = np.where(ratio > _zero_threshold(slope), slope * ratio, 0.0) + lift * constants.b
     return np.clip(value, constants.b, constants.B)
 
 
-def _unheld(slope: Any) -> Any:
+def _zero_threshold(slope: Any) -> Any:
     """Up to where p counts as none, as the projection has it that found the slope: where that is infinite, less than floats can divide by."""
     return np.where(np.isinf(slope), NEGLIGIBLE, 0.0)
 
@@ -213,6 +213,6 @@ def ratio_of(log_density: Floats, log_reference: Floats) -> Floats:
     return np.where(np.isneginf(log_density) | np.isneginf(log_reference), 0.0, found)
 
 
-def blocks(rows: int, columns: int) -> list[slice]:
+def row_blocks(rows: int, columns: int) -> list[slice]:
     step = max(1, _BLOCK // max(1, columns))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from discreet.families._clients import largest_log_ratios
 from discreet.families._continuous import ContinuousFamily
 from discreet.families._densities import LogDensity
-from discreet.families._outsiders import tell
-from discreet.families._seen import BAND_SLACK, Seen, outside_of, tell_unresolved
+from discreet.families._outsiders import report_outsiders
+from discreet.families._seen import BAND_SLACK, NodeSummary, outsiders_of, warn_of_unresolved_masses
 from discreet.mechanisms._continuous._output_law import OutputLaw
 from discreet.projection import Affine, Box
 from discreet.tradeoff import Constants
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class OutputProblem:
     """A family, the constants of a box around its reference, the epsilon it is calibrated to, and how it mixes (None: it projects)."""
 
     family: ContinuousFamily
@@ -38,14 +38,14 @@ class Problem:
         """The box on nodes of these reference masses (m,)."""
         return Box.around(masses, masses.size, self.constants, self.epsilon)
 
-    def tell_outside(self, clients: Sequence[LogDensity], seen: Seen) -> None:
+    def tell_outside(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
         """Warn about clients outside the band; refuse them where the law is linear."""
-        outsiders = outside_of(self.family, clients, seen, self.members)
+        outsiders = outsiders_of(self.family, clients, seen, self.members)
         if outsiders is not None:
             whose = self.family if self.members is None else self.members
-            tell(whose, whose.bounds, outsiders, refuse=self.mixing is not None)
+            report_outsiders(whose, whose.bounds, outsiders, refuse=self.mixing is not None)
 
-    def solved(
+    def solve(
         self,
         clients: Sequence[LogDensity],
         many: bool,
@@ -60,7 +60,7 @@ class Problem:
         client *= masses
         mass = client.sum(axis=1)
         client /= mass[:, None]
-        seen = Seen(shift + np.log(mass), smallest, shift, slack)
+        seen = NodeSummary(shift + np.log(mass), smallest, shift, slack)
         self.tell_outside(clients, seen)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
@@ -75,7 +75,7 @@ class Problem:
             slope, lift, np.zeros(len(clients)),
         )  # fmt: skip
 
-    def weighed(self, law: OutputLaw) -> OutputLaw:
+    def with_known_masses(self, law: OutputLaw) -> OutputLaw:
         """The law with its errors as the clients themselves would have them, where they know their mass."""
-        errors, known = tell_unresolved(self.family, law.clients, law.log_mass, law.errors)
+        errors, known = warn_of_unresolved_masses(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)

@@ -15,7 +15,7 @@ from discreet.families._densities import LogDensity
 from discreet.mechanisms._continuous._many_clients import ManyClients
 from discreet.mechanisms._continuous._one_client import OneClient
 from discreet.mechanisms._continuous._output_law import OutputLaw
-from discreet.mechanisms._continuous._problem import Problem
+from discreet.mechanisms._continuous._problem import OutputProblem
 from discreet.mechanisms._continuous._public_points import PublicPoints
 
 
@@ -23,7 +23,7 @@ from discreet.mechanisms._continuous._public_points import PublicPoints
 class OutputSolver:
     """Finds the output laws of one sampler."""
 
-    problem: Problem
+    problem: OutputProblem
 
     def law(self, clients: Sequence[LogDensity], *, many: bool) -> OutputLaw:
         """The output law of a single client, or those of a list (`many`, also where it has one entry)."""

@@ -191,7 +191,7 @@ class MaskedSubsets(_Subsets):
         rows = [[math.comb(x, i) for i in range(self.members + 1)] for x in range(self.size)]
         return np.array(rows, dtype=np.uint64)
 
-    def _unranked(self, rank: Integers, members: int, size: int) -> Reports:
+    def _mask_of_rank(self, rank: Integers, members: int, size: int) -> Reports:
         """The subset of a rank: from the largest outcome down, x belongs to it if the rank is at least C(x, members that are left).
 
         Once none is left the rest is 0 and C(x, 0) = 1. A difference below 0 wraps around, and the smaller of the two is taken.
@@ -210,10 +210,10 @@ class MaskedSubsets(_Subsets):
         return mask
 
     def report(self, rank: Integers) -> Reports:
-        return self._unranked(rank, self.members, self.size)
+        return self._mask_of_rank(rank, self.members, self.size)
 
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
-        others = self._unranked(rank, self.members - 1, self.size - 1)
+        others = self._mask_of_rank(rank, self.members - 1, self.size - 1)
         bit = _ONE << outcomes.astype(np.uint64)
         below = bit - _ONE
         return np.asarray((others & below) | ((others & ~below) << _ONE) | bit)

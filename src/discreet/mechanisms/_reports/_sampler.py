@@ -29,20 +29,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
 from discreet._labelled import LawLike
-from discreet._showing import table
+from discreet._showing import notebook_table
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex
 from discreet.families._laws import check_laws
 from discreet.mechanisms._reports._blocks import BlockFamily, Integers, Reports
 from discreet.mechanisms._reports._choice import Chances, best_subset, choose_blocks
-from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy._pure import at_most_exp
 from discreet.release import TOTAL, Randomness, SystemEntropy
 from discreet.release._below import draw_below, keyed_words, next_below
-from discreet.release._grid import counted
-from discreet.release._keyed import RunKey, message
-from discreet.tradeoff import warn_of_little
+from discreet.release._grid import integer_law_of_counts
+from discreet.release._keyed import RunKey, client_message
+from discreet.tradeoff import warn_of_weak_privacy
 
 Floats = NDArray[np.float64]
 LARGEST_OUTPUT = 1 << 20  # blocks whose probabilities are written down one by one
@@ -81,7 +81,7 @@ class ReportSampler:
         if not isinstance(family, (Simplex, Domain)):
             raise DiscreetError(f"family = {family!r} is not a Simplex; reports are for every distribution on outcomes")
         self._family = family if isinstance(family, Simplex) else Simplex(family)
-        promise = promised(epsilon, privacy)
+        promise = chosen_privacy(epsilon, privacy)
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: reports are for pure privacy; pass epsilon= or Pure(...)")
         self._privacy = promise
@@ -90,7 +90,7 @@ class ReportSampler:
             raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
         self._blocks = choose_blocks(self._family.size, self._bound)
         self._uniform_weight = _least_weight(self._blocks, self._bound)
-        warn_of_little(promise)
+        warn_of_weak_privacy(promise)
 
     @property
     def family(self) -> Simplex[Any]:
@@ -212,10 +212,10 @@ class ReportSampler:
             check_count("outcome", outcome, least=0, most=self._family.size - 1)
         for count in counts:
             check_count("count", count, least=0)
-        law = counted(outcomes, counts)
+        law = integer_law_of_counts(outcomes, counts)
         if not sum(law.values()):
             raise DiscreetError("the client has no records; leave it out")
-        words = keyed_words(key, message(client, outcomes, counts))
+        words = keyed_words(key, client_message(client, outcomes, counts))
         if next(words) < self._uniform_weight:
             return int(self._blocks.report(_single(next_below(words, self._blocks.blocks)))[0])
         ends = list(accumulate(law.values()))
@@ -317,7 +317,7 @@ class ReportSampler:
         Raises:
             DiscreetError: for what is no report.
         """
-        return np.asarray(self._family.named(self._blocks.outcomes_of(int(self.check_reports([report])[0]))))
+        return np.asarray(self._family.to_samples(self._blocks.outcomes_of(int(self.check_reports([report])[0]))))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._family!r}, epsilon={self.epsilon:g})"
@@ -326,7 +326,7 @@ class ReportSampler:
         promise = f"whatever two clients hold, no report is more than e^{self.epsilon:.6g} times as likely from one as from the other"
         rows = [("clients", repr(self._family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
         rows.append(("report", self._blocks.layout))
-        return table(type(self).__name__, rows)
+        return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReportSampler) and (self.family, self.privacy) == (other.family, other.privacy)
@@ -355,4 +355,4 @@ def _single(number: int) -> Integers:
 
 
 def _randomness(rng: np.random.Generator | None) -> Randomness:
-    return SystemEntropy() if rng is None else release.seeded(rng)
+    return SystemEntropy() if rng is None else release.seeded_randomness(rng)

@@ -202,11 +202,11 @@ class Directions:
         for p in range(self.blocks.digits):
             rest = np.arange(q ** (self.blocks.digits - 1 - p), dtype=np.int64)
             for j in range(1, q):
-                vectors = q**p * (j + q * self._scaled(rest, j))
+                vectors = q**p * (j + q * self._scale_digits(rest, j))
                 direction[vectors], factor[vectors] = self.starts[p] + rest, j
         return direction, factor
 
-    def _scaled(self, rest: Integers, j: int) -> Integers:
+    def _scale_digits(self, rest: Integers, j: int) -> Integers:
         """Every digit times j mod q."""
         q, total, place = self.blocks.prime, np.zeros_like(rest), 1
         while place < len(rest):

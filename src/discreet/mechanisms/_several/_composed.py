@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting import compose, keeps_together, profile_of, shared
+from discreet.accounting import compose, equal_share, keeps_together, profile_of
 from discreet.accounting._composition import MOST_SAMPLES
 from discreet.accounting._splitting import MOST_EXACT
 from discreet.errors import check_count
@@ -42,7 +42,7 @@ class ComposedSampler:
     def __init__(self, whole: Sampler[Any], *, samples: int) -> None:
         self._whole = whole
         self._samples = check_count("samples", samples, most=MOST_SAMPLES, fix=SAMPLES_ARE)
-        self._share = self._shared()
+        self._share = self._find_share()
 
     @property
     def family(self) -> Any:
@@ -64,8 +64,8 @@ class ComposedSampler:
         """The sampler of each single draw."""
         return self._share
 
-    def _shared(self) -> Sampler[Any]:
-        notion = shared(self.privacy, samples=self.samples, bounds=self.family.bounds)
+    def _find_share(self) -> Sampler[Any]:
+        notion = equal_share(self.privacy, samples=self.samples, bounds=self.family.bounds)
         less = Fraction(1, 1 << 50)
         for _ in range(_STEPS):
             sampler = self._whole.with_privacy(notion)
@@ -79,7 +79,7 @@ class ComposedSampler:
         if isinstance(self.privacy, Pure):
             return True
         if self.samples <= MOST_EXACT:
-            masses = extreme_masses(Fraction(sampler.lattice.shared, TOTAL), sampler.lattice.largest_ratio)
+            masses = extreme_masses(Fraction(sampler.lattice.shared_total, TOTAL), sampler.lattice.largest_ratio)
             return keeps_together(self.privacy, *masses, self.samples)
         assert isinstance(self.privacy, Approximate)
         return compose([(profile_of(sampler), self.samples)]).delta(self.privacy.epsilon) <= self.privacy.delta
@@ -115,7 +115,7 @@ class ComposedSampler:
         if isinstance(self.family, ContinuousFamily):
             return np.stack([self.share.release(p, rng=rng) for _ in range(self.samples)], axis=len(shape))
         drawn = [self.share.release_number(p, rng=rng) for _ in range(self.samples)]
-        return np.asarray(self._whole.carrier.spelled(np.stack(drawn, axis=-1), (*shape, self.samples)))
+        return np.asarray(self._whole.carrier.as_released(np.stack(drawn, axis=-1), (*shape, self.samples)))
 
     def __repr__(self) -> str:
         return f"ComposedSampler(<{self.samples} samples>, {self._whole!r})"

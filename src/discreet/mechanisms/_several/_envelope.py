@@ -51,10 +51,10 @@ def envelope_of(family: FiniteFamily, multisets: Multisets) -> Envelope:
     Returns:
         An `Envelope`.
     """
-    return _of_simplex(multisets) if isinstance(family, Simplex) else _of_band(family, multisets)
+    return _simplex_envelope(multisets) if isinstance(family, Simplex) else _band_envelope(family, multisets)
 
 
-def _of_simplex(multisets: Multisets) -> Envelope:
+def _simplex_envelope(multisets: Multisets) -> Envelope:
     """In whole numbers: a multiset's value depends on how often its members come, not on which they are."""
     values = np.empty(len(multisets))
     total, known = Fraction(0), dict[tuple[int, ...], Fraction]()
@@ -78,7 +78,7 @@ def _largest_probability(often: tuple[int, ...]) -> Fraction:
     return Fraction(top, bottom)
 
 
-def _of_band(family: FiniteFamily, multisets: Multisets) -> Envelope:
+def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
     reference = np.broadcast_to(family.reference, family.size)
     lower, upper = family.bounds.lower * reference, np.minimum(family.bounds.upper * reference, 1.0)
     values, least = np.empty(len(multisets)), math.inf

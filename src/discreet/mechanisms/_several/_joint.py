@@ -41,20 +41,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences, release
 from discreet._labelled import LawLike
-from discreet._worst_case import risk_of_kept, sampler_risk
+from discreet._worst_case import point_mass_risk, sampler_risk
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
 from discreet.families._band import Bounds
 from discreet.families._kinds import check_family, serves_everybody
 from discreet.families._laws import check_laws
-from discreet.mechanisms._carriers._outcomes import OutcomeCarrier
+from discreet.mechanisms._carriers._outcomes import OutcomeAtoms
 from discreet.mechanisms._several._envelope import Envelope, envelope_of
 from discreet.mechanisms._several._multisets import SAMPLES_ARE, Multisets
-from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.projection import Box
 from discreet.release import Lattice, SystemEntropy
-from discreet.tradeoff import Constants, Risk, formula_risk, is_identity, optimal_constants, warn_of_little
+from discreet.tradeoff import Constants, Risk, formula_risk, is_identity, optimal_constants, warn_of_weak_privacy
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -105,7 +105,7 @@ class JointSampler:
         check_family(family)
         if isinstance(family, ContinuousFamily):
             raise DiscreetError(f"family = {family!r} is continuous; a joint draw is for finitely many outcomes")
-        notion = promised(epsilon, privacy)
+        notion = chosen_privacy(epsilon, privacy)
         if not isinstance(notion, Pure):
             raise DiscreetError(
                 f"privacy = {notion!r}: a joint draw is for pure epsilon; OptimalSampler(..., privacy=...).release(p, size=...) draws one by "
@@ -113,11 +113,11 @@ class JointSampler:
             )
         self._family, self._privacy = family, notion
         self._multisets = Multisets(family.size, check_count("samples", samples, fix=SAMPLES_ARE))
-        self._carrier = OutcomeCarrier(family)
+        self._carrier = OutcomeAtoms(family)
         if band is not None and not (isinstance(band, Band) and band.size == len(self._multisets)):
             raise DiscreetError(f"band = {band!r} is not a Band on the {len(self._multisets):,} multisets")
         self._band, self._around = band, _chosen_around(around, family, self.samples, band)
-        warn_of_little(notion)
+        warn_of_weak_privacy(notion)
 
     @property
     def family(self) -> FiniteFamily:
@@ -178,7 +178,7 @@ class JointSampler:
         return Bounds(self.family.bounds.lower * float(ratio.min()), self.family.bounds.upper * float(ratio.max()))
 
     @property
-    def carrier(self) -> OutcomeCarrier:
+    def carrier(self) -> OutcomeAtoms:
         """What single samples are spelled as: outcomes."""
         return self._carrier
 
@@ -239,7 +239,7 @@ class JointSampler:
             DiscreetError: for what is no law.
         """
         given = self._carrier.read(p)
-        found = [self.box.project(self._told(rows)) for rows in self._blocks(given.clients)]
+        found = [self.box.project(self._laws_to_project(rows)) for rows in self._blocks(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def each(self, p: LawLike) -> Floats:
@@ -271,7 +271,9 @@ class JointSampler:
             DiscreetError: for what is no law.
         """
         given = self._carrier.read(p)
-        found = [release.weights(self.lattice, self._told(rows), None) for rows in self._blocks(given.clients)]
+        found = [
+            release.weights(self.lattice, self._laws_to_project(rows), None) for rows in self._blocks(given.clients)
+        ]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
@@ -290,7 +292,7 @@ class JointSampler:
         given = self._carrier.read(p)
         numbers = self._numbers(given.clients, rng)
         drawn = self.multisets.sequences(numbers, release.generator(rng))
-        return np.asarray(self._carrier.spelled(drawn, (*given.shape, self.samples)))
+        return np.asarray(self._carrier.as_released(drawn, (*given.shape, self.samples)))
 
     def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
         """As `release`, but only the number of the multiset: all that a client has to send. `points` says what it stands for.
@@ -328,13 +330,13 @@ class JointSampler:
                 f"numbers = {numbers!r} are not whole numbers between 0 and {len(self.multisets) - 1}, as release_number gives them"
             )
         found = self.multisets.sequences(wanted.ravel().astype(np.int64), release.generator(rng))
-        return np.asarray(self._carrier.spelled(found, (*wanted.shape, self.samples)))
+        return np.asarray(self._carrier.as_released(found, (*wanted.shape, self.samples)))
 
     def _numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, by the integers that are its weights."""
-        randomness = SystemEntropy() if rng is None else release.seeded(rng)
+        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
         found = [
-            release.outcomes(self.lattice, self._told(rows), None, randomness.integers(len(rows)))
+            release.outcomes(self.lattice, self._laws_to_project(rows), None, randomness.integers(len(rows)))
             for rows in self._blocks(clients)
         ]
         return np.concatenate(found)
@@ -363,7 +365,7 @@ class JointSampler:
             identity = is_identity(self._envelope.bounds, self.epsilon)
             return Risk(formula_risk(self.constants, f), tight=identity, attained=everybody or identity)
         everybody = everybody or serves_everybody(self.family)
-        value = risk_of_kept(f, *self._kept_and_lost())
+        value = point_mass_risk(f, *self._kept_and_lost())
         return Risk(value, tight=False, attained=everybody and self._band is None and value < f.maximum)
 
     def _kept_and_lost(self) -> tuple[float, float]:
@@ -383,13 +385,13 @@ class JointSampler:
 
     def _blocks(self, clients: Floats) -> Iterator[Floats]:
         """Clients' laws on the outcomes, checked, as many at a time as fit when they are put on multisets."""
-        rows = self._carrier.held(clients, refuse=False).rows
+        rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
         check_laws(rows)
         many = max(1, _ENTRIES // len(self.multisets))
         for start in range(0, max(1, len(rows)), many):
             yield rows[start : start + many]
 
-    def _told(self, rows: Floats) -> Floats:
+    def _laws_to_project(self, rows: Floats) -> Floats:
         """The laws on multisets that are projected: of clients who hold little with a tiny part of the reference."""
         laws = self.multisets.laws(rows)
         little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms._transport._programmes import OnALine, OverOrbits
-from discreet.mechanisms._transport._spaces import Space
+from discreet.mechanisms._transport._programmes import LineProgramme, OrbitProgramme
+from discreet.mechanisms._transport._spaces import MetricSpace
 
 Floats = NDArray[np.float64]
 GAP = 1e-6  # relative, between what is attained and what is certified
@@ -50,30 +50,30 @@ class Floor:
     bound: float
 
 
-def best_floor(space: Space, ratio: float) -> Floor:
+def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
     """The minimax floor of a space for e^epsilon = ratio."""
     scale, size = float(space.distances.max()), space.size
     distances = space.distances / scale
-    programme = OverOrbits(space.orbits, ratio) if space.gaps is None else OnALine(space.gaps / scale, ratio)
+    programme = OrbitProgramme(space.orbits, ratio) if space.gaps is None else LineProgramme(space.gaps / scale, ratio)
     clients = np.unique(space.orbits, return_index=True)[1]
     own, most = distances[clients], _AT_A_TIME if space.gaps is None else size
     order = np.argsort(own, axis=1, kind="stable")
     ordered = np.take_along_axis(own, order, axis=1)
-    rows = _Rows(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=bool))
+    rows = _FloorRows(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=bool))
     masses, bound, best = np.full(size, 1.0 / (ratio + size - 1.0)), 0.0, Floor(np.zeros(size), np.inf, 0.0)
     for _ in range(_ROUNDS):
-        used_up = _used_up(masses, order, ordered, ratio)
+        used_up = _reach_of_mass(masses, order, ordered, ratio)
         costs = used_up + _slopes(own, used_up, ratio) @ masses
         if costs.max() < best.value:
             best = Floor(masses, float(costs.max()), bound)
         if best.value - bound <= max(GAP * best.value, _TINY):
-            worst = _worst(best.masses, distances, ratio)
+            worst = _worst_cost(best.masses, distances, ratio)
             return Floor(best.masses, worst * scale, min(bound, worst) * scale)
         worse = np.argsort(-costs, kind="stable")[:most]
         worse = worse[costs[worse] > bound + 0.1 * GAP * best.value]
-        rows = rows.joined(worse, used_up[worse])
-        masses, shares = programme.solved(_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
-        certain = _certified(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
+        rows = rows.with_new(worse, used_up[worse])
+        masses, shares = programme.solve(_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
+        certain = _certified_bound(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
         if certain > bound:  # what is dropped only then cannot come back for ever
             bound, rows = certain, rows.where((shares > 0.0) | rows.new)
     raise DiscreetError(
@@ -81,7 +81,7 @@ def best_floor(space: Space, ratio: float) -> Floor:
     )
 
 
-def even_floor(space: Space, ratio: float, least: float) -> Floor:
+def even_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
     """The even floor for e^epsilon = ratio, not below `least`, with the bound for a large epsilon; near the best only for such a one."""
     mass = max(1.0 / (ratio + space.size - 1.0), least)
     farthest = float(space.distances.sum(axis=1).max())
@@ -90,24 +90,24 @@ def even_floor(space: Space, ratio: float, least: float) -> Floor:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _FloorRows:
     """Rows of the programme: whose, up to which distance, and whether they came last."""
 
     clients: NDArray[np.intp]
     ends: Floats
     new: NDArray[np.bool_]
 
-    def joined(self, clients: NDArray[np.intp], ends: Floats) -> _Rows:
+    def with_new(self, clients: NDArray[np.intp], ends: Floats) -> _FloorRows:
         """These and new ones."""
         new = np.repeat([False, True], [len(self.ends), len(ends)])
-        return _Rows(np.append(self.clients, clients), np.append(self.ends, ends), new)
+        return _FloorRows(np.append(self.clients, clients), np.append(self.ends, ends), new)
 
-    def where(self, kept: NDArray[np.bool_]) -> _Rows:
+    def where(self, kept: NDArray[np.bool_]) -> _FloorRows:
         """Some of them."""
-        return _Rows(self.clients[kept], self.ends[kept], self.new[kept])
+        return _FloorRows(self.clients[kept], self.ends[kept], self.new[kept])
 
 
-def _used_up(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
+def _reach_of_mass(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
     """For every client the distance at which raising the points nearest to it has used up the mass."""
     filled, left = np.cumsum((ratio - 1.0) * masses[order], axis=1), (1.0 - masses.sum()) * (1.0 - 1e-12)
     place = np.where(filled[:, -1] < left, len(masses) - 1, np.argmax(filled >= left, axis=1))
@@ -119,14 +119,14 @@ def _slopes(distances: Floats, ends: Floats, ratio: float) -> Floats:
     return distances - ends[:, None] - (ratio - 1.0) * np.maximum(ends[:, None] - distances, 0.0)
 
 
-def _worst(masses: Floats, distances: Floats, ratio: float) -> float:
+def _worst_cost(masses: Floats, distances: Floats, ratio: float) -> float:
     """The largest cost of any point mass, of every orbit's every member."""
     order = np.argsort(distances, axis=1, kind="stable")
-    used_up = _used_up(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
+    used_up = _reach_of_mass(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
     return float((used_up + _slopes(distances, used_up, ratio) @ masses).max())
 
 
-def _certified(
+def _certified_bound(
     shares: Floats, whose: NDArray[np.intp], ends: Floats, orbits: NDArray[np.intp], distances: Floats, ratio: float
 ) -> float:
     """What no floor goes below, by these shares of clients' rows, each divided between all members of the client's orbit."""

@@ -34,7 +34,7 @@ _ADDED = 8  # ways for each point in one round, at most and on average
 
 
 @dataclass(frozen=True)
-class Carried:
+class NearestLaw:
     """A law between the bounds, how far it is from the client's, and a distance that no law between them goes below."""
 
     law: Floats
@@ -42,7 +42,7 @@ class Carried:
     bound: float
 
 
-def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -> Carried:
+def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -> NearestLaw:
     """The nearest law to one client's with low <= q <= high, on points with these distances between them."""
     scale, size = float(distances.max()), len(law)
     lengths = distances / scale
@@ -53,7 +53,7 @@ def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -
         lipschitz = (potentials[:, None] + lengths).min(axis=0)
         bound = float(law @ lipschitz - np.maximum(lipschitz * low, lipschitz * high).sum())
         if reached - bound <= _GAP:
-            return Carried(q, reached * scale, min(bound, reached) * scale)
+            return NearestLaw(q, reached * scale, min(bound, reached) * scale)
         missing = np.where(known, 0.0, potentials[:, None] - potentials - lengths)
         worst = np.argsort(missing, axis=None)[-_ADDED * size :]
         worst = worst[missing.flat[worst] > 0.0]
@@ -65,7 +65,7 @@ def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -
     )
 
 
-def distance(first: Floats, second: Floats, distances: Floats) -> float:
+def transport_distance(first: Floats, second: Floats, distances: Floats) -> float:
     """W1 between two laws, each taken as shares of its own sum."""
     held, aim = first / first.sum(), second / second.sum()
     aim[np.argmax(aim)] += held.sum() - aim.sum()  # so that what leaves arrives to the last digit

@@ -22,7 +22,7 @@ _FEW = 200
 _KINK = 1e-7  # of a change of slope, which is rounding below it
 
 
-class Programme(abc.ABC):
+class FloorProgramme(abc.ABC):
     """What is solved, whichever rows are known."""
 
     def __init__(self, ratio: float) -> None:
@@ -51,7 +51,7 @@ class Programme(abc.ABC):
         """What scipy calls the way to solve it."""
         return "highs"
 
-    def solved(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    def solve(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
         """The floor m, point by point, with the least t >= ends + slopes m, and the multipliers of these rows."""
         sparse, members, equations = scipy.sparse, self._members, self._definitions
         rows = self._in_variables(slopes / self._ratio)
@@ -72,7 +72,7 @@ class Programme(abc.ABC):
         return masses, -np.asarray(found.ineqlin.marginals[: rows.shape[0]])
 
 
-class OverOrbits(Programme):
+class OrbitProgramme(FloorProgramme):
     """One variable for each orbit, the mass of each of its points."""
 
     def __init__(self, orbits: NDArray[np.intp], ratio: float) -> None:
@@ -92,7 +92,7 @@ class OverOrbits(Programme):
         return np.bincount(self._orbits).astype(np.float64)
 
 
-class OnALine(Programme):
+class LineProgramme(FloorProgramme):
     """The masses m, and M and T as further variables."""
 
     def __init__(self, gaps: Floats, ratio: float) -> None:

@@ -18,19 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
 from discreet._labelled import LawLike, in_order
-from discreet.domain._records import few
+from discreet.domain._records import first_few
 from discreet.errors import DiscreetError
 from discreet.families import Simplex
 from discreet.families._laws import check_laws
 from discreet.mechanisms._sampler import ManyLaws, Rng
-from discreet.mechanisms._transport._floor import Floor, best_floor, even_floor
-from discreet.mechanisms._transport._flows import distance, nearest_between
-from discreet.mechanisms._transport._serving import served_on_a_line
+from discreet.mechanisms._transport._floor import Floor, best_transport_floor, even_floor
+from discreet.mechanisms._transport._flows import nearest_between, transport_distance
+from discreet.mechanisms._transport._serving import nearest_on_line
 from discreet.mechanisms._transport._spaces import space_of
-from discreet.privacy import Privacy, Pure, promised
+from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
-from discreet.tradeoff import warn_of_large
+from discreet.tradeoff import warn_of_large_epsilon
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -71,14 +71,14 @@ class TransportSampler:
         epsilon: float | None = None,
         privacy: Privacy | None = None,
     ) -> None:
-        notion = promised(epsilon, privacy)
+        notion = chosen_privacy(epsilon, privacy)
         if not isinstance(notion, Pure):
             raise DiscreetError(
                 f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or take OptimalSampler, which knows no distances"
             )
         self._epsilon = notion.epsilon
         self._space = space_of(points, metric, norm)
-        warn_of_large(self._epsilon)
+        warn_of_large_epsilon(self._epsilon)
         ordered = np.empty(self._space.size, dtype=np.intp)
         ordered[self._space.order] = np.arange(self._space.size)
         self._back = ordered
@@ -108,7 +108,9 @@ class TransportSampler:
             return self._family.domain.places(labels)
         unknown = [label for label in labels if label not in self._numbers]
         if unknown:
-            raise DiscreetError(f"unknown outcomes: {few(unknown)}; outcomes are the points {few(self._numbers)}")
+            raise DiscreetError(
+                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._numbers)}"
+            )
         return np.array([self._numbers[label] for label in labels], dtype=np.int64)
 
     def _laws(self, p: LawLike, name: str = "p") -> Floats:
@@ -120,7 +122,7 @@ class TransportSampler:
     def _floor(self) -> Floor:
         if self._epsilon > _LARGE:
             return even_floor(self._space, self._ratio, _LEAST)
-        return best_floor(self._space, self._ratio)
+        return best_transport_floor(self._space, self._ratio)
 
     @property
     def _ratio(self) -> float:
@@ -174,13 +176,13 @@ class TransportSampler:
         laws = self._laws(p)
         rows = laws.reshape(-1, self._space.size)[:, self._space.order]
         low, high = (bound[self._space.order] for bound in (np.asarray(self.box.lower), np.asarray(self.box.upper)))
-        found = np.array([self._served(row, low, high) for row in rows]).reshape(rows.shape)
+        found = np.array([self._nearest_law(row, low, high) for row in rows]).reshape(rows.shape)
         return np.asarray((found / found.sum(axis=1, keepdims=True))[:, self._back].reshape(laws.shape))
 
-    def _served(self, law: Floats, low: Floats, high: Floats) -> Floats:
+    def _nearest_law(self, law: Floats, low: Floats, high: Floats) -> Floats:
         if self._space.gaps is None:
             return nearest_between(law / law.sum(), self._space.distances, low, high).law
-        return served_on_a_line(law, self._space.gaps, low, high)
+        return nearest_on_line(law, self._space.gaps, low, high)
 
     def distance(self, p: LawLike, q: LawLike) -> float | Floats:
         """The Wasserstein-1 distance between laws on these points.
@@ -207,7 +209,9 @@ class TransportSampler:
         if self._space.gaps is not None:
             found = np.abs(np.cumsum(rows[0] - rows[1], axis=1))[:, :-1] @ self._space.gaps
         else:
-            found = np.array([distance(one, other, self._space.distances) for one, other in zip(*rows, strict=True)])
+            found = np.array(
+                [transport_distance(one, other, self._space.distances) for one, other in zip(*rows, strict=True)]
+            )
         return found.reshape(shape) if shape else float(found[0])
 
     def weights(self, p: LawLike) -> Integers:
@@ -252,7 +256,7 @@ class TransportSampler:
             )
         laws = self.output(p)
         rows = laws.reshape(-1, self._space.size)
-        randomness: Randomness = SystemEntropy() if rng is None else release.seeded(rng)
+        randomness: Randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
         numbers = release.outcomes(self.lattice, rows, _AS_IT_IS, randomness.integers(len(rows))).reshape(
             laws.shape[:-1]
         )

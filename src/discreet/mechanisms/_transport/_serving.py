@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def served_on_a_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
+def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
     """The nearest law to one client's on points in increasing order."""
     below, above = _Kinks(-1.0), _Kinks(1.0)  # left and right of the bottom; f_0 is infinite on both sides of 0
     below.push(0.0, math.inf)

@@ -22,11 +22,11 @@ _NORMS: dict[float, Callable[[Floats], Floats]] = {
     2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
     math.inf: lambda apart: np.asarray(apart.max(axis=2)),
 }
-_ROUNDING = 1e-9  # of a distance relative to the largest
+_METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
+class MetricSpace:
     """Distances between all points, in an order in which neighbours on a line are neighbours; `order` leads back.
 
     `gaps` between neighbours where it is a line; `orbits`: the number of each point's orbit under isometries that are known.
@@ -42,7 +42,7 @@ class Space:
         return len(self.distances)
 
 
-def line(points: Floats) -> Space:
+def line_space(points: Floats) -> MetricSpace:
     """Points on a line, in any order, all different."""
     _check_size(len(points), MOST_ON_A_LINE)
     order = np.argsort(points, kind="stable")
@@ -51,10 +51,10 @@ def line(points: Floats) -> Space:
         twice = points[order][int(np.argmin(gaps))]
         raise DiscreetError(f"points holds {twice:g} twice; give every place once")
     ordered = points[order]
-    return Space(np.abs(ordered[:, None] - ordered), order, gaps, np.arange(len(points)))
+    return MetricSpace(np.abs(ordered[:, None] - ordered), order, gaps, np.arange(len(points)))
 
 
-def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> Space:
+def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> MetricSpace:
     """The space of points (n,) or (n, dim) under a norm, Euclid's if None; or of a matrix of distances (n, n)."""
     if (points is None) == (metric is None):
         raise DiscreetError(
@@ -65,29 +65,29 @@ def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | N
             raise DiscreetError(
                 f"norm = {norm!r} is for points; metric= has all distances already: leave one of them out"
             )
-        distances = _finite(metric, "metric")
+        distances = _finite_array(metric, "metric")
         _check_metric(distances)
-        return Space(distances, np.arange(len(distances)), None, np.arange(len(distances)))
+        return MetricSpace(distances, np.arange(len(distances)), None, np.arange(len(distances)))
     length = _NORMS.get(2 if norm is None else norm) if norm is None or isinstance(norm, (int, float)) else None
     if length is None:
         raise DiscreetError(
             f"norm = {norm!r} is not one of 1 (along the axes), 2 (as the crow flies), inf (the longest axis)"
         )
     given: Any = points
-    places = _finite(given, "points")
+    places = _finite_array(given, "points")
     if places.ndim == 2 and places.shape[1] == 1:
         places = places[:, 0]
     if places.ndim == 1:
-        return line(places)
+        return line_space(places)
     if places.ndim != 2:
         raise DiscreetError(f"points has shape {places.shape}; give numbers (n,) or rows of coordinates (n, dim)")
     _check_size(len(places), MOST)
     distances = length(np.abs(places[:, None, :] - places))
     _check_apart(distances, "points", "twice in the same place; give every place once")
-    return Space(distances, np.arange(len(places)), None, orbits_of(places))
+    return MetricSpace(distances, np.arange(len(places)), None, orbits_of(places))
 
 
-def _finite(values: ArrayLike, name: str) -> Floats:
+def _finite_array(values: ArrayLike, name: str) -> Floats:
     found = as_floats(values, name)
     if not np.isfinite(found).all():
         raise DiscreetError(
@@ -110,7 +110,7 @@ def _check_metric(distances: Floats) -> None:
             f"metric has shape {distances.shape}; it is a square matrix of distances between all points"
         )
     _check_size(len(distances), MOST)
-    tolerance = _ROUNDING * float(np.abs(distances).max())
+    tolerance = _METRIC_ROUNDING * float(np.abs(distances).max())
     if (distances < 0.0).any():
         x, y = np.argwhere(distances < 0.0)[0]
         raise DiscreetError(f"metric[{x}][{y}] = {distances[x, y]:g} is negative; distances are not")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-_ROUNDING = 1e-12  # of the largest extent, and some units in the last place of the coordinates themselves
+_SYMMETRY_ROUNDING = 1e-12  # of the largest extent, and some units in the last place of the coordinates themselves
 _ULPS = 2.0**-49
 _MOST_AXES = 4  # 384 maps; more axes are too many to try
 
@@ -26,7 +26,7 @@ def orbits_of(points: Floats) -> Places:
         return np.arange(size)
     low, high = points.min(axis=0), points.max(axis=0)
     centred = (points - low) - (high - low) / 2.0
-    tolerance = _ROUNDING * (high - low).max() + _ULPS * np.abs(points).max()
+    tolerance = _SYMMETRY_ROUNDING * (high - low).max() + _ULPS * np.abs(points).max()
     tree = scipy.spatial.cKDTree(centred)
     images = [np.arange(size)]
     for order in itertools.permutations(range(axes)):

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.errors import DiscreetError, need_extra
 from discreet.families._densities import Drawable, LogDensity
-from discreet.projection._threads import available
+from discreet.projection._threads import processor_count
 from discreet.research._boosted._networks import Floats, Singles, boost, fresh_network, parameter_count
 from discreet.research._boosted._presets import Preset, Training
 
@@ -47,7 +47,7 @@ class Learner:
                 )
         if self.device == "cpu":
             kernels = compiled_kernels()
-            with ThreadPoolExecutor(available()) as pool:
+            with ThreadPoolExecutor(processor_count()) as pool:
                 jobs = zip(clients, weights, seeds, strict=True)
                 return np.stack(list(pool.map(lambda job: self._one(kernels, *job), jobs)))
         return self._all(clients, weights, seeds)
@@ -57,9 +57,9 @@ class Learner:
         rng = np.random.default_rng(seed)
         found = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = self._drawn(p, rng)
+            held = self._draw_points(p, rng)
             if training.sampling == "exact":
-                own = self._inverted(found[:t], weights, rng.random(training.samples))
+                own = self._points_by_inversion(found[:t], weights, rng.random(training.samples))
             else:
                 own = kernels.walk(
                     found[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
@@ -78,22 +78,22 @@ class Learner:
         rngs = [np.random.default_rng(seed) for seed in seeds]
         found = np.empty((len(clients), training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = np.stack([self._drawn(p, rng) for p, rng in zip(clients, rngs, strict=True)])
+            held = np.stack([self._draw_points(p, rng) for p, rng in zip(clients, rngs, strict=True)])
             so_far = found[:, :t]
             if training.sampling == "exact":
                 uniform = [rng.random(training.samples) for rng in rngs]
                 rows = zip(so_far, weights, uniform, strict=True)
-                own = np.stack([self._inverted(*row) for row in rows])
+                own = np.stack([self._points_by_inversion(*row) for row in rows])
             else:
                 seed = int(rngs[0].integers(2**62))
-                own = tensors.walked(
+                own = tensors.walk_chains(
                     so_far, weights[:, :t], self.low, self.high, training, self.preset, seed, self.device
                 )
             fresh = np.stack([fresh_network(dim, training.width, rng) for rng in rngs])
-            found[:, t] = tensors.trained(fresh, held, own, training, self.device)
+            found[:, t] = tensors.train_networks(fresh, held, own, training, self.device)
         return found
 
-    def _drawn(self, p: LogDensity, rng: np.random.Generator) -> Singles:
+    def _draw_points(self, p: LogDensity, rng: np.random.Generator) -> Singles:
         """Points (dim, samples) of P inside the box."""
         assert isinstance(p, Drawable)
         kept, missing = [], self.training.samples
@@ -105,7 +105,7 @@ class Learner:
                 return np.ascontiguousarray(np.concatenate(kept).T, dtype=np.float32)
         raise DiscreetError("p has almost no mass inside the family's box; widen the box")
 
-    def _inverted(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
+    def _points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
         """Points (1, samples) of Q_t on an interval by inverting its distribution function on a fine grid."""
         x = np.linspace(max(self.low[0], -_REACH), min(self.high[0], _REACH), _GRID + 1)
         log_density = boost(networks, weights.tolist(), x[:, None], self.training.width, self.preset) - 0.5 * x * x

@@ -60,7 +60,7 @@ def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
     return out
 
 
-def bounded(logit: Floats, preset: Preset) -> Floats:
+def bounded_logit(logit: Floats, preset: Preset) -> Floats:
     """c: the sigmoid of the logit, or the logit clipped."""
     return np.clip(logit, preset.low, preset.high) if preset.clipped else 0.5 + 0.5 * np.tanh(0.5 * logit)
 
@@ -69,5 +69,5 @@ def boost(networks: Singles, weights: Sequence[float], x: Floats, width: int, pr
     """sum_t theta^t c_t at points (n, dim), for the networks (rounds, parameters) of one client."""
     total = np.zeros(len(x))
     for row, weight in zip(networks, weights, strict=False):
-        total += weight * bounded(logits(row, x, width), preset)
+        total += weight * bounded_logit(logits(row, x, width), preset)
     return total

@@ -83,6 +83,6 @@ class Training:
         if self.sampling not in ("metropolis", "exact"):
             raise DiscreetError(f"sampling = {self.sampling!r} is not one of metropolis, exact")
 
-    def shortened(self, epochs: int, samples: int, burn_in: int) -> "Training":
+    def scale_down(self, epochs: int, samples: int, burn_in: int) -> "Training":
         """The same with less of everything, for a quick look."""
         return replace(self, epochs=epochs, samples=samples, batch=samples // 2, burn_in=burn_in)

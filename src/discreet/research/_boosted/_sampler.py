@@ -21,12 +21,12 @@ from discreet.families import ContinuousFamily, DensityBand, Mixture
 from discreet.families._clients import as_clients, is_many, largest_log_ratios, log_ratios
 from discreet.families._continuous import LARGEST_CHARTED, Nodes
 from discreet.families._densities import LogDensity, as_points, shape_of_points
-from discreet.families._seen import tell_unresolved
+from discreet.families._seen import warn_of_unresolved_masses
 from discreet.privacy._pure import check_epsilon
 from discreet.research._boosted._learning import Learner, Seed
 from discreet.research._boosted._networks import Floats, Singles, boost
 from discreet.research._boosted._presets import Preset, Training, preset_named
-from discreet.tradeoff import warn_of_large
+from discreet.tradeoff import warn_of_large_epsilon
 
 _SPLIT = {1: 16, 2: 2, 3: 1}  # finer than the reference needs: a clipped logit has kinks
 
@@ -86,7 +86,7 @@ class BoostedLaw:
         log_ratio = log_ratios(self.clients, self.nodes).reshape(len(self.clients), -1)
         shift = largest_log_ratios(log_ratio)
         p = np.exp(log_ratio - shift[:, None]) * masses
-        tell_unresolved(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
+        warn_of_unresolved_masses(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
         q = np.exp(self._boosts) * masses
         f = divergences.divergence(name)
         return self._each(np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True))))
@@ -118,7 +118,7 @@ class BoostedSampler:
             )
         self.family = family
         self.epsilon = check_epsilon(epsilon)
-        warn_of_large(self.epsilon)
+        warn_of_large_epsilon(self.epsilon)
         self.preset = preset_named(preset)
         self.training = Training() if training is None else training
         check_kind("training", self.training, Training, "pass Training(...), or leave it out")

@@ -49,7 +49,7 @@ def logits(network: Layers, x: Any) -> Any:
     return torch.baddbmm(bias, weights, values)[:, 0]
 
 
-def trained(parameters: Singles, p: Singles, q: Singles, training: Training, device: str) -> Singles:
+def train_networks(parameters: Singles, p: Singles, q: Singles, training: Training, device: str) -> Singles:
     """Networks (n, parameters) fitted to tell points p (n, dim, samples) from q: cross-entropy, SGD with Nesterov momentum."""
     place = device_named(device)
     dim, batch = p.shape[1], training.batch
@@ -81,7 +81,7 @@ def boost(networks: Sequence[Layers], weights: Any, x: Any, preset: Preset) -> A
     return total
 
 
-def walked(
+def walk_chains(
     networks: Singles,
     weights: Floats,
     low: Floats,

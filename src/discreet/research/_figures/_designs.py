@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
-from discreet.research._reports._designs import SAMPLERS, Case, cases
-from discreet.research.experiments._designs import RIVALS, DesignedSplit
-from discreet.research.experiments._records import Recorded
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.research._reports._designs import SAMPLER_LABELS, DesignCase, cases
+from discreet.research.experiments._designs import DESIGN_RIVALS, DesignedSplit
+from discreet.research.experiments._records import RecordedRun
 
 _COLOURS = {
     **{name: COLOURS[name] for name in ("optimal", "linear", "mollifier")},
@@ -15,13 +15,13 @@ _COLOURS = {
 _ACROSS = 3
 
 
-def design_figure(run: Recorded[DesignedSplit]) -> Figure:
+def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     """One panel for each set; the floor is at 1."""
-    found: dict[str, list[Case]] = {}
+    found: dict[str, list[DesignCase]] = {}
     for case in cases(run.rows):
         found.setdefault(case.title, []).append(case)
     down = -(-len(found) // _ACROSS)
-    with styled():
+    with library_style():
         drawn = figure(11.6, 1.2 + 2.7 * down)
         drawn.suptitle(
             "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below",
@@ -39,21 +39,21 @@ def design_figure(run: Recorded[DesignedSplit]) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, title: str, those: Sequence[Case]) -> None:
+def _panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> None:
     those = sorted(those, key=lambda case: case.epsilon)
     budgets = [case.epsilon for case in those]
     axes.axhline(1.0, color=QUIET, linewidth=1.0)
-    for name in (*RIVALS, "designed"):
+    for name in (*DESIGN_RIVALS, "designed"):
         ratios = [case.mean(name, "kl") / case.floor for case in those]
         axes.plot(
-            budgets, ratios, color=_COLOURS[name], label=SAMPLERS[name], marker="o", markersize=3.5,
+            budgets, ratios, color=_COLOURS[name], label=SAMPLER_LABELS[name], marker="o", markersize=3.5,
             linewidth=2.2 if name == "designed" else 1.4, linestyle="--" if name == "linear" else "-",
         )  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
     axes.minorticks_off()
-    highest = max(case.mean(name, "kl") / case.floor for case in those for name in RIVALS)
+    highest = max(case.mean(name, "kl") / case.floor for case in those for name in DESIGN_RIVALS)
     ticks = [tick for tick in (1, 1.5, 2, 3, 5, 10, 20, 40) if tick <= 1.15 * highest]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("ε", color=INK)

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.plots import output, population
-from discreet.plots._labels import divergence_label, short
-from discreet.plots._style import COLOURS, INK, Axes, Figure, figure, panel_title, styled
+from discreet.plots._labels import divergence_label, shorten_name
+from discreet.plots._style import COLOURS, INK, Axes, Figure, figure, library_style, panel_title
 from discreet.research.experiments._flight_design import DESIGNED, DesignedFlights
 from discreet.research.experiments._flights import FlightRelease
-from discreet.research.experiments._time_zones import Lesson
+from discreet.research.experiments._time_zones import TimeZoneEstimate
 
 _DRAWN = "kl"
 _COLOURS = {**COLOURS, DESIGNED: "#CC79A7"}
 
 
 @dataclass(frozen=True)
-class Profile:
+class CostProfile:
     """A mechanism's realised divergences, one for each client, and perhaps something to say about them."""
 
     mechanism: str
@@ -34,8 +34,8 @@ def flights_figure(run: FlightRelease) -> Figure:
     for name in MECHANISMS:
         better = run.better_off(name, _DRAWN)
         note = f"serves {better:,} aircraft\nbetter than optimal" if better else ""
-        profiles.append(Profile(name, run.cost(name, _DRAWN).realised, note))
-    with styled():
+        profiles.append(CostProfile(name, run.cost(name, _DRAWN).realised, note))
+    with library_style():
         drawn = figure(11.6, 5.6)
         _headline(drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}")
         left, right = drawn.subplots(1, 2, width_ratios=(1.0, 1.0))
@@ -50,10 +50,10 @@ def flights_figure(run: FlightRelease) -> Figure:
     return drawn
 
 
-def lesson_figure(lesson: Lesson) -> Figure:
+def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
     """What the curator learns on the left, what one client gave away for it on the right; outcomes in the same order."""
     found, epsilon = lesson.found, lesson.found.sampler.epsilon
-    with styled():
+    with library_style():
         drawn = figure(12.0, 1.9 + 0.42 * len(lesson.truth))
         _headline(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}")
         left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
@@ -70,13 +70,13 @@ def lesson_figure(lesson: Lesson) -> Figure:
     return drawn
 
 
-def design_figure(found: DesignedFlights) -> Figure:
+def design_gain_figure(found: DesignedFlights) -> Figure:
     """What each sampler costs the aircraft of the second half-year, in two divergences."""
-    with styled():
+    with library_style():
         drawn = figure(12.0, 5.4)
         _headline(drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}")
         for axes, name in zip(drawn.subplots(1, 2), ("tv", "kl"), strict=True):
-            profiles = [Profile(kind, served.costs[name]) for kind, served in found.samplers.items()]
+            profiles = [CostProfile(kind, served.costs[name]) for kind, served in found.samplers.items()]
             _draw_profiles(axes, profiles, divergence_label(name))
     return drawn
 
@@ -85,7 +85,7 @@ def _headline(drawn: Figure, title: str) -> None:
     drawn.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold")
 
 
-def _draw_profiles(axes: Axes, profiles: Sequence[Profile], measure: str) -> None:
+def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:
     clients = len(profiles[0].realised)
     panel_title(
         axes,
@@ -126,7 +126,7 @@ def _say(axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, in
     axes.annotate(text, place, shift, textcoords="offset points", color=colour, ha="left", va="top", fontsize=9)
 
 
-def _draw_revealed(axes: Axes, lesson: Lesson) -> None:
+def _draw_revealed(axes: Axes, lesson: TimeZoneEstimate) -> None:
     shown = np.argsort(-lesson.truth, kind="stable")
     names = [str(lesson.found.domain.names[place]) for place in shown]
     rows, colour = np.arange(len(shown)), COLOURS["linear"]
@@ -140,7 +140,7 @@ def _draw_revealed(axes: Axes, lesson: Lesson) -> None:
             fontsize=9, color=colour, fontweight="bold" if chosen else "normal",
         )  # fmt: skip
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_yticks(rows, [short(name) for name in names], color=INK, parse_math=False)
+    axes.set_yticks(rows, [shorten_name(name) for name in names], color=INK, parse_math=False)
     axes.set_xlim(0.0, 1.12 * max(float(lesson.held.max()), float(lesson.drawn_from.max())))
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)

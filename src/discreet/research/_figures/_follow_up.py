@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, Axes, Figure, figure, panel_title, styled
+from discreet.plots._style import COLOURS, Axes, Figure, figure, library_style, panel_title
 from discreet.research._figures._ordered import ordered_figure
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._follow_up._finite import FiniteClasses
 from discreet.research.experiments._follow_up._mixtures import MixtureClasses
 from discreet.research.experiments._follow_up._plane import PlaneLaw
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 
-KINDS = {
+KIND_LABELS = {
     "pure": ("pure", "ε"),
     "approximate": ("approximate, δ = 0.001", "ε"),
     "gaussian": ("Gaussian", "ν"),
@@ -26,7 +26,7 @@ QUICK_MARK = "QUICK RUN"
 _ROUNDING = 1e-15  # below which a divergence is none
 
 
-def follow_up_figures(runs: Mapping[str, Recorded[Any]]) -> dict[str, Figure]:
+def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]:
     """One picture for each experiment."""
     drawers: dict[str, Callable[[Sequence[Any]], Figure]] = {
         "local_finite": _finite,
@@ -34,7 +34,7 @@ def follow_up_figures(runs: Mapping[str, Recorded[Any]]) -> dict[str, Figure]:
         "local_plane": _plane,
         "ordered": ordered_figure,
     }
-    with styled():
+    with library_style():
         found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
         for name, drawn in found.items():
             if runs[name].header.quick:
@@ -48,17 +48,17 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
     """Ten outcomes (or as few as there are): a line of panels for each notion, a panel for each divergence."""
     fewest = min(row.outcomes for row in rows)
     those = [row for row in rows if row.outcomes == fewest]
-    kinds = [kind for kind in KINDS if any(row.kind == kind for row in those)]
+    kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
     drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
     _title(
         drawn,
         f"The least worst case on {fewest} outcomes: everybody (global), clients near uniform (local)",
     )
-    grid = drawn.subplots(len(kinds), len(DIVERGENCES), squeeze=False)
+    grid = drawn.subplots(len(kinds), len(PAPER_DIVERGENCES), squeeze=False)
     for line, kind in zip(grid, kinds, strict=True):
         own = sorted((row for row in those if row.kind == kind), key=lambda row: row.budget)
         places = np.arange(len(own))
-        for axes, f in zip(line, DIVERGENCES, strict=True):
+        for axes, f in zip(line, PAPER_DIVERGENCES, strict=True):
             for side, name in ((-0.2, "global"), (0.2, "local")):
                 heights = [row.classes[name].minimax[f] for row in own]
                 axes.bar(places + side, heights, 0.36, color=_FULL[name], label=f"{name}, ours")
@@ -73,8 +73,8 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
                     zorder=3,
                     label=_theirs(name),
                 )
-            _budgets(axes, places, own, KINDS[kind][1])
-            panel_title(axes, KINDS[kind][0], divergence_label(f))
+            _budgets(axes, places, own, KIND_LABELS[kind][1])
+            panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
     _legend(drawn, grid[0][0], ("global, ours", "local, ours", _theirs("local")))
     return drawn
 
@@ -82,7 +82,7 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
 def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
     """The largest KL (bars) and the mean (dots): a line for each shape, a panel for each notion; pale: linear, full: projection."""
     shapes = list(dict.fromkeys(row.shape for row in rows))
-    kinds = [kind for kind in KINDS if any(row.kind == kind for row in rows)]
+    kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
     drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
     _title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
     grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
@@ -90,8 +90,8 @@ def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
         for axes, kind in zip(line, kinds, strict=True):
             own = sorted((row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget)
             _mixture_panel(axes, own)
-            _budgets(axes, np.arange(len(own)), own, KINDS[kind][1])
-            panel_title(axes, KINDS[kind][0], own[0].title)
+            _budgets(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
+            panel_title(axes, KIND_LABELS[kind][0], own[0].title)
     _legend(
         drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet.plots._style import COLOURS, QUIET, Axes, Figure, figure, panel_title
 from discreet.research._reports._follow_up import ORDERED_LABELS
-from discreet.research.experiments._ordered import MECHANISMS, OrderedSet
+from discreet.research.experiments._ordered import ORDERED_MECHANISMS, OrderedSet
 
 _COLOURS = {
     "transport": "#B00020",
@@ -41,7 +41,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
 
 def _lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> None:
     budgets = [row.epsilon for row in rows]
-    for name in MECHANISMS:
+    for name in ORDERED_MECHANISMS:
         values = [getattr(row.distances[name], which) for row in rows]
         axes.plot(
             budgets, values, color=_COLOURS[name], marker="o", markersize=3.5, label=ORDERED_LABELS[name],
@@ -58,7 +58,7 @@ def _lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> None:
 def _client(axes: Axes, row: OrderedSet) -> None:
     places = np.asarray(row.places)
     axes.bar(places, row.shown, 0.8 * row.step, color="#DDDDDD", label="what it holds")
-    for name in MECHANISMS:
+    for name in ORDERED_MECHANISMS:
         q = np.asarray(row.shown_outputs[name])
         away = row.step * np.abs(np.cumsum(q - np.asarray(row.shown))).sum()
         axes.step(

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
-from discreet.research._reports._summaries import costs, epsilons, mechanisms
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.research._reports._summaries import client_costs, recorded_epsilons, recorded_mechanisms
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._finite_figures import FiniteLaw, WorstCases
 from discreet.research.experiments._mixtures import MixtureClient
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 from discreet.research.experiments._ring import RingLaw
 
-LABELS = {
+PAPER_LABELS = {
     "proposed": "proposed, Q*",
     "optimal": "proposed, Q*",
     "boosted": "boosted baseline, as published",
@@ -32,9 +32,9 @@ Bars = Mapping[str, Mapping[str, Sequence[float]]]  # heights by mechanism and d
 QUICK_MARK = "QUICK RUN: not the paper's setting"
 
 
-def paper_figure(run: Recorded[Any]) -> Figure:
+def paper_figure(run: RecordedRun[Any]) -> Figure:
     """The figure that an experiment's records stand for."""
-    with styled():
+    with library_style():
         match run.rows[0]:
             case RingLaw():
                 drawn = _ring(run.rows)
@@ -114,19 +114,25 @@ def _finite_mechanism(rows: Sequence[FiniteLaw]) -> Figure:
 
 def _worst_cases(rows: Sequence[WorstCases]) -> Figure:
     number = {10: 3, 5: 5, 20: 6, 100: 7}.get(rows[0].outcomes, 0)
-    bars = {name: {f: [row.risks[name][f] for row in rows] for f in DIVERGENCES} for name in ("optimal", "mollifier")}
+    bars = {
+        name: {f: [row.risks[name][f] for row in rows] for f in PAPER_DIVERGENCES} for name in ("optimal", "mollifier")
+    }
     labels = {"optimal": "proposed", "mollifier": "baseline (mollifier around uniform)"}
     title = f"Figure {number}: worst case over every law on k = {rows[0].outcomes} outcomes"
     return _three_panels(title, [row.epsilon for row in rows], bars, labels, "worst-case divergence")
 
 
 def _mixtures(rows: Sequence[MixtureClient]) -> Figure:
-    budgets, names = epsilons(rows), mechanisms(rows)
-    bars = {name: {f: [costs(rows, e, name, f).max() for e in budgets] for f in DIVERGENCES} for name in names}
-    means = {name: {f: [costs(rows, e, name, f).mean() for e in budgets] for f in DIVERGENCES} for name in names}
+    budgets, names = recorded_epsilons(rows), recorded_mechanisms(rows)
+    bars = {
+        name: {f: [client_costs(rows, e, name, f).max() for e in budgets] for f in PAPER_DIVERGENCES} for name in names
+    }
+    means = {
+        name: {f: [client_costs(rows, e, name, f).mean() for e in budgets] for f in PAPER_DIVERGENCES} for name in names
+    }
     clients = len(rows) // len(budgets)
     title = f"Figure 4: {clients} random Gaussian mixtures, the worst (bars) and the mean (dots)"
-    return _three_panels(title, budgets, bars, LABELS, "divergence", means)
+    return _three_panels(title, budgets, bars, PAPER_LABELS, "divergence", means)
 
 
 def _three_panels(
@@ -137,7 +143,7 @@ def _three_panels(
     panels = drawn.subplots(1, 3)
     places, names = np.arange(len(budgets)), list(bars)
     width = 0.8 / len(names)
-    for axes, f in zip(panels, DIVERGENCES, strict=True):
+    for axes, f in zip(panels, PAPER_DIVERGENCES, strict=True):
         for i, name in enumerate(names):
             x = places - 0.4 + (i + 0.5) * width
             axes.bar(x, bars[name][f], 0.92 * width, color=_FILL[name], label=labels[name])

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, panel_title, styled
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
 from discreet.research._reports._contests import (
-    LABELS,
+    REPORT_LABELS,
     RIVALS,
     SAMPLES,
-    SHORT,
+    SHORT_LABELS,
     Contest,
     by_set,
-    described,
-    error,
+    describe_set,
+    mean_error,
 )
-from discreet.research._reports._summaries import epsilons
+from discreet.research._reports._summaries import recorded_epsilons
 from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 
 QUICK_MARK = "QUICK RUN: few repetitions"
 _RIVAL_COLOURS = {
@@ -34,10 +34,10 @@ _GAP = 0.062  # between two names, as a share of the panel's height
 _WINNERS = {"sample": "#CFE3F1", "oracle": "#F7DDCB", None: "#F2F2F2"}
 
 
-def population_figures(run: Recorded[SetAtBudget]) -> dict[str, Figure]:
+def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
     """The overview under "population", and one picture for each set under "population-NAME"."""
     rows = run.rows
-    with styled():
+    with library_style():
         found = {"population": _overview(rows)}
         found |= {f"population-{name}": _one_set(those) for name, those in by_set(rows).items()}
         if run.header.quick:
@@ -49,7 +49,7 @@ def population_figures(run: Recorded[SetAtBudget]) -> dict[str, Figure]:
 
 
 def _overview(rows: Sequence[SetAtBudget]) -> Figure:
-    sets, budgets = by_set(rows), epsilons(rows)
+    sets, budgets = by_set(rows), recorded_epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
     drawn.suptitle(
         "The population's law from one report of each client: samples or a frequency oracle?",
@@ -80,8 +80,8 @@ def _overview(rows: Sequence[SetAtBudget]) -> Figure:
 def _cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
     axes.add_patch(_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
     style = "normal" if contest.informative else "italic"
-    names = f"{SHORT[contest.sample]} / {SHORT[contest.oracle]}"
-    values = f"{error(contest.row, contest.sample):.3f} / {error(contest.row, contest.oracle):.3f}"
+    names = f"{SHORT_LABELS[contest.sample]} / {SHORT_LABELS[contest.oracle]}"
+    values = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
     axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
     axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
 
@@ -94,7 +94,7 @@ def _rectangle(corner: tuple[float, float], width: float, height: float, colour:
 
 def _one_set(rows: Sequence[SetAtBudget]) -> Figure:
     drawn = figure(14.6, 4.9)
-    drawn.suptitle(_capital(described(rows[0])), x=0.012, ha="left", fontsize=13, fontweight="bold")
+    drawn.suptitle(_capital(describe_set(rows[0])), x=0.012, ha="left", fontsize=13, fontweight="bold")
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
         panel_title(axes, f"What it costs a client: {divergence_label(f)}", "from its law to the law it draws from")
@@ -113,9 +113,9 @@ def _costs(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
     alike = bool(np.allclose(worst["optimal"], worst["linear"], rtol=1e-6))
     lines: dict[str, tuple[list[float], str, Any]] = {}
     for name in ("mollifier", "linear", "optimal"):
-        lines[f"{SHORT[name]}, mean"] = [row.realised[name][f].mean for row in rows], COLOURS[name], "solid"
+        lines[f"{SHORT_LABELS[name]}, mean"] = [row.realised[name][f].mean for row in rows], COLOURS[name], "solid"
         if not (alike and name == "linear"):
-            label = "Q* and linear, worst" if alike and name == "optimal" else f"{SHORT[name]}, worst"
+            label = "Q* and linear, worst" if alike and name == "optimal" else f"{SHORT_LABELS[name]}, worst"
             lines[label] = worst[name], COLOURS[name], (0, (4, 2))
     _lines(axes, rows, lines)
 
@@ -125,8 +125,8 @@ def _errors(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
         "uniform, without data": ([row.uniform["tv"] for row in rows], "#AAAAAA", (0, (1.2, 1.6)))
     }
     for name in ("raw", *reversed(RIVALS)):
-        label = LABELS[name] if name == "raw" else LABELS[name].split(",")[0]
-        lines[label] = [error(row, name) for row in rows], _RIVAL_COLOURS[name], _DASHES.get(name, "solid")
+        label = REPORT_LABELS[name] if name == "raw" else REPORT_LABELS[name].split(",")[0]
+        lines[label] = [mean_error(row, name) for row in rows], _RIVAL_COLOURS[name], _DASHES.get(name, "solid")
     _lines(axes, rows, lines)
 
 
@@ -152,7 +152,7 @@ def _lines(axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[li
     axes.set_yticks([], minor=True)
     low, high = np.log(axes.get_ylim())
     ends = {name: float((np.log(values[-1]) - low) / (high - low)) for name, (values, *_) in lines.items()}
-    for name, height in spread(ends, _GAP).items():
+    for name, height in separate_heights(ends, _GAP).items():
         axes.annotate(
             name,
             (1.0, ends[name]), (1.09, height), xycoords="axes fraction", textcoords="axes fraction",
@@ -161,7 +161,7 @@ def _lines(axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[li
         )  # fmt: skip
 
 
-def spread(ends: Mapping[str, float], gap: float) -> dict[str, float]:
+def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
     """The heights moved as little as needs be (in squares) so that neighbours are `gap` apart or more, in the same order, none below 0."""
     order = sorted(ends, key=lambda name: ends[name])
     groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap

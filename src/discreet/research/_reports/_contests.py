@@ -12,7 +12,7 @@ RIVALS = (*SAMPLES, *ORACLES)
 CERTAIN = 3.0  # standard errors of the difference
 WORTH_ASKING = 0.9  # of the uniform law's error
 
-LABELS = {
+REPORT_LABELS = {
     "optimal": "Q* samples",
     "mollifier": "mollifier samples",
     "linear": "linear samples, inverted (= k-RR)",
@@ -21,7 +21,7 @@ LABELS = {
     "hashing": "local hashing",
     "raw": "raw draws, no privacy",
 }
-SHORT = {
+SHORT_LABELS = {
     "optimal": "Q*",
     "mollifier": "mollifier",
     "linear": "linear",
@@ -31,7 +31,7 @@ SHORT = {
 }
 
 
-def error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: bool = True) -> float:
+def mean_error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: bool = True) -> float:
     """A rival's mean error over the repetitions, as it is or projected onto the simplex."""
     found = row.errors[rival]
     return (found.projected if projected else found.raw)[measure].mean
@@ -46,16 +46,16 @@ class Contest:
 
     @property
     def sample(self) -> str:
-        return min(self.samples, key=lambda name: error(self.row, name))
+        return min(self.samples, key=lambda name: mean_error(self.row, name))
 
     @property
     def oracle(self) -> str:
-        return min(ORACLES, key=lambda name: error(self.row, name))
+        return min(ORACLES, key=lambda name: mean_error(self.row, name))
 
     @property
     def ratio(self) -> float:
         """Error of the sample over error of the oracle: below 1 the sample is closer."""
-        return error(self.row, self.sample) / error(self.row, self.oracle)
+        return mean_error(self.row, self.sample) / mean_error(self.row, self.oracle)
 
     @property
     def certain(self) -> bool:
@@ -63,7 +63,7 @@ class Contest:
         spread = math.hypot(
             *(self.row.errors[name].projected["tv"].standard_error for name in (self.sample, self.oracle))
         )
-        return abs(error(self.row, self.sample) - error(self.row, self.oracle)) > CERTAIN * spread
+        return abs(mean_error(self.row, self.sample) - mean_error(self.row, self.oracle)) > CERTAIN * spread
 
     @property
     def winner(self) -> str | None:
@@ -83,7 +83,7 @@ class Contest:
         return self._informs(self.sample)
 
     def _informs(self, rival: str) -> bool:
-        return error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
+        return mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
 
 
 def by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
@@ -94,6 +94,6 @@ def by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
     return {name: sorted(those, key=lambda row: row.epsilon) for name, those in found.items()}
 
 
-def described(row: SetAtBudget) -> str:
+def describe_set(row: SetAtBudget) -> str:
     """The set in a few words: arrival delays, 24 outcomes, 4,037 aircraft."""
     return f"{row.title}, {row.outcomes} outcomes, {row.clients:,} {row.who}"

@@ -12,15 +12,18 @@ from discreet.research._reports._designs import (
     shift_table,
 )
 from discreet.research._reports._pages import STYLE, html_table
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._design_keeps import KeptAtBudget
 from discreet.research.experiments._design_shifts import ShiftedDesign
 from discreet.research.experiments._designs import DesignedSplit
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 
 
 def design_page(
-    designs: Recorded[DesignedSplit], keeps: Recorded[KeptAtBudget], shifts: Recorded[ShiftedDesign], picture: bytes
+    designs: RecordedRun[DesignedSplit],
+    keeps: RecordedRun[KeptAtBudget],
+    shifts: RecordedRun[ShiftedDesign],
+    picture: bytes,
 ) -> str:
     """The page; the picture is the PNG bytes of `design_figure`."""
     header = designs.header
@@ -37,7 +40,7 @@ def design_page(
         *(f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in said),
         f"</ol><img alt='designs' src='data:image/png;base64,{base64.b64encode(picture).decode()}'>",
     ]
-    for f in DIVERGENCES:
+    for f in PAPER_DIVERGENCES:
         parts += [
             f"<h2>{html.escape(divergence_label(f))}, mean over clients that were not used</h2>",
             html_table(*design_table(designs.rows, f), texts=2, rule_on=None),

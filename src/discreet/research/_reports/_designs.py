@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.plots._labels import divergence_label
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._design_keeps import KeptAtBudget
 from discreet.research.experiments._design_shifts import SAFE, ShiftedDesign
-from discreet.research.experiments._designs import RIVALS, DesignedSplit
+from discreet.research.experiments._designs import DESIGN_RIVALS, DesignedSplit
 
 Table = tuple[list[str], list[list[str]]]
 Finding = tuple[str, str]
 
-SAMPLERS = {
+SAMPLER_LABELS = {
     "optimal": "Q*",
     "linear": "linear",
     "mollifier": "mollifier",
@@ -25,7 +25,7 @@ SAMPLERS = {
 
 
 @dataclass(frozen=True)
-class Case:
+class DesignCase:
     """One set at one budget: means over the splits."""
 
     splits: tuple[DesignedSplit, ...]
@@ -49,7 +49,7 @@ class Case:
         return self.mean("designed", "kl") / self.floor
 
     @property
-    def stayed(self) -> int:
+    def undesigned_splits(self) -> int:
         """In how many splits the examples did not speak for a design."""
         return sum(row.parts is None for row in self.splits)
 
@@ -58,22 +58,22 @@ class Case:
 
     def won(self, divergence: str) -> bool:
         """Whether the design's mean is smaller than that of every other sampler."""
-        return all(self.mean("designed", divergence) < self.mean(rival, divergence) for rival in RIVALS)
+        return all(self.mean("designed", divergence) < self.mean(rival, divergence) for rival in DESIGN_RIVALS)
 
 
-def cases(rows: Sequence[DesignedSplit]) -> list[Case]:
+def cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
     """Sets in their recorded order, budgets in theirs."""
     found: dict[tuple[str, float], list[DesignedSplit]] = {}
     for row in rows:
         found.setdefault((row.set, row.epsilon), []).append(row)
-    return [Case(tuple(those)) for those in found.values()]
+    return [DesignCase(tuple(those)) for those in found.values()]
 
 
 def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     """What the comparison says, in sentences."""
     found = cases(rows)
-    wins = ", ".join(f"{divergence_label(f)} {sum(case.won(f) for case in found)}" for f in DIVERGENCES)
-    lost = [case for case in found if not all(case.won(f) for f in DIVERGENCES)]
+    wins = ", ".join(f"{divergence_label(f)} {sum(case.won(f) for case in found)}" for f in PAPER_DIVERGENCES)
+    lost = [case for case in found if not all(case.won(f) for f in PAPER_DIVERGENCES)]
     above = [case.above_floor - 1.0 for case in found]
     far = [case for case in found if case.above_floor > 1.1]
     exact = [row.exact_gap for row in rows if row.exact_gap is not None]
@@ -103,9 +103,9 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
             f"The least share of the best worst case that is left is {min(row.kept for row in rows):.3g}.",
         ),
     ]
-    stayed = [case for case in found if case.stayed]
+    stayed = [case for case in found if case.undesigned_splits]
     if stayed:
-        told = ", ".join(f"{case.title} at ε = {case.epsilon:g}: {case.stayed}" for case in stayed)
+        told = ", ".join(f"{case.title} at ε = {case.epsilon:g}: {case.undesigned_splits}" for case in stayed)
         said.append(
             (
                 "Where the examples did not speak for a design.",
@@ -115,7 +115,7 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     return said
 
 
-def _where(found: Sequence[Case]) -> str:
+def _where(found: Sequence[DesignCase]) -> str:
     budgets: dict[str, list[str]] = {}
     for case in found:
         budgets.setdefault(case.title, []).append(f"{case.epsilon:g}")
@@ -129,9 +129,9 @@ def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     body = []
     for title in dict.fromkeys(case.title for case in found):
         those = {case.epsilon: case for case in found if case.title == title}
-        for place, name in enumerate((*RIVALS, "designed")):
+        for place, name in enumerate((*DESIGN_RIVALS, "designed")):
             cells = [_number(those[epsilon].mean(name, divergence)) for epsilon in epsilons]
-            body.append(["" if place else title, SAMPLERS[name], *cells])
+            body.append(["" if place else title, SAMPLER_LABELS[name], *cells])
         if divergence == "kl":
             body.append(
                 ["", "no sampler is below", *(_number(those[epsilon].floor, down=True) for epsilon in epsilons)]
@@ -158,7 +158,7 @@ def shift_table(rows: Sequence[ShiftedDesign]) -> Table:
         told = [f"{row.title}: {row.made_on} ({row.examples:,}), serving {row.kind} ({row.served:,})" if first else ""]
         cells = [_number(row.means[name]) for name in names]
         body.append([*told, f"{row.epsilon:g}", *cells, _number(row.floor, down=True), "yes" if row.pays else "no"])
-    return ["made on, serving", "ε", *(SAMPLERS[name] for name in names), "no sampler is below", "pays"], body
+    return ["made on, serving", "ε", *(SAMPLER_LABELS[name] for name in names), "no sampler is below", "pays"], body
 
 
 def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
@@ -194,7 +194,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
 
 
 def _range(rows: Sequence[ShiftedDesign]) -> str:
-    closed = [row.closed for row in rows]
+    closed = [row.gap_share for row in rows]
     return f"{min(closed):.0%} to {max(closed):.0%}"
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from discreet.plots._labels import divergence_label
 from discreet.research import _published as published
 from discreet.research._reports._pages import STYLE, html_table
-from discreet.research.experiments._costs import DIVERGENCES as SHOWN
+from discreet.research.experiments._costs import PAPER_DIVERGENCES as SHOWN
 from discreet.research.experiments._follow_up._finite import FiniteClasses
 from discreet.research.experiments._follow_up._mixtures import MixtureClasses
 from discreet.research.experiments._follow_up._notions import ClassAtBudget
 from discreet.research.experiments._follow_up._plane import PlaneLaw
-from discreet.research.experiments._ordered import MECHANISMS, OrderedSet
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._ordered import ORDERED_MECHANISMS, OrderedSet
+from discreet.research.experiments._records import RecordedRun
 
 Table = tuple[list[str], list[list[str]]]
 ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "mollifier", "laplace": "Laplace, clamped"}
@@ -28,7 +28,7 @@ def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
         if row.outcomes == outcomes:
             for name, found in row.classes.items():
                 values = [value for f in SHOWN for value in (found.published_minimax.get(f), found.minimax.get(f))]
-                body.append([_notion(row), name, *map(_told, values)])
+                body.append([_notion(row), name, *map(_value_text, values)])
     return head, body
 
 
@@ -40,7 +40,7 @@ def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Tab
         for name, found in row.classes.items():
             one = found.pointwise[divergence]
             told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
-            body.append([row.title, _notion(row), name, *map(_told, told), _worse(found)])
+            body.append([row.title, _notion(row), name, *map(_value_text, told), _worse(found)])
     return [*head, "worse off, by any f"], body
 
 
@@ -66,21 +66,23 @@ def _beside(what: list[str], cited: Mapping[str, float], ours: Mapping[str, floa
     for f, value in cited.items():
         halved = published.text_hellinger(1.0) if f == "hellinger" else 1.0
         label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
-        lines.append([*what, label, f"{value / halved:.6g}", _told(ours[f] / halved)])
+        lines.append([*what, label, f"{value / halved:.6g}", _value_text(ours[f] / halved)])
     return lines
 
 
 def ordered_table(rows: Sequence[OrderedSet]) -> Table:
     """Mean distances in the unit of each set; in brackets the worst client that holds one outcome only."""
-    head = ["set", "ε", *(ORDERED_LABELS[name] for name in MECHANISMS), "no sampler below"]
+    head = ["set", "ε", *(ORDERED_LABELS[name] for name in ORDERED_MECHANISMS), "no sampler below"]
     body = []
     for row in rows:
-        cells = [f"{row.distances[name].mean:.4g} ({row.distances[name].single_outcome:.4g})" for name in MECHANISMS]
+        cells = [
+            f"{row.distances[name].mean:.4g} ({row.distances[name].single_outcome:.4g})" for name in ORDERED_MECHANISMS
+        ]
         body.append([f"{row.title}, {row.measure}", f"{row.epsilon:g}", *cells, f"({row.certified:.4g})"])
     return head, body
 
 
-def findings(runs: Mapping[str, Recorded[Any]]) -> list[tuple[str, str]]:
+def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, str]]:
     """What these records say, each with its number: a headline and a sentence."""
     finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
     classes = [each for row in (*finite, *mixtures) for each in row.classes.values()]
@@ -137,7 +139,7 @@ def findings(runs: Mapping[str, Recorded[Any]]) -> list[tuple[str, str]]:
     return said
 
 
-def follow_up_page(runs: Mapping[str, Recorded[Any]], pictures: Mapping[str, bytes]) -> str:
+def follow_up_page(runs: Mapping[str, RecordedRun[Any]], pictures: Mapping[str, bytes]) -> str:
     """The page, self-contained; pictures are PNG bytes by experiment."""
     finite, mixtures, ordered = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))
     parts = [
@@ -151,7 +153,9 @@ def follow_up_page(runs: Mapping[str, Recorded[Any]], pictures: Mapping[str, byt
     if quick:
         parts.append("<p class='quick'>QUICK RUN: fewer clients, budgets and shapes.</p>")
     parts.append("<h2>Findings</h2><ol>")
-    parts += [f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in findings(runs)]
+    parts += [
+        f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in follow_up_findings(runs)
+    ]
     parts += [
         "</ol><h2>Published numbers</h2>",
         html_table(*published_table(finite, [] if quick else mixtures), texts=4),
@@ -179,7 +183,11 @@ def follow_up_page(runs: Mapping[str, Recorded[Any]], pictures: Mapping[str, byt
 
 
 def _plane_table(rows: Sequence[PlaneLaw]) -> str:
-    body = [[row.notion, row.family, row.mechanism, *(_told(row.costs[f]) for f in SHOWN)] for row in rows if row.costs]
+    body = [
+        [row.notion, row.family, row.mechanism, *(_value_text(row.costs[f]) for f in SHOWN)]
+        for row in rows
+        if row.costs
+    ]
     return html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
 
 
@@ -205,7 +213,7 @@ def _notion(row: FiniteClasses | MixtureClasses) -> str:
     return row.notion if row.kind != "functional" else f"Laplace trade-off, μ = {row.budget:g}"
 
 
-def _told(value: float | None) -> str:
+def _value_text(value: float | None) -> str:
     return "" if value is None else f"{value:.5f}"
 
 
@@ -214,7 +222,9 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     said = []
     for epsilon in sorted({row.epsilon for row in rows}):
         nearest = [_nearest(row, "mean") for row in rows if row.epsilon == epsilon]
-        counts = ", ".join(f"{ORDERED_LABELS[name]} on {nearest.count(name)}" for name in MECHANISMS if name in nearest)
+        counts = ", ".join(
+            f"{ORDERED_LABELS[name]} on {nearest.count(name)}" for name in ORDERED_MECHANISMS if name in nearest
+        )
         said.append(f"ε = {epsilon:g}: {counts} of {len(nearest)} sets")
     worst = sum(_nearest(row, "single_outcome") == "transport" for row in rows)
     return [
@@ -226,4 +236,4 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
 
 
 def _nearest(row: OrderedSet, which: str) -> str:
-    return min(MECHANISMS, key=lambda name: float(getattr(row.distances[name], which)))
+    return min(ORDERED_MECHANISMS, key=lambda name: float(getattr(row.distances[name], which)))

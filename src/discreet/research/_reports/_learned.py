@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from discreet.research._reports._pages import STYLE, html_table
 from discreet.research.experiments._learned import LearnedRun
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 from discreet.research.experiments._reweighted import ReweightedSet
 
 Table = tuple[list[str], list[list[str]]]
@@ -31,7 +31,7 @@ def learned_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
     body = []
     for name in dict.fromkeys(row.set for row in those):
         mine = [row for row in those if row.set == name]
-        cells = [f"{statistics.fmean(row.closed for row in mine if row.epsilon == e):.0%}" for e in budgets]
+        cells = [f"{statistics.fmean(row.gap_share for row in mine if row.epsilon == e):.0%}" for e in budgets]
         body.append([f"{mine[0].title} (n = {mine[0].clients:,})", *cells])
     return ["set", *(f"ε = {epsilon:g}" for epsilon in budgets)], body
 
@@ -44,7 +44,7 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         cases: dict[tuple[str, float], list[LearnedRun]] = {}
         for row in those:
             cases.setdefault((row.set, row.epsilon), []).append(row)
-        closed = {case: statistics.fmean(row.closed for row in mine) for case, mine in cases.items()}
+        closed = {case: statistics.fmean(row.gap_share for row in mine) for case, mine in cases.items()}
         taught = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
         stayed = sum(not any(batch.published for row in mine for batch in row.batches) for mine in cases.values())
         worst = max(those, key=lambda row: row.worse)
@@ -99,7 +99,7 @@ def _beats(row: ReweightedSet, name: str, other: str) -> bool:
     return row.errors[name].mean < row.errors[other].mean
 
 
-def learned_page(learned: Recorded[LearnedRun], reweighted: Recorded[ReweightedSet]) -> str:
+def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[ReweightedSet]) -> str:
     """Both as one self-contained page."""
     header = learned.header
     said = [*learned_findings(learned.rows), *reweighted_findings(reweighted.rows)]

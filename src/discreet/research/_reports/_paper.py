@@ -10,16 +10,23 @@ import numpy as np
 
 from discreet.plots._labels import divergence_label
 from discreet.research import _published as published
-from discreet.research._figures._paper import LABELS
+from discreet.research._figures._paper import PAPER_LABELS
 from discreet.research._reports._pages import STYLE, html_table
-from discreet.research._reports._summaries import STATISTICS, Spread, costs, epsilons, mechanisms, realised_epsilon
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research._reports._summaries import (
+    STATISTICS,
+    CostQuantiles,
+    client_costs,
+    realised_epsilon,
+    recorded_epsilons,
+    recorded_mechanisms,
+)
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._finite_figures import FiniteLaw, WorstCases
 from discreet.research.experiments._mixtures import MixtureClient
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 from discreet.research.experiments._ring import RingLaw
 
-Runs = Mapping[str, Recorded[Any]]  # by figure
+Runs = Mapping[str, RecordedRun[Any]]  # by figure
 
 
 def report_page(runs: Runs, pictures: Mapping[str, bytes]) -> str:
@@ -36,7 +43,7 @@ def report_page(runs: Runs, pictures: Mapping[str, bytes]) -> str:
         parts.append(
             "<p class='quick'>QUICK RUN: fewer clients, less training. The finite figures are exact; the others not comparable.</p>"
         )
-    parts.append("<h2>Findings</h2><ol>" + "".join(f"<li>{finding}</li>" for finding in findings(runs)) + "</ol>")
+    parts.append("<h2>Findings</h2><ol>" + "".join(f"<li>{finding}</li>" for finding in paper_findings(runs)) + "</ol>")
     for name, run in runs.items():
         rows = run.rows
         picture = base64.b64encode(pictures[name]).decode()
@@ -61,7 +68,7 @@ def report_page(runs: Runs, pictures: Mapping[str, bytes]) -> str:
     return "\n".join(parts) + "</html>\n"
 
 
-def findings(runs: Runs) -> list[str]:
+def paper_findings(runs: Runs) -> list[str]:
     """What these records say beyond the paper, each with its number."""
     found = []
     if "fig4" in runs:
@@ -75,7 +82,7 @@ def _mixture_findings(rows: Sequence[MixtureClient]) -> list[str]:
     said = [*_halved_hellinger(rows)]
     if "boosted" in rows[0].laws:
         said.append(_half_spent_budget(rows))
-    for epsilon in epsilons(rows):
+    for epsilon in recorded_epsilons(rows):
         for name in ("boosted", "mollifier"):
             if name in rows[0].laws:
                 said += _where_a_baseline_wins(rows, epsilon, name)
@@ -96,7 +103,7 @@ def _halved_hellinger(rows: Sequence[MixtureClient]) -> list[str]:
 
 
 def _half_spent_budget(rows: Sequence[MixtureClient]) -> str:
-    at = min(epsilons(rows), key=lambda epsilon: abs(epsilon - 1.0))
+    at = min(recorded_epsilons(rows), key=lambda epsilon: abs(epsilon - 1.0))
     row = next(row for row in rows if row.epsilon == at)
     spent, reached = row.laws["boosted"].largest_possible_log_ratio, realised_epsilon(rows, at, "boosted")
     said = (
@@ -109,7 +116,7 @@ def _half_spent_budget(rows: Sequence[MixtureClient]) -> str:
 
 
 def _where_a_baseline_wins(rows: Sequence[MixtureClient], epsilon: float, name: str) -> list[str]:
-    ours, theirs = costs(rows, epsilon, "proposed", "kl"), costs(rows, epsilon, name, "kl")
+    ours, theirs = client_costs(rows, epsilon, "proposed", "kl"), client_costs(rows, epsilon, name, "kl")
     if theirs.mean() >= ours.mean():
         return []
     whose = {"boosted": "the boosted baseline", "mollifier": "the exact mollifier, which boosting stands in for,"}[name]
@@ -139,7 +146,7 @@ def _ring_findings(rows: Sequence[RingLaw]) -> list[str]:
         name for name in ("mollifier", "boosted") if name in found and found[name].costs["kl"] < loose.costs["kl"]
     ]
     if better:
-        numbers = ", ".join(f"{LABELS[name]} {found[name].costs['kl']:.4f}" for name in better)
+        numbers = ", ".join(f"{PAPER_LABELS[name]} {found[name].costs['kl']:.4f}" for name in better)
         said.append(
             f"<b>On this one ring a baseline is closer in KL than the published Q*, {loose.costs['kl']:.4f}</b>: {numbers}. Q* is "
             "optimal for the worst client of its class; the ring lies near the baseline's reference."
@@ -149,13 +156,13 @@ def _ring_findings(rows: Sequence[RingLaw]) -> list[str]:
 
 def _cost_table(rows: Sequence[MixtureClient]) -> str:
     body: list[list[object]] = []
-    for epsilon in epsilons(rows):
-        for f in DIVERGENCES:
-            for name in mechanisms(rows):
-                told = Spread.of(costs(rows, epsilon, name, f))
+    for epsilon in recorded_epsilons(rows):
+        for f in PAPER_DIVERGENCES:
+            for name in recorded_mechanisms(rows):
+                told = CostQuantiles.of(client_costs(rows, epsilon, name, f))
                 line: list[object] = [
                     f"{epsilon:g} {divergence_label(f)}",
-                    LABELS[name],
+                    PAPER_LABELS[name],
                     *told.numbers,
                 ]
                 cited = published.MIXTURES.get((epsilon, name))
@@ -163,12 +170,12 @@ def _cost_table(rows: Sequence[MixtureClient]) -> str:
                     known = values.get(f)
                     line += [known, ours - known] if known is not None else ["", ""]
                 body.append(line + [""] * (10 - len(line)))
-    clients = len(rows) // len(epsilons(rows))
+    clients = len(rows) // len(recorded_epsilons(rows))
     head = ["ε", "mechanism", *STATISTICS, "published max", "difference", "published mean", "difference"]
     wins = ", ".join(
-        f"{int((costs(rows, e, 'proposed', 'kl') < costs(rows, e, 'boosted', 'kl')).sum())} at ε = {e:g} "
+        f"{int((client_costs(rows, e, 'proposed', 'kl') < client_costs(rows, e, 'boosted', 'kl')).sum())} at ε = {e:g} "
         f"(published {published.BETTER_IN_KL.get(e, '?')} of 100)"
-        for e in epsilons(rows)
+        for e in recorded_epsilons(rows)
     )
     return (
         f"<p>{clients} clients for each ε. The published clients are others, all but the first: differences hold noise.</p>"
@@ -183,12 +190,12 @@ def _first_client_table(rows: Sequence[MixtureClient], quick: bool) -> str:
         for name in ("proposed", "boosted"):
             cited = published.MIXTURES.get((row.epsilon, name))
             if row.client == 0 and cited:
-                for f in DIVERGENCES:
+                for f in PAPER_DIVERGENCES:
                     known = cited.first_client[f]
                     body.append(
                         [
                             f"{row.epsilon:g}",
-                            LABELS[name],
+                            PAPER_LABELS[name],
                             divergence_label(f),
                             row.laws[name].costs[f],
                             known,
@@ -203,19 +210,19 @@ def _first_client_table(rows: Sequence[MixtureClient], quick: bool) -> str:
 
 def _budget_table(rows: Sequence[MixtureClient]) -> str:
     body: list[list[object]] = []
-    for epsilon in epsilons(rows):
-        for name in mechanisms(rows):
+    for epsilon in recorded_epsilons(rows):
+        for name in recorded_mechanisms(rows):
             possible = next(row.laws[name].largest_possible_log_ratio for row in rows if row.epsilon == epsilon)
             reach = epsilon if possible is None else possible
-            body.append([f"{epsilon:g}", LABELS[name], reach, realised_epsilon(rows, epsilon, name)])
+            body.append([f"{epsilon:g}", PAPER_LABELS[name], reach, realised_epsilon(rows, epsilon, name)])
     return "<h3>The budget that is really spent: largest log-ratio between two clients' laws</h3>" + html_table(
         ["ε", "mechanism", "can reach", "reached by these clients"], body, texts=2
     )
 
 
 def _time_line(rows: Sequence[MixtureClient], quick: bool) -> str:
-    seconds = {name: math.fsum(row.laws[name].seconds for row in rows) for name in mechanisms(rows)}
-    told = ", ".join(f"{LABELS[name]} {value:.1f} s" for name, value in seconds.items())
+    seconds = {name: math.fsum(row.laws[name].seconds for row in rows) for name in recorded_mechanisms(rows)}
+    told = ", ".join(f"{PAPER_LABELS[name]} {value:.1f} s" for name, value in seconds.items())
     less = " (this run trained less)" if quick else ""
     return f"<p>Run time: {told}{less}. Published, everything: {published.MIXTURES_SECONDS:,} s in five processes on ten cores.</p>"
 
@@ -224,14 +231,16 @@ def _ring_table(rows: Sequence[RingLaw]) -> str:
     body: list[list[object]] = []
     for row in rows:
         if row.costs:
-            label = {"tight": "Q*, tight class", "proposed": "Q*, published class"}.get(row.unit) or LABELS[row.unit]
+            label = {"tight": "Q*, tight class", "proposed": "Q*, published class"}.get(row.unit) or PAPER_LABELS[
+                row.unit
+            ]
             facts = (row.facts.c2, row.facts.scale, row.facts.largest_possible_log_ratio)
-            costs_told = [row.costs[f] for f in DIVERGENCES]
+            costs_told = [row.costs[f] for f in PAPER_DIVERGENCES]
             facts_told = ["" if fact is None else fact for fact in facts]
             body.append([label, *costs_told, *facts_told, f"{row.seconds:.2f}"])
     return (
         html_table(
-            ["mechanism", *map(divergence_label, DIVERGENCES), "c₂", "scale r", "can spend", "seconds"],
+            ["mechanism", *map(divergence_label, PAPER_DIVERGENCES), "c₂", "scale r", "can spend", "seconds"],
             body,
             rule_on=None,
         )
@@ -255,7 +264,7 @@ def _worst_case_table(rows: Sequence[WorstCases]) -> str:
             row.risks["mollifier"][f] - row.risks["optimal"][f],
         ]
         for row in rows
-        for f in DIVERGENCES
+        for f in PAPER_DIVERGENCES
     ]
     note = "" if not body else "<p class='quiet'>The published bars of squared Hellinger are half of these.</p>"
     return html_table(["ε", "divergence", "proposed", "baseline", "difference"], body, texts=2) + note

@@ -5,17 +5,25 @@ import html
 from collections.abc import Mapping, Sequence
 
 from discreet.plots._labels import divergence_label
-from discreet.research._reports._contests import LABELS, RIVALS, SAMPLES, SHORT, by_set, described, error
+from discreet.research._reports._contests import (
+    REPORT_LABELS,
+    RIVALS,
+    SAMPLES,
+    SHORT_LABELS,
+    by_set,
+    describe_set,
+    mean_error,
+)
 from discreet.research._reports._pages import STYLE, html_table
-from discreet.research._reports._population_findings import contest_table, fidelity_table, findings
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research._reports._population_findings import contest_table, fidelity_table, population_findings
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import Recorded
+from discreet.research.experiments._records import RecordedRun
 
 _MEASURES = {"tv": "TV", "l2": "L2", "max": "largest"}
 
 
-def population_page(run: Recorded[SetAtBudget], pictures: Mapping[str, bytes]) -> str:
+def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]) -> str:
     """The page; pictures are PNG bytes under the names of `population_figures`."""
     header, rows = run.header, run.rows
     parts = [
@@ -27,7 +35,9 @@ def population_page(run: Recorded[SetAtBudget], pictures: Mapping[str, bytes]) -
     if header.quick:
         parts.append("<p class='quick'>QUICK RUN: few repetitions, so that more cases are undecided.</p>")
     parts.append("<h2>Findings</h2><ol>")
-    parts += [f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in findings(rows)]
+    parts += [
+        f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in population_findings(rows)
+    ]
     parts += ["</ol>", _image(pictures, "population"), html_table(*contest_table(rows), rule_on=None)]
     parts.append(
         "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than three standard "
@@ -39,7 +49,7 @@ def population_page(run: Recorded[SetAtBudget], pictures: Mapping[str, bytes]) -
     ]
     for name, those in by_set(rows).items():
         parts += [
-            f"<h2>{html.escape(described(those[0]))}</h2>",
+            f"<h2>{html.escape(describe_set(those[0]))}</h2>",
             f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
             _image(pictures, f"population-{name}"),
             "<h3>From each client's law to the law it draws from</h3>",
@@ -59,15 +69,15 @@ def _cost_table(rows: Sequence[SetAtBudget]) -> str:
     head = [
         "ε",
         "mechanism",
-        *(f"{divergence_label(f)}, {said}" for f in DIVERGENCES for said in statistics),
+        *(f"{divergence_label(f)}, {said}" for f in PAPER_DIVERGENCES for said in statistics),
         "own",
     ]
     body: list[list[object]] = []
     for row in rows:
         for name in SAMPLES:
-            costs = [row.realised[name][f] for f in DIVERGENCES]
+            costs = [row.realised[name][f] for f in PAPER_DIVERGENCES]
             told = [f"{value:.4f}" for cost in costs for value in (cost.mean, cost.median, cost.worst, cost.worst_case)]
-            body.append([f"{row.epsilon:g}", SHORT[name], *told, f"{row.own[name]:.1%}"])
+            body.append([f"{row.epsilon:g}", SHORT_LABELS[name], *told, f"{row.own[name]:.1%}"])
     own = "<p class='quiet'>Own: the chance that the released outcome is one that the client holds.</p>"
     return html_table(head, body, texts=2) + own
 
@@ -83,10 +93,12 @@ def _error_table(rows: Sequence[SetAtBudget]) -> str:
     for row in rows:
         for name in (*RIVALS, "raw"):
             told = [
-                f"{error(row, name, measure, projected=after):.4f}" for measure in _MEASURES for after in (False, True)
+                f"{mean_error(row, name, measure, projected=after):.4f}"
+                for measure in _MEASURES
+                for after in (False, True)
             ]
             bias = f"{row.bias[name]:.4f}" if name in ("optimal", "mollifier") else "0"
-            body.append([f"{row.epsilon:g}", LABELS[name], *told, bias])
+            body.append([f"{row.epsilon:g}", REPORT_LABELS[name], *told, bias])
         told = [f"{row.uniform[measure]:.4f}" for measure in _MEASURES for _ in range(2)]
         body.append([f"{row.epsilon:g}", "uniform, without data", *told, f"{row.uniform['tv']:.4f}"])
     return html_table(head, body, texts=2)

@@ -4,16 +4,24 @@ from collections import Counter
 from collections.abc import Sequence
 
 from discreet.plots._labels import divergence_label
-from discreet.research._reports._contests import LABELS, ORACLES, SAMPLES, SHORT, Contest, by_set, error
-from discreet.research._reports._summaries import epsilons
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research._reports._contests import (
+    ORACLES,
+    REPORT_LABELS,
+    SAMPLES,
+    SHORT_LABELS,
+    Contest,
+    by_set,
+    mean_error,
+)
+from discreet.research._reports._summaries import recorded_epsilons
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._population import SetAtBudget
 
 Finding = tuple[str, str]  # the headline, and what follows it
 _ALIKE = 1e-9
 
 
-def findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     """Wins on both sides, and why; each with its numbers."""
     contests = [Contest(row) for row in rows]
     found = [
@@ -31,21 +39,21 @@ def findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
 
 def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str]]]:
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
-    head = ["set", *(f"ε = {epsilon:g}" for epsilon in epsilons(rows))]
+    head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
     for those in by_set(rows).values():
         cells = []
         for contest in map(Contest, those):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
-            numbers = f"{error(contest.row, contest.sample):.3f} / {error(contest.row, contest.oracle):.3f}"
+            numbers = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
             cells.append(f"{mark}: {numbers}" + ("" if contest.informative else " †"))
-        body.append([_named(those[0]), *cells])
+        body.append([_set_label(those[0]), *cells])
     return head, body
 
 
 def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> tuple[list[str], list[list[str]]]:
     """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
-    head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in epsilons(rows))]
+    head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
     for those in by_set(rows).values():
         for name in SAMPLES:
@@ -53,11 +61,11 @@ def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> tuple
                 f"{row.realised[name][divergence].mean:.3f} ({row.realised[name][divergence].worst:.3f})"
                 for row in those
             ]
-            body.append([_named(those[0]) if name == SAMPLES[0] else "", SHORT[name], *told])
+            body.append([_set_label(those[0]) if name == SAMPLES[0] else "", SHORT_LABELS[name], *told])
     return head, body
 
 
-def _named(row: SetAtBudget) -> str:
+def _set_label(row: SetAtBudget) -> str:
     return f"{row.title} (k = {row.outcomes}, n = {row.clients:,})"
 
 
@@ -67,8 +75,8 @@ def _at(row: SetAtBudget) -> str:
 
 def _against(contest: Contest) -> str:
     return (
-        f"{LABELS[contest.sample]} {error(contest.row, contest.sample):.3f}, {LABELS[contest.oracle]} "
-        f"{error(contest.row, contest.oracle):.3f}"
+        f"{REPORT_LABELS[contest.sample]} {mean_error(contest.row, contest.sample):.3f}, {REPORT_LABELS[contest.oracle]} "
+        f"{mean_error(contest.row, contest.oracle):.3f}"
     )
 
 
@@ -100,7 +108,7 @@ def _sample_wins(contests: Sequence[Contest]) -> list[Finding]:
     said = f"A sample is closer in {len(won)} of {len(contests)} cases."
     if worth:
         least = min(worth, key=lambda contest: contest.ratio)
-        kinds = Counter(SHORT[contest.sample] for contest in worth)
+        kinds = Counter(SHORT_LABELS[contest.sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform law by a tenth or more ({_where([contest.row for contest in worth])}); "
             f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
@@ -148,7 +156,9 @@ def _nearest_to(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget
 
 def _bias(rows: Sequence[SetAtBudget]) -> Finding:
     shown = _nearest_to(rows, 1.0)
-    told = [f"{row.title} {row.bias['optimal']:.3f} of {error(row, 'optimal', projected=False):.3f}" for row in shown]
+    told = [
+        f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
+    ]
     return (
         "Samples of Q* taken as they are carry a bias that no number of clients removes.",
         f"At ε = {shown[0].epsilon:g}, bias of total error: {', '.join(told)}. "
@@ -157,9 +167,9 @@ def _bias(rows: Sequence[SetAtBudget]) -> Finding:
 
 
 def _half_a_coin(rows: Sequence[SetAtBudget]) -> list[Finding]:
-    last = [row for row in rows if row.epsilon == max(epsilons(rows))]
-    ratios = [error(row, name) / error(row, "raw") for row in last for name in ("unary", "hashing")]
-    best = [min(error(row, name) for name in SAMPLES) / error(row, "raw") for row in last]
+    last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
+    ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
+    best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
     return [
         (
             "Unary encoding and local hashing do not use a large budget.",
@@ -173,7 +183,7 @@ def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
         best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
-        parts.append(f"{divergence_label(f)}: " + ", ".join(f"{SHORT[name]} {best[name]}" for name in SAMPLES))
+        parts.append(f"{divergence_label(f)}: " + ", ".join(f"{SHORT_LABELS[name]} {best[name]}" for name in SAMPLES))
     gain = max(rows, key=lambda row: row.realised["optimal"]["tv"].mean - row.realised["mollifier"]["tv"].mean)
     means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
     return (
@@ -188,7 +198,7 @@ def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
     lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
     behind = [row for row in rows if lead[row.unit] <= 0.0]
     most = max(rows, key=lambda row: lead[row.unit])
-    pairs = [(row.realised["optimal"][f], row.realised["linear"][f]) for row in rows for f in DIVERGENCES]
+    pairs = [(row.realised["optimal"][f], row.realised["linear"][f]) for row in rows for f in PAPER_DIVERGENCES]
     above = sum(
         more > less + _ALIKE
         for ours, theirs in pairs
@@ -206,11 +216,13 @@ def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
 
 def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
     shown = _nearest_to(rows, 4.0)
-    told = [f"{row.title} " + ", ".join(f"{SHORT[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown]
+    told = [
+        f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
+    ]
     return [
         (
             "A sample is a record; a support is not.",
             f"At ε = {shown[0].epsilon:g} the released outcome is one that the client really holds for: {'; '.join(told)}. The reports of "
-            f"{', '.join(LABELS[name] for name in ORACLES)} become data only after the curator has added them up.",
+            f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has added them up.",
         )
     ]

@@ -13,7 +13,7 @@ STATISTICS = ("mean", "median", "90 %", "maximum")
 
 
 @dataclass(frozen=True)
-class Spread:
+class CostQuantiles:
     """The four numbers, in the order of `STATISTICS`."""
 
     mean: float
@@ -22,7 +22,7 @@ class Spread:
     maximum: float
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> "Spread":
+    def of(cls, values: NDArray[np.float64]) -> "CostQuantiles":
         """Those of these values."""
         return cls(float(values.mean()), float(np.median(values)), float(np.quantile(values, 0.9)), float(values.max()))
 
@@ -32,12 +32,12 @@ class Spread:
         return astuple(self)
 
 
-def costs(rows: Sequence[MixtureClient], epsilon: float, mechanism: str, divergence: str) -> NDArray[np.float64]:
+def client_costs(rows: Sequence[MixtureClient], epsilon: float, mechanism: str, divergence: str) -> NDArray[np.float64]:
     """One mechanism's realised divergences at one epsilon, client by client."""
     return np.array([row.laws[mechanism].costs[divergence] for row in rows if row.epsilon == epsilon])
 
 
-def mechanisms(rows: Sequence[MixtureClient]) -> list[str]:
+def recorded_mechanisms(rows: Sequence[MixtureClient]) -> list[str]:
     """Which mechanisms the records hold, in the order to show them."""
     known = ("proposed", "boosted", "boosted_corrected", "mollifier")
     return [name for name in known if name in rows[0].laws]
@@ -50,7 +50,7 @@ class AtBudget(Protocol):
     def epsilon(self) -> float: ...
 
 
-def epsilons(rows: Sequence[AtBudget]) -> list[float]:
+def recorded_epsilons(rows: Sequence[AtBudget]) -> list[float]:
     """The budgets in the records, smallest first."""
     return sorted({row.epsilon for row in rows})
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-DIVERGENCES = ("kl", "tv", "hellinger")  # the paper's
+PAPER_DIVERGENCES = ("kl", "tv", "hellinger")  # the paper's
 
 
 @dataclass(frozen=True)
-class Summary:
+class CostSummary:
     """One mechanism under one divergence: the worst case over all possible clients; mean, median and worst of the real ones."""
 
     worst_case: float
@@ -18,6 +18,6 @@ class Summary:
     worst: float
 
     @classmethod
-    def of(cls, worst_case: float, realised: NDArray[np.float64]) -> "Summary":
+    def of(cls, worst_case: float, realised: NDArray[np.float64]) -> "CostSummary":
         """That of clients with these divergences."""
         return cls(worst_case, float(realised.mean()), float(np.median(realised)), float(realised.max()))

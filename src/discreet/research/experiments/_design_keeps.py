@@ -12,8 +12,8 @@ from discreet.design import design
 from discreet.design._smoothing import Smoother
 from discreet.families import Simplex
 from discreet.mechanisms import OptimalSampler
-from discreet.research.experiments._designs import means, split_of
-from discreet.research.experiments._population import BUDGETS
+from discreet.research.experiments._designs import mean_divergences, split_of
+from discreet.research.experiments._population import POPULATION_BUDGETS
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
 
 KEEPS = (0.9, 0.5, 0.1, 0.01)
@@ -21,7 +21,7 @@ SMOOTHING = (0.1, 0.001)  # redrawn examples and point masses, the same everywhe
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeepResult:
     """With so much of the best worst case kept: the served clients' mean KL, the worst case, and the least mean there could be."""
 
     keep: float
@@ -40,7 +40,7 @@ class KeptAtBudget:
     epsilon: float
     mean: float
     worst: float
-    kept: tuple[Kept, ...]
+    kept: tuple[KeepResult, ...]
 
     def gain(self, keep: float) -> float:
         """How much smaller the mean is than that of Q*, relatively."""
@@ -50,7 +50,7 @@ class KeptAtBudget:
         """The largest gain that any sampler could have: proved."""
         return 1.0 - self._at(keep).floor / self.mean
 
-    def _at(self, keep: float) -> Kept:
+    def _at(self, keep: float) -> KeepResult:
         return next(one for one in self.kept if one.keep == keep)
 
 
@@ -60,7 +60,7 @@ class KeepComparison:
     """The bundled sets, designed on a fifth of their clients and measured on the others."""
 
     name: str = "keeps"
-    epsilons: tuple[float, ...] = BUDGETS
+    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     share: float = 0.2
     seed: int | None = 7
     quick: bool = False
@@ -90,10 +90,10 @@ class KeepComparison:
         optimal = OptimalSampler(family, epsilon=epsilon)
         kept = []
         for keep in KEEPS:
-            made = Smoother(epsilon, keep).designed(examples, SMOOTHING)
+            made = Smoother(epsilon, keep).design_with_parts(examples, SMOOTHING)
             floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
-            kept.append(Kept(keep, means(served, made.sampler)["kl"], float(made.worst("kl")), floor))
-        mean, worst = means(served, optimal)["kl"], float(optimal.risk("kl"))
+            kept.append(KeepResult(keep, mean_divergences(served, made.sampler)["kl"], float(made.worst("kl")), floor))
+        mean, worst = mean_divergences(served, optimal)["kl"], float(optimal.risk("kl"))
         return KeptAtBudget(
             f"{declared.name}/{epsilon:g}", declared.name, declared.title, epsilon, mean, worst, tuple(kept)
         )

@@ -21,8 +21,8 @@ from discreet.families._on_outcomes import FiniteFamily
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
 from discreet.research.experiments._design_keeps import SMOOTHING
-from discreet.research.experiments._designs import means, split_of
-from discreet.research.experiments.client_sets import DELAY, GENRES, HDL, cells_of, counted, rdataset
+from discreet.research.experiments._designs import mean_divergences, split_of
+from discreet.research.experiments.client_sets import DELAY, GENRES, HDL, cells_of, outcome_counts, rdataset
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -48,11 +48,13 @@ class Shift:
         return first, second
 
 
-def _divided(clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None) -> tuple[Floats, Floats]:
+def _counts_by_kind(
+    clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
+) -> tuple[Floats, Floats]:
     """Counts of the records that are of the first kind, and of all others."""
     clients, outcomes = np.asarray(clients), np.asarray(outcomes)
     one, other = (
-        counted(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
+        outcome_counts(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
         for kind in (first, ~first)
     )
     return one, other
@@ -70,7 +72,7 @@ def _destinations_by_range() -> tuple[Floats, Floats]:
     air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 where nobody wrote them down
     _, rows = np.unique(tail, return_inverse=True)
     mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
-    return _divided(tail, place, 104, mean[rows] <= 120.0)
+    return _counts_by_kind(tail, place, 104, mean[rows] <= 120.0)
 
 
 def _delays_by_half() -> tuple[Floats, Floats]:
@@ -79,7 +81,7 @@ def _delays_by_half() -> tuple[Floats, Floats]:
     table = data.flights()
     table = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
     cells = cells_of(table["arr_delay"].to_numpy().astype(np.float64), DELAY)
-    return _divided(table["tailnum"].to_pylist(), cells, 24, table["month"].to_numpy() <= 6)
+    return _counts_by_kind(table["tailnum"].to_pylist(), cells, 24, table["month"].to_numpy() <= 6)
 
 
 def _by_year(year: int) -> tuple[Any, Booleans]:
@@ -90,7 +92,7 @@ def _by_year(year: int) -> tuple[Any, Booleans]:
 
 def _ratings_by_year() -> tuple[Floats, Floats]:
     rows, early = _by_year(2005)
-    return _divided(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
+    return _counts_by_kind(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
 
 
 def _genres_by_year() -> tuple[Floats, Floats]:
@@ -99,12 +101,12 @@ def _genres_by_year() -> tuple[Floats, Floats]:
     lengths = np.array([len(genres) for genres in lists])
     numbers = Simplex(GENRES).numbers(genre for genres in lists for genre in genres)
     users, kind = (np.repeat(column, lengths) for column in (rows["userId"].to_numpy(), early))
-    return _divided(users, numbers, len(GENRES), kind, np.repeat(1.0 / lengths, lengths))
+    return _counts_by_kind(users, numbers, len(GENRES), kind, np.repeat(1.0 / lengths, lengths))
 
 
 def _lectures_by_age() -> tuple[Floats, Floats]:
     rows = rdataset("lme4", "InstEval")
-    return _divided(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
+    return _counts_by_kind(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
 
 
 def _cholesterol_by_sex() -> tuple[Floats, Floats]:
@@ -114,7 +116,7 @@ def _cholesterol_by_sex() -> tuple[Floats, Floats]:
     known = np.array([one in male for one in rows["id"].tolist()])
     rows = rows[known]
     kind = np.array([male[one] for one in rows["id"].tolist()])
-    return _divided(rows["id"], cells_of(rows["value"].to_numpy(dtype=np.float64), HDL), 24, kind)
+    return _counts_by_kind(rows["id"], cells_of(rows["value"].to_numpy(dtype=np.float64), HDL), 24, kind)
 
 
 SHIFTS = (
@@ -153,7 +155,7 @@ class ShiftedDesign:
         return self.means["elsewhere"] < min(self.means[name] for name in SAFE)
 
     @property
-    def closed(self) -> float:
+    def gap_share(self) -> float:
         """How much of the way from the best of those to the floor the design made elsewhere goes; below 0 it is worse than they are."""
         safe = min(self.means[name] for name in SAFE)
         return (safe - self.means["elsewhere"]) / (safe - self.floor)
@@ -198,8 +200,8 @@ class ShiftComparison:
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)},
             "uniform": smoother.best_uniform(examples),
-            "elsewhere": smoother.designed(examples, SMOOTHING).sampler,
-            "home": smoother.designed(at_home, SMOOTHING).sampler,
+            "elsewhere": smoother.design_with_parts(examples, SMOOTHING).sampler,
+            "home": smoother.design_with_parts(at_home, SMOOTHING).sampler,
         }
         return ShiftedDesign(
             unit=f"{shift.name}/{epsilon:g}",
@@ -211,6 +213,6 @@ class ShiftComparison:
             examples=len(examples),
             at_home=len(at_home),
             served=len(served),
-            means={name: means(served, one)["kl"] for name, one in samplers.items()},
+            means={name: mean_divergences(served, one)["kl"] for name, one in samplers.items()},
             floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
         )

@@ -20,7 +20,7 @@ from discreet.design._smoothing import (
     ANYBODY,
     FOLDS,
     HALF,
-    KEEP,
+    KEEP_SMOOTHED,
     MARGIN,
     MODEL,
     PARTS,
@@ -30,24 +30,24 @@ from discreet.design._smoothing import (
     SURELY,
     Smoother,
     Smoothing,
-    costs,
+    sampler_costs,
 )
 from discreet.families import Simplex
 from discreet.families._on_outcomes import FiniteFamily
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import log_bracket
-from discreet.research.experiments._population import BUDGETS
+from discreet.research.experiments._population import POPULATION_BUDGETS
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 
 Floats = NDArray[np.float64]
 
-RIVALS = (*MECHANISMS, "uniform")
+DESIGN_RIVALS = (*MECHANISMS, "uniform")
 
 
-def means(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
+def mean_divergences(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     """The mean divergence of each kind over clients."""
-    return {name: float(each.mean()) for name, each in costs(laws, sampler).items()}
+    return {name: float(each.mean()) for name, each in sampler_costs(laws, sampler).items()}
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class DesignComparison:
     """Designs against every other sampler on clients they were not made on. A unit is one set at one epsilon in one split."""
 
     name: str = "designs"
-    epsilons: tuple[float, ...] = BUDGETS
+    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     splits: int = 5
     share: float = 0.2
-    keep: float = KEEP
+    keep: float = KEEP_SMOOTHED
     clients: int | None = None  # of each set; all of them by default
     seed: int | None = 7
     quick: bool = False
@@ -131,7 +131,7 @@ class DesignComparison:
         examples, served = split_of(laws, self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
-        choice = smoother.chosen(examples)
+        choice = smoother.choose(examples)
         sampler = choice.sampler
         floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
         samplers: dict[str, Sampler[FiniteFamily]] = {
@@ -148,7 +148,7 @@ class DesignComparison:
             examples=len(examples),
             served=len(served),
             parts=parts_of(choice.smoothing),
-            means={kind: means(served, one) for kind, one in samplers.items()},
+            means={kind: mean_divergences(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
             exact_gap=exact_gap(floor, served) if split == 0 and not self.quick else None,

@@ -7,7 +7,7 @@ from typing import Any, final
 from discreet.families import Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.research._published import EPSILONS
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 
 
 @dataclass(frozen=True)
@@ -88,5 +88,5 @@ class FiniteWorstCases:
         for unit in units:
             epsilon = float(unit)
             samplers = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
-            risks = {name: {f: float(sampler.risk(f)) for f in DIVERGENCES} for name, sampler in samplers.items()}
+            risks = {name: {f: float(sampler.risk(f)) for f in PAPER_DIVERGENCES} for name, sampler in samplers.items()}
             yield [WorstCases(unit, epsilon, self.outcomes, risks)]

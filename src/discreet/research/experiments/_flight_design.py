@@ -22,7 +22,7 @@ DESIGNED = "designed"
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedCosts:
     """What a sampler costs each aircraft served, the worst case over everybody, and how often the sample is a destination of its own."""
 
     costs: dict[str, NDArray[np.float64]]
@@ -37,7 +37,7 @@ class DesignedFlights:
     epsilon: float
     examples: int
     flights: int
-    samplers: dict[str, Served]
+    samplers: dict[str, ServedCosts]
     floor: float
     released: NDArray[np.str_]
     own: int  # how many released destinations the aircraft flew to in the second half
@@ -59,16 +59,16 @@ def designed_flights(first: Logbooks, second: Logbooks, *, epsilon: float) -> De
         epsilon=made.epsilon,
         examples=len(examples),
         flights=int(second.counts.sum()),
-        samplers={name: _served(sampler, laws) for name, sampler in samplers.items()},
+        samplers={name: _served_costs(sampler, laws) for name, sampler in samplers.items()},
         floor=design(family, epsilon=epsilon, clients=laws, keep=0.0).bound,
         released=released,
         own=int((second.counts[np.arange(len(laws)), numbers] > 0).sum()),
     )
 
 
-def _served(sampler: Sampler[FiniteFamily], laws: NDArray[np.float64]) -> Served:
+def _served_costs(sampler: Sampler[FiniteFamily], laws: NDArray[np.float64]) -> ServedCosts:
     q = sampler.output(laws)
-    return Served(
+    return ServedCosts(
         costs={name: np.asarray(divergence(name)(laws, q)) for name in ("tv", "kl")},
         worst={name: float(sampler.risk(name)) for name in ("tv", "kl")},
         own=float(np.where(laws > 0.0, q, 0.0).sum(axis=1).mean()),

@@ -21,11 +21,11 @@ from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
-from discreet.research.experiments._costs import DIVERGENCES, Summary
+from discreet.research.experiments._costs import PAPER_DIVERGENCES, CostSummary
 
 
 @dataclass(frozen=True)
-class Client:
+class ShownAircraft:
     """One aircraft: its law, the law its sample was drawn from, and the sample. Arrays follow the public destinations."""
 
     name: str
@@ -53,7 +53,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class Cost:
+class MechanismCost:
     """One mechanism under one divergence: the worst case over all possible clients, and the value for each real one."""
 
     mechanism: str
@@ -62,9 +62,9 @@ class Cost:
     realised: NDArray[np.float64]
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> CostSummary:
         """Worst case over all clients there could be; mean, median and worst over those there are."""
-        return Summary.of(self.worst_case, self.realised)
+        return CostSummary.of(self.worst_case, self.realised)
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class FlightRelease:
     flights: int
     released: NDArray[Any]
     own: int  # how many released destinations the aircraft really flew to
-    client: Client
+    client: ShownAircraft
     guarantee: Guarantee
-    costs: tuple[Cost, ...]
+    costs: tuple[MechanismCost, ...]
 
-    def cost(self, mechanism: str, measure: str) -> Cost:
+    def cost(self, mechanism: str, measure: str) -> MechanismCost:
         """The one cost of that mechanism under that divergence."""
         return next(c for c in self.costs if (c.mechanism, c.divergence) == (mechanism, measure))
 
@@ -101,7 +101,7 @@ def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None
     }
     shown = _place(logbooks, aircraft)
     records = logbooks.counts[shown].sum()
-    client = Client(
+    client = ShownAircraft(
         logbooks.clients[shown], int(records), laws[shown], sampler.output(laws[shown]), str(released[shown])
     )
     flown = logbooks.counts[np.arange(len(laws)), family.numbers(released.tolist())] > 0
@@ -140,10 +140,10 @@ def _guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64])
     )
 
 
-def _costs(samplers: Mapping[str, Sampler[FiniteFamily]], laws: NDArray[np.float64]) -> list[Cost]:
+def _costs(samplers: Mapping[str, Sampler[FiniteFamily]], laws: NDArray[np.float64]) -> list[MechanismCost]:
     outputs = {name: sampler.output(laws) for name, sampler in samplers.items()}
     return [
-        Cost(name, measure, float(sampler.risk(measure)), np.asarray(divergence(measure)(laws, outputs[name])))
-        for measure in DIVERGENCES
+        MechanismCost(name, measure, float(sampler.risk(measure)), np.asarray(divergence(measure)(laws, outputs[name])))
+        for measure in PAPER_DIVERGENCES
         for name, sampler in samplers.items()
     ]

@@ -73,14 +73,14 @@ class FrequencyOracle(abc.ABC):
         p, q = self.p, self.q
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
 
-    def _held(self, raw: Integers) -> Integers:
+    def _held_counts(self, raw: Integers) -> Integers:
         held = np.bincount(raw, minlength=self.outcomes)
         if held.size > self.outcomes:
             raise DiscreetError(f"raw holds the outcome {int(raw.max())}; outcomes are 0 to {self.outcomes - 1}")
         return held
 
     def _independent_supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        held = self._held(raw)
+        held = self._held_counts(raw)
         return np.asarray(rng.binomial(held, self.p) + rng.binomial(len(raw) - held, self.q))
 
 
@@ -144,7 +144,7 @@ class SubsetSelection(FrequencyOracle):
         return (self.p * (self.size - 1) + (1.0 - self.p) * self.size) / (self.outcomes - 1)
 
     def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        self._held(raw)
+        self._held_counts(raw)
         found = np.zeros(self.outcomes, dtype=np.int64)
         step = max(1, _BLOCK // self.outcomes)
         for start in range(0, len(raw), step):

@@ -24,7 +24,7 @@ from discreet.divergences import divergence
 from discreet.families import Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
-from discreet.research.experiments._population import BUDGETS, raw_draws
+from discreet.research.experiments._population import POPULATION_BUDGETS, raw_draws
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class LearnedRun:
         return min(self.optimal, self.mollifier)
 
     @property
-    def closed(self) -> float:
+    def gap_share(self) -> float:
         """The share of the gap between the better of the two and the floor that was closed."""
         return (self.safe - self.learned) / (self.safe - self.floor)
 
@@ -89,7 +89,7 @@ class LearnedComparison:
     """Designs learned privately, batch after batch. A unit is one set at one epsilon, so many times the clients, in one order."""
 
     name: str = "learned"
-    epsilons: tuple[float, ...] = BUDGETS
+    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     times: tuple[int, ...] = (1, 10, 100)
     splits: int = 3
     seed: int | None = 7
@@ -131,7 +131,7 @@ class LearnedComparison:
     def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times: int, split: int) -> LearnedRun:
         """Everything recorded of one unit."""
         rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
-        crowd = _Clients(laws, rng) if times == 1 else _Resampled(laws, rng, times)
+        crowd = _ClientQueue(laws, rng) if times == 1 else _ResampledClients(laws, rng, times)
         family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)
         spread = bit, crowd.samples(crowd.next(BITS), bit, of_spread=True)
         first = learn(family, epsilon=epsilon).sampler
@@ -178,7 +178,7 @@ def _cost(laws: Floats, sampler: Sampler[Any]) -> float:
     return float(np.mean(divergence("kl")(laws, sampler.output(laws))))
 
 
-class _Clients:
+class _ClientQueue:
     """The clients of a set in a random order, each of whom comes once."""
 
     def __init__(self, laws: Floats, rng: np.random.Generator) -> None:
@@ -197,7 +197,7 @@ class _Clients:
         return np.bincount(drawn, minlength=held.shape[1])
 
 
-class _Resampled:
+class _ResampledClients:
     """So many times the clients of a set, drawn from it with replacement: every share of them is told by the set itself."""
 
     def __init__(self, laws: Floats, rng: np.random.Generator, times: int) -> None:

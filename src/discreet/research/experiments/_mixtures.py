@@ -16,29 +16,31 @@ from numpy.typing import NDArray
 
 from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, Mixture
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
-from discreet.projection._threads import available
+from discreet.projection._threads import processor_count
 from discreet.research._boosted import BoostedSampler, Training
 from discreet.research._published import DELTA, EPSILONS, SEEDS
-from discreet.research.experiments._costs import DIVERGENCES
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
 
 Floats = NDArray[np.float64]
 
-RADIUS, HALF_WIDTH = 1.0, 4.0
+RADIUS, MIXTURE_HALF_WIDTH = 1.0, 4.0
 GRID = np.linspace(
-    -HALF_WIDTH, HALF_WIDTH, 81
+    -MIXTURE_HALF_WIDTH, MIXTURE_HALF_WIDTH, 81
 )  # where log q is recorded, so that any two clients' laws can be compared
-QUICK = Training().shortened(epochs=40, samples=2_000, burn_in=100)
+QUICK_TRAINING = Training().scale_down(epochs=40, samples=2_000, burn_in=100)
 
 
-def family() -> GaussianMixtures:
+def mixture_family() -> GaussianMixtures:
     """Unit variance, centres in [-1, 1], restricted to [-4, 4]."""
-    return GaussianMixtures(dim=1, radius=RADIUS, scale=1.0, box=(-HALF_WIDTH, HALF_WIDTH))
+    return GaussianMixtures(dim=1, radius=RADIUS, scale=1.0, box=(-MIXTURE_HALF_WIDTH, MIXTURE_HALF_WIDTH))
 
 
-def ball() -> DensityBand:
+def mollifier_ball() -> DensityBand:
     """The baseline's reference, N(0, 1) restricted to [-4, 4], with bounds that hold for every client."""
-    low, high = math.exp(-RADIUS * HALF_WIDTH - 0.5), math.exp(RADIUS * HALF_WIDTH - 0.5)
-    return DensityBand(Mixture([1.0], [0.0]), [(-HALF_WIDTH, HALF_WIDTH)], lower=0.9 * low, upper=1.1 * high)
+    low, high = math.exp(-RADIUS * MIXTURE_HALF_WIDTH - 0.5), math.exp(RADIUS * MIXTURE_HALF_WIDTH - 0.5)
+    return DensityBand(
+        Mixture([1.0], [0.0]), [(-MIXTURE_HALF_WIDTH, MIXTURE_HALF_WIDTH)], lower=0.9 * low, upper=1.1 * high
+    )
 
 
 def random_clients(count: int, *, seed: int, most: int, mean_extra: float) -> list[Mixture]:
@@ -123,7 +125,7 @@ class RandomMixtures:
     def _projecting(
         self,
     ) -> dict[float, dict[str, OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]]]:
-        how, ours, theirs = Density(self.delta, self.delta), family(), ball()
+        how, ours, theirs = Density(self.delta, self.delta), mixture_family(), mollifier_ball()
         return {
             epsilon: {
                 "proposed": OptimalSampler(ours, epsilon=epsilon, how=how),
@@ -134,7 +136,7 @@ class RandomMixtures:
 
     @cached_property
     def _boosting(self) -> dict[tuple[str, float], BoostedSampler]:
-        space = family()
+        space = mixture_family()
         return {
             (preset, epsilon): BoostedSampler(
                 space, epsilon=epsilon, preset=preset, training=self.training, device=self.device
@@ -144,15 +146,15 @@ class RandomMixtures:
         }
 
     def results(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
-        together = len(units) if self.device != "cpu" else available()
+        together = len(units) if self.device != "cpu" else processor_count()
         for start in range(0, len(units), max(1, together)):
             yield self._rows(units[start : start + max(1, together)])
 
     def _rows(self, units: Sequence[str]) -> list[MixtureClient]:
-        laws = {unit: self._projected(unit) for unit in units}
+        laws = {unit: self._projected_laws(unit) for unit in units}
         for preset in self.presets:
-            for unit, found in self._boosted(preset, units).items():
-                laws[unit][named(preset)] = found
+            for unit, found in self._boosted_laws(preset, units).items():
+                laws[unit][baseline_name(preset)] = found
         rows = []
         for unit in units:
             epsilon, number = unit.split("/")
@@ -160,23 +162,23 @@ class RandomMixtures:
             rows.append(MixtureClient(unit, float(epsilon), int(number), components, laws[unit]))
         return rows
 
-    def _projected(self, unit: str) -> dict[str, MixtureLaw]:
+    def _projected_laws(self, unit: str) -> dict[str, MixtureLaw]:
         epsilon, p = float(unit.split("/")[0]), self._clients[unit]
         found = {}
         for name, sampler in self._projecting[epsilon].items():
             start = time.perf_counter()
             law = sampler.output(p)
-            costs = {f: float(law.divergence(f)) for f in DIVERGENCES}
+            costs = {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES}
             found[name] = MixtureLaw(
                 costs,
                 seconds=time.perf_counter() - start,
-                log_density=_rounded(np.log(law.pdf(GRID))),
+                log_density=_round_log_density(np.log(law.pdf(GRID))),
                 scale=float(law.scale),
                 mass_error=float(law.mass_error),
             )
         return found
 
-    def _boosted(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
+    def _boosted_laws(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
         """Every unit's networks in one go, whatever its epsilon."""
         start = time.perf_counter()
         samplers = [self._boosting[preset, float(unit.split("/")[0])] for unit in units]
@@ -188,9 +190,9 @@ class RandomMixtures:
         for unit, sampler, p, own in zip(units, samplers, clients, networks, strict=True):
             law = sampler.law([p], own[None], many=False)
             found[unit] = MixtureLaw(
-                {f: float(law.divergence(f)) for f in DIVERGENCES},
+                {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES},
                 seconds=seconds,
-                log_density=_rounded(np.log(law.pdf(GRID))),
+                log_density=_round_log_density(np.log(law.pdf(GRID))),
                 largest_log_ratio=float(law.largest_log_ratio),
                 largest_possible_log_ratio=sampler.largest_log_ratio,
             )
@@ -202,10 +204,10 @@ class RandomMixtures:
         return self.seeds[place], int(number)
 
 
-def named(preset: str) -> str:
+def baseline_name(preset: str) -> str:
     """What the records call a boosted baseline: the published one is the paper's, so it gets the plain name."""
     return "boosted" if preset == "published" else f"boosted_{preset}"
 
 
-def _rounded(values: Floats) -> tuple[float, ...]:
+def _round_log_density(values: Floats) -> tuple[float, ...]:
     return tuple(round(float(value), 7) for value in values)

@@ -25,7 +25,7 @@ ORDERED = {  # by set: the unit, and how far neighbouring outcomes are apart in 
     "ratings": ("stars", 0.5),
     "lectures": ("points", 1.0),
 }
-MECHANISMS = ("transport", "optimal", "mollifier", "laplace")
+ORDERED_MECHANISMS = ("transport", "optimal", "mollifier", "laplace")
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class OrderedComparison:
         for unit in units:
             name, epsilon = unit.split("/")
             declared = next(one for one in self.sets if one.name == name)
-            yield [_compared(unit, declared, declared.laws[: self.most], float(epsilon))]
+            yield [_compare_mechanisms(unit, declared, declared.laws[: self.most], float(epsilon))]
 
 
-def _compared(unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
+def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
     measure, step = ORDERED[declared.name]
     size = laws.shape[1]
     transport = TransportSampler(step * np.arange(size), epsilon=epsilon)

@@ -11,7 +11,7 @@ from discreet.research.experiments._follow_up._finite import LocalFinite
 from discreet.research.experiments._follow_up._mixtures import LocalMixtures
 from discreet.research.experiments._follow_up._plane import LocalPlane
 from discreet.research.experiments._learned import LearnedComparison
-from discreet.research.experiments._mixtures import QUICK, RandomMixtures
+from discreet.research.experiments._mixtures import QUICK_TRAINING, RandomMixtures
 from discreet.research.experiments._ordered import OrderedComparison
 from discreet.research.experiments._population import PopulationComparison
 from discreet.research.experiments._records import Experiment, Record
@@ -30,7 +30,7 @@ QUICK_REPETITIONS = 20
 QUICK_SET = 300
 
 
-def chosen(names: list[str]) -> list[str]:
+def choose_experiments(names: list[str]) -> list[str]:
     """The figures asked for in the paper's order; "all", or nothing, is all of them. The others are run when they are named."""
     unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
     if unknown:
@@ -48,12 +48,12 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
     match name:
         case "fig1":
             ring = GaussianRing(device=device, presets=presets)
-            return replace(ring, quick=True, training=QUICK) if quick else ring
+            return replace(ring, quick=True, training=QUICK_TRAINING) if quick else ring
         case "fig2":
             return FiniteMechanism(quick=quick)
         case "fig4":
             mixtures = RandomMixtures(device=device, presets=presets)
-            return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK) if quick else mixtures
+            return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK_TRAINING) if quick else mixtures
         case "local_finite":
             finite = LocalFinite()
             return replace(finite, quick=True, outcomes=(10,), clients=QUICK_CLIENTS) if quick else finite

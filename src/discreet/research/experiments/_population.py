@@ -32,7 +32,7 @@ from discreet.estimation import inversion_of, nearest_law
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler
 from discreet.mechanisms._sampler import Sampler
-from discreet.research.experiments._costs import DIVERGENCES, Summary
+from discreet.research.experiments._costs import PAPER_DIVERGENCES, CostSummary
 from discreet.research.experiments._frequency_oracles import (
     FrequencyOracle,
     LocalHashing,
@@ -44,11 +44,11 @@ from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, na
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True)
-class Mean:
+class MeanEstimate:
     """A mean over repetitions, and how far chance may have moved it."""
 
     mean: float
@@ -56,11 +56,11 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Errors:
+class EstimateErrors:
     """An estimate's mean distances to the truth by measure: as it is, and projected onto the simplex."""
 
-    raw: dict[str, Mean]
-    projected: dict[str, Mean]
+    raw: dict[str, MeanEstimate]
+    projected: dict[str, MeanEstimate]
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class SetAtBudget:
     epsilon: float
     repetitions: int
     subset_size: int
-    realised: dict[str, dict[str, Summary]]
+    realised: dict[str, dict[str, CostSummary]]
     own: dict[str, float]
     bias: dict[str, float]
-    errors: dict[str, Errors]
+    errors: dict[str, EstimateErrors]
     uniform: dict[str, float]
 
 
@@ -104,7 +104,7 @@ class PopulationComparison:
     """Per-client cost and population error on every client set that is installed. A unit is one set at one epsilon."""
 
     name: str = "population"
-    epsilons: tuple[float, ...] = BUDGETS
+    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     repetitions: int = 200
     seed: int | None = 7
     quick: bool = False
@@ -126,18 +126,18 @@ class PopulationComparison:
         return [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
 
     def results(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
-        held: tuple[str, Clients] | None = None
+        held: tuple[str, ClientSetLaws] | None = None
         for unit in units:
             name, epsilon = unit.split("/")
             if held is None or held[0] != name:  # one set in memory at a time
-                held = name, Clients(next(one for one in self.sets if one.name == name))
+                held = name, ClientSetLaws(next(one for one in self.sets if one.name == name))
             rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
             yield [held[1].row(float(epsilon), self.repetitions, rng)]
 
 
 @final
 @dataclass(frozen=True)
-class Clients:
+class ClientSetLaws:
     """A client set with its laws read."""
 
     declared: ClientSet
@@ -167,7 +167,7 @@ class Clients:
         estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():
-                estimates[name].append(self._frequencies(_released(sampler, self.laws, rng)))
+                estimates[name].append(self._frequencies(_release_seeded(sampler, self.laws, rng)))
             raw = raw_draws(self.laws, rng)
             for name, oracle in oracles.items():
                 estimates[name].append(oracle.estimate(raw, rng))
@@ -195,12 +195,15 @@ class Clients:
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
-    def _costs(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, Summary]:
-        return {f: Summary.of(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q))) for f in DIVERGENCES}
+    def _costs(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
+        return {
+            f: CostSummary.of(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q)))
+            for f in PAPER_DIVERGENCES
+        }
 
-    def _errors(self, estimates: Floats) -> Errors:
+    def _errors(self, estimates: Floats) -> EstimateErrors:
         projected = np.array([nearest_law(row) for row in estimates])
-        return Errors(
+        return EstimateErrors(
             *(
                 {name: _mean(values) for name, values in distances(rows, self.average).items()}
                 for rows in (estimates, projected)
@@ -211,13 +214,13 @@ class Clients:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
-def _released(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random.Generator) -> Integers:
+def _release_seeded(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random.Generator) -> Integers:
     """The library's own release, with a seed: an experiment on published data, not a private one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         return np.asarray(sampler.release(laws, rng=rng))
 
 
-def _mean(values: Floats) -> Mean:
+def _mean(values: Floats) -> MeanEstimate:
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return Mean(float(values.mean()), spread / len(values) ** 0.5)
+    return MeanEstimate(float(values.mean()), spread / len(values) ** 0.5)

@@ -75,14 +75,14 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Recorded(Generic[R]):
+class RecordedRun(Generic[R]):
     """What one run of an experiment has left: what was run, and its finished units."""
 
     header: Header
     rows: Sequence[R]
 
 
-class Records(Generic[R]):
+class RecordFile(Generic[R]):
     """The records of one experiment in one file, to be added to."""
 
     def __init__(self, path: Path, header: Header, kind: type[R]) -> None:
@@ -99,10 +99,10 @@ class Records(Generic[R]):
             raise DiscreetError(
                 f"{path} holds another run ({', '.join(different)} differ); give another --out, or --restart to replace it"
             )
-        self.rows = _decoded_rows(path, kind, rest)
+        self.rows = _decode_rows(path, kind, rest)
 
     @property
-    def finished(self) -> set[str]:
+    def finished_units(self) -> set[str]:
         """The units that are there."""
         return {row.unit for row in self.rows}
 
@@ -112,34 +112,34 @@ class Records(Generic[R]):
         self.rows.extend(rows)
 
 
-def read(path: Path, kind: type[R]) -> Recorded[R]:
+def read_records(path: Path, kind: type[R]) -> RecordedRun[R]:
     """The header and the finished units of a records file."""
     first, *rest = _whole_lines(path)[0]
-    return Recorded(_decoded(Header, first), _decoded_rows(path, kind, rest))
+    return RecordedRun(_decode(Header, first), _decode_rows(path, kind, rest))
 
 
-def _decoded_rows(path: Path, kind: type[R], rows: Sequence[Any]) -> list[R]:
+def _decode_rows(path: Path, kind: type[R], rows: Sequence[Any]) -> list[R]:
     try:
-        return [_decoded(kind, row) for row in rows]
+        return [_decode(kind, row) for row in rows]
     except (KeyError, TypeError, AttributeError):
         raise DiscreetError(
             f"{path} holds no {kind.__name__} records of this version; give another --out, or --restart to replace it"
         ) from None
 
 
-def _decoded(kind: Any, value: Any) -> Any:
+def _decode(kind: Any, value: Any) -> Any:
     """A JSON value as the type that it was written from: dataclasses, tuples, mappings by name, and what JSON has itself."""
     if is_dataclass(kind):
         types = get_type_hints(kind)
-        return kind(**{field.name: _decoded(types[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
+        return kind(**{field.name: _decode(types[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
     parts = get_args(kind)
     match get_origin(kind):
         case origin if origin is tuple:
-            return tuple(_decoded(parts[0], each) for each in value)
+            return tuple(_decode(parts[0], each) for each in value)
         case origin if origin is dict:
-            return {key: _decoded(parts[1], each) for key, each in value.items()}
+            return {key: _decode(parts[1], each) for key, each in value.items()}
         case origin if origin is UnionType:
-            return None if value is None else _decoded(parts[0], value)
+            return None if value is None else _decode(parts[0], value)
     return value
 
 

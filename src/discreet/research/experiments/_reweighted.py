@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 
 from discreet.design import design
 from discreet.estimation import nearest_law
-from discreet.estimation._reweighting import reweighted
+from discreet.estimation._reweighting import reweight_examples
 from discreet.families import Simplex
 from discreet.research.experiments._frequency_oracles import LocalHashing, SubsetSelection, UnaryEncoding
-from discreet.research.experiments._population import Mean, distances, raw_draws
+from discreet.research.experiments._population import MeanEstimate, distances, raw_draws
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 
 Floats = NDArray[np.float64]
 
-BUDGETS = (0.5, 1.0, 2.0, 4.0)
+REWEIGHTED_BUDGETS = (0.5, 1.0, 2.0, 4.0)
 SKEWS = {"random": 0.0, "skewed": 1.0}
 KEEP = 0.01
 
@@ -48,7 +48,7 @@ class ReweightedSet:
     examples: int
     served: int
     repetitions: int
-    errors: dict[str, Mean]
+    errors: dict[str, MeanEstimate]
 
 
 @final
@@ -57,7 +57,7 @@ class ReweightedComparison:
     """Designed samples, as they are and by reweighted examples, against frequency oracles. A unit is one set at one epsilon."""
 
     name: str = "reweighted"
-    epsilons: tuple[float, ...] = BUDGETS
+    epsilons: tuple[float, ...] = REWEIGHTED_BUDGETS
     repetitions: int = 10
     share: float = 0.2
     seed: int | None = 7
@@ -108,7 +108,7 @@ class ReweightedComparison:
             estimates, target = _estimates(laws[order[:number]], laws[order[number:]], epsilon, rng)
             for name, law in estimates.items():
                 found.setdefault(name, []).append(float(distances(law, target)["tv"]))
-        errors = {name: Mean(float(np.mean(one)), _standard_error(one)) for name, one in found.items()}
+        errors = {name: MeanEstimate(float(np.mean(one)), _standard_error(one)) for name, one in found.items()}
         return ReweightedSet(
             unit, declared.name, declared.title, epsilon, drawn, number, len(laws) - number, self.repetitions, errors
         )
@@ -121,7 +121,7 @@ def _estimates(
     k = served.shape[1]
     sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
     counts = np.bincount(raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
-    found = reweighted([(sampler, counts)], examples)
+    found = reweight_examples([(sampler, counts)], examples)
     raw = raw_draws(served, rng)
     oracles = {
         "subset": SubsetSelection(k, epsilon=epsilon),

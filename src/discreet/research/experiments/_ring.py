@@ -17,12 +17,12 @@ from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, M
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.research._boosted import BoostedSampler, Training
 from discreet.research._published import DELTA
-from discreet.research.experiments._costs import DIVERGENCES
-from discreet.research.experiments._mixtures import named
+from discreet.research.experiments._costs import PAPER_DIVERGENCES
+from discreet.research.experiments._mixtures import baseline_name
 
 Floats = NDArray[np.float64]
 
-HALF_WIDTH, SIDE = 3.0, 121
+RING_HALF_WIDTH, RING_SIDE = 3.0, 121
 
 
 def ring(modes: int, variance: float) -> Mixture:
@@ -92,20 +92,20 @@ class GaussianRing:
 
     @property
     def units(self) -> Sequence[str]:
-        return ["original", "mollifier", "proposed", "tight", *map(named, self.presets)]
+        return ["original", "mollifier", "proposed", "tight", *map(baseline_name, self.presets)]
 
     def results(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
         p = ring(self.modes, self.variance)
-        axis = np.linspace(-HALF_WIDTH, HALF_WIDTH, SIDE)
+        axis = np.linspace(-RING_HALF_WIDTH, RING_HALF_WIDTH, RING_SIDE)
         points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         for unit in units:
             start = time.perf_counter()
             law, facts = self._law(unit, p)
-            costs = {} if law is p else {f: float(law.divergence(f)) for f in DIVERGENCES}
+            costs = {} if law is p else {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES}
             density = law.pdf(points)
             seconds = time.perf_counter() - start
             values = tuple(float(f"{value:.5g}") for value in density)
-            yield [RingLaw(unit, self.epsilon, seconds, costs, facts, HALF_WIDTH, values)]
+            yield [RingLaw(unit, self.epsilon, seconds, costs, facts, RING_HALF_WIDTH, values)]
 
     def _law(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
         how = Density(self.delta, self.delta)
@@ -130,16 +130,16 @@ class GaussianRing:
                 family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
                 sampler = OptimalSampler(family, epsilon=self.epsilon, how=how)
             case _:
-                return self._boosted(next(preset for preset in self.presets if named(preset) == unit), p)
+                return self._boosted_law(next(preset for preset in self.presets if baseline_name(preset) == unit), p)
         law = sampler.output(p)
         return law, RingFacts(
             c2=sampler.family.bounds.upper,
             scale=float(law.scale),
             mass_error=float(law.mass_error),
-            worst_case={f: float(sampler.risk(f)) for f in DIVERGENCES},
+            worst_case={f: float(sampler.risk(f)) for f in PAPER_DIVERGENCES},
         )
 
-    def _boosted(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
+    def _boosted_law(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
         space = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
         sampler = BoostedSampler(space, epsilon=self.epsilon, preset=preset, training=self.training, device=self.device)
         assert self.seed is not None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from discreet.research.experiments._records import Experiment, Header, R, Record, Recorded, Records
+from discreet.research.experiments._records import Experiment, Header, R, Record, RecordedRun, RecordFile
 
 Progress = Callable[[int, int], None]
 
@@ -13,9 +13,9 @@ def records_path(experiment: Experiment[Record], folder: Path) -> Path:
     return folder / f"{experiment.name}{'.quick' if experiment.quick else ''}.jsonl"
 
 
-def run(
+def run_experiment(
     experiment: Experiment[R], folder: Path, progress: Progress | None = None, *, restart: bool = False
-) -> Recorded[R]:
+) -> RecordedRun[R]:
     """The complete records of the experiment in that folder, in order; units that are finished there are not done again.
 
     `progress` is told how many units are finished, of how many.
@@ -23,8 +23,8 @@ def run(
     path = records_path(experiment, folder)
     if restart:
         path.unlink(missing_ok=True)
-    records = Records(path, Header.of(experiment), experiment.record)
-    finished, units = records.finished, experiment.units
+    records = RecordFile(path, Header.of(experiment), experiment.record)
+    finished, units = records.finished_units, experiment.units
     missing = [unit for unit in units if unit not in finished]
     if progress:
         progress(len(units) - len(missing), len(units))
@@ -34,4 +34,4 @@ def run(
             progress(len(records.rows), len(units))
     order = {unit: place for place, unit in enumerate(units)}
     rows = sorted(records.rows, key=lambda row: order.get(row.unit, len(order)))
-    return Recorded(records.header, rows)
+    return RecordedRun(records.header, rows)

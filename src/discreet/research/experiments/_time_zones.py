@@ -16,7 +16,7 @@ from discreet.mechanisms import LinearSampler
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TimeZoneEstimate:
     """What was learnt, what is true, and what one aircraft gave away for it."""
 
     found: Population
@@ -28,19 +28,19 @@ class Lesson:
     released: str
 
     @property
-    def covered(self) -> int:
+    def covering_intervals(self) -> int:
         """How many of the intervals hold the truth."""
         return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
 
 
-def learnt_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> Lesson:
+def learnt_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> TimeZoneEstimate:
     """Release one time zone for every aircraft and estimate where they fly; show `aircraft` in detail."""
     family = Simplex(logbooks.outcomes)
     sampler = LinearSampler(family, epsilon=epsilon)
     laws = family.law(counts=logbooks.counts)
     released = np.asarray(sampler.release(laws))
     place = logbooks.clients.index(aircraft)
-    return Lesson(
+    return TimeZoneEstimate(
         found=population(sampler, samples=released.tolist()),
         truth=laws.mean(axis=0),
         client=aircraft,

@@ -66,7 +66,7 @@ def cells_of(values: Floats, interval: Interval) -> Integers:
     return interval.numbers(np.clip(values, interval.low, interval.high))
 
 
-def counted(clients: ArrayLike, outcomes: Integers, size: int, weights: Floats | None = None) -> Floats:
+def outcome_counts(clients: ArrayLike, outcomes: Integers, size: int, weights: Floats | None = None) -> Floats:
     """How often (or with how much weight) each client saw each outcome: (n, size), one row for each client that occurs."""
     names, rows = np.unique(np.asarray(clients), return_inverse=True)
     cells = np.bincount(rows * size + outcomes, weights=weights, minlength=len(names) * size)
@@ -84,12 +84,12 @@ def _delays(declared: ClientSet) -> Floats:
     landed = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
     tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
     minutes = landed["arr_delay"].to_numpy().astype(np.float64)
-    return counted(tail, cells_of(minutes, DELAY), len(declared.outcomes))
+    return outcome_counts(tail, cells_of(minutes, DELAY), len(declared.outcomes))
 
 
 def _ratings(declared: ClientSet) -> Floats:
     frame = rdataset("dslabs", "movielens")
-    return counted(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
+    return outcome_counts(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
 
 
 def _genres(declared: ClientSet) -> Floats:
@@ -99,19 +99,19 @@ def _genres(declared: ClientSet) -> Floats:
     lengths = np.array([len(genres) for genres in lists])
     numbers = declared.numbers(genre for genres in lists for genre in genres)
     users = np.repeat(frame["userId"].to_numpy(), lengths)
-    return counted(users, numbers, len(declared.outcomes), np.repeat(1.0 / lengths, lengths))
+    return outcome_counts(users, numbers, len(declared.outcomes), np.repeat(1.0 / lengths, lengths))
 
 
 def _lectures(declared: ClientSet) -> Floats:
     frame = rdataset("lme4", "InstEval")
-    return counted(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
+    return outcome_counts(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
 
 
 def _cholesterol(declared: ClientSet) -> Floats:
     """The rows called `hdl`; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
     frame = rdataset("survival", "nafld2")
     frame = frame[frame["test"] == "hdl"]
-    return counted(frame["id"], cells_of(frame["value"].to_numpy(dtype=np.float64), HDL), len(declared.outcomes))
+    return outcome_counts(frame["id"], cells_of(frame["value"].to_numpy(dtype=np.float64), HDL), len(declared.outcomes))
 
 
 def rdataset(package: str, item: str) -> Any:

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from discreet.families import Mixture
 from discreet.research import _published as published
-from discreet.research.experiments._follow_up._mixtures import LocalMixtures, classes, client
+from discreet.research.experiments._follow_up._mixtures import LocalMixtures, draw_client, mixture_classes
 
 Floats = NDArray[np.float64]
 BOUNDS = {"global": (math.exp(-1.0) / 3.0, 3.0 * math.e), "local": (1 / 3, 3.0)}
@@ -27,7 +27,7 @@ LARGEST = {
 
 def hundred(seed: int) -> list[Mixture]:
     rng = np.random.default_rng(seed)
-    return [client("laplace", rng) for _ in range(100)]
+    return [draw_client("laplace", rng) for _ in range(100)]
 
 
 def own_box(kind: str, name: str) -> tuple[float, float, float]:
@@ -103,10 +103,10 @@ def test_nobody_is_served_worse_and_all_are_members(shape: str) -> None:
             for name, found in row.classes.items():
                 assert all(one.worse == 0 for one in found.pointwise.values()), (row.unit, name)
     rng = np.random.default_rng(2)
-    assert all(classes(shape)["local"].contains(client(shape, rng)) for _ in range(20))
+    assert all(mixture_classes(shape)["local"].contains(draw_client(shape, rng)) for _ in range(20))
 
 
 def test_clients_of_the_plane_have_centres_in_the_l1_ball() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
-        assert np.abs(np.asarray(client("plane", rng).means)).sum(axis=1).max() <= 1.0 + 1e-12
+        assert np.abs(np.asarray(draw_client("plane", rng).means)).sum(axis=1).max() <= 1.0 + 1e-12

@@ -11,13 +11,18 @@ from discreet.divergences import divergence
 from discreet.errors import LargeEpsilonWarning
 from discreet.mechanisms import LinearSampler, OptimalSampler
 from discreet.privacy import Privacy
-from discreet.research.experiments._follow_up._notions import DIVERGENCES, ClassAtBudget, Pointwise, published_weight
+from discreet.research.experiments._follow_up._notions import (
+    FOLLOW_UP_DIVERGENCES,
+    ClassAtBudget,
+    Pointwise,
+    published_weight,
+)
 
 Floats = NDArray[np.float64]
-Costs = Callable[[Any], dict[str, Floats]]  # of a sampler: the divergences of all clients, by name
+CostFunction = Callable[[Any], dict[str, Floats]]  # of a sampler: the divergences of all clients, by name
 
 
-def compared(family: Any, privacy: Privacy, clients: int, costs: Costs) -> ClassAtBudget:
+def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFunction) -> ClassAtBudget:
     """The class under the notion; `costs` says what a sampler costs each client."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # nothing is released
@@ -30,7 +35,7 @@ def compared(family: Any, privacy: Privacy, clients: int, costs: Costs) -> Class
         weight=float(privacy.mixing(bounds)),
         published_weight=their_weight,
         tight=ours.risk("kl").tight,
-        minimax={f: float(ours.risk(f)) for f in DIVERGENCES if np.isfinite(float(ours.risk(f)))},
+        minimax={f: float(ours.risk(f)) for f in FOLLOW_UP_DIVERGENCES if np.isfinite(float(ours.risk(f)))},
         published_minimax=_by_formula(bounds.lower, bounds.upper, their_weight),
         clients=clients,
         pointwise={f: Pointwise.of(projected[f], mixed[f]) for f in projected},
@@ -44,11 +49,11 @@ def _by_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
     low, high = 1.0 - weight * (1.0 - lower), 1.0 + weight * (upper - 1.0)
     held = np.array([upper, lower]) * (share := np.array([1.0 - lower, upper - 1.0]) / (upper - lower))
     sent = np.array([high, low]) * share
-    found = {f: float(np.sum(divergence(f)(held, sent))) for f in DIVERGENCES}
+    found = {f: float(np.sum(divergence(f)(held, sent))) for f in FOLLOW_UP_DIVERGENCES}
     return {f: value for f, value in found.items() if np.isfinite(value)}
 
 
 def by_divergence(laws: Sequence[Any], output: Callable[[Any], Any]) -> dict[str, Floats]:
     """The divergences of continuous clients to their output laws, one law at a time."""
-    found = [[float(law.divergence(f)) for f in DIVERGENCES] for law in map(output, laws)]
-    return {f: np.array(column) for f, column in zip(DIVERGENCES, np.transpose(found), strict=True)}
+    found = [[float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES] for law in map(output, laws)]
+    return {f: np.array(column) for f, column in zip(FOLLOW_UP_DIVERGENCES, np.transpose(found), strict=True)}

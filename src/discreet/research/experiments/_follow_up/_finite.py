@@ -15,8 +15,14 @@ from numpy.typing import NDArray
 from discreet.divergences import divergence
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import nearest_member
-from discreet.research.experiments._follow_up._comparing import compared
-from discreet.research.experiments._follow_up._notions import BUDGETS, DIVERGENCES, KINDS, ClassAtBudget, notion
+from discreet.research.experiments._follow_up._comparing import compare_class
+from discreet.research.experiments._follow_up._notions import (
+    FOLLOW_UP_BUDGETS,
+    FOLLOW_UP_DIVERGENCES,
+    NOTION_KINDS,
+    ClassAtBudget,
+    privacy_notion,
+)
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +46,8 @@ class LocalFinite:
 
     name: str = "local_finite"
     outcomes: tuple[int, ...] = (10, 20, 100)
-    kinds: tuple[str, ...] = KINDS
-    budgets: tuple[float, ...] = BUDGETS
+    kinds: tuple[str, ...] = NOTION_KINDS
+    budgets: tuple[float, ...] = FOLLOW_UP_BUDGETS
     clients: int = 400
     seed: int | None = 11
     quick: bool = False
@@ -59,7 +65,7 @@ class LocalFinite:
     def results(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
         for unit in units:
             size, kind, budget = unit.split("/")
-            k, privacy = int(size), notion(kind, float(budget))
+            k, privacy = int(size), privacy_notion(kind, float(budget))
             families: dict[str, FiniteFamily] = {
                 "global": Simplex(k),
                 "local": Band([1] * k, lower=2 / (k - 2), upper=k / 2 - 1),
@@ -73,9 +79,9 @@ class LocalFinite:
 
         def costs(sampler: Any) -> dict[str, Floats]:
             q = sampler.output(laws)
-            return {f: np.asarray(divergence(f)(laws, q)) for f in DIVERGENCES}
+            return {f: np.asarray(divergence(f)(laws, q)) for f in FOLLOW_UP_DIVERGENCES}
 
-        return compared(family, privacy, len(laws), costs)
+        return compare_class(family, privacy, len(laws), costs)
 
     def _clients(self, family: FiniteFamily) -> Floats:
         """Of all shapes: from nearly even to nearly one outcome."""

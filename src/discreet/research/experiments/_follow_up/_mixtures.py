@@ -14,12 +14,17 @@ from typing import Any, final
 import numpy as np
 
 from discreet.families import DensityBand, Mixture
-from discreet.research.experiments._follow_up._comparing import Costs, by_divergence, compared
-from discreet.research.experiments._follow_up._notions import BUDGETS, KINDS, ClassAtBudget, notion
+from discreet.research.experiments._follow_up._comparing import CostFunction, by_divergence, compare_class
+from discreet.research.experiments._follow_up._notions import (
+    FOLLOW_UP_BUDGETS,
+    NOTION_KINDS,
+    ClassAtBudget,
+    privacy_notion,
+)
 
-SEEDS = (1, 2, 3, 4)
+FOLLOW_UP_SEEDS = (1, 2, 3, 4)
 MEAN_EXTRA, MOST = 2.0, 10
-CENTRES = {"laplace": 1.0, "gaussian": 0.5}  # of one dimension: how far from 0
+MIXTURE_CENTRES = {"laplace": 1.0, "gaussian": 0.5}  # of one dimension: how far from 0
 _WORDS = {
     "laplace": "Laplace mixtures on the line",
     "plane": "Laplace mixtures in the plane",
@@ -40,7 +45,7 @@ class MixtureClasses:
     classes: dict[str, ClassAtBudget]
 
 
-def client(shape: str, rng: np.random.Generator) -> Mixture:
+def draw_client(shape: str, rng: np.random.Generator) -> Mixture:
     """The next client of a generator, by the published order of draws."""
     components = min(int(rng.poisson(MEAN_EXTRA)) + 1, MOST)
     if shape == "plane":
@@ -49,12 +54,12 @@ def client(shape: str, rng: np.random.Generator) -> Mixture:
         radii = rng.uniform(0, 1, size=(components, 1))
         means = signs * shares / shares.sum(axis=1, keepdims=True) * radii
     else:
-        means = rng.uniform(-CENTRES[shape], CENTRES[shape], (components, 1))
+        means = rng.uniform(-MIXTURE_CENTRES[shape], MIXTURE_CENTRES[shape], (components, 1))
     weights = rng.dirichlet(np.ones(components))
     return Mixture(weights, means, kernel="gaussian" if shape == "gaussian" else "laplace")
 
 
-def classes(shape: str) -> dict[str, DensityBand]:
+def mixture_classes(shape: str) -> dict[str, DensityBand]:
     """The global and the local class of a shape, around its public law."""
     wide, density, box = (math.exp(-1.0) / 3.0, 3.0 * math.e), Mixture([1.0], [[0.0]], kernel="laplace"), None
     match shape:
@@ -73,9 +78,9 @@ class LocalMixtures:
 
     name: str = "local_mixtures"
     shapes: tuple[str, ...] = ("laplace", "plane", "gaussian")
-    kinds: tuple[str, ...] = KINDS
-    budgets: tuple[float, ...] = BUDGETS
-    seeds: tuple[int, ...] = SEEDS
+    kinds: tuple[str, ...] = NOTION_KINDS
+    budgets: tuple[float, ...] = FOLLOW_UP_BUDGETS
+    seeds: tuple[int, ...] = FOLLOW_UP_SEEDS
     clients: int = 100
     quick: bool = False
     computes: str = (
@@ -99,12 +104,15 @@ class LocalMixtures:
         seeds = dict(zip(self.budgets, self.seeds, strict=True))
         for unit in units:
             shape, kind, told = unit.split("/")
-            budget, privacy = float(told), notion(kind, float(told))
+            budget, privacy = float(told), privacy_notion(kind, float(told))
             rng = np.random.default_rng(seeds[budget])
-            costs = _costs_of([client(shape, rng) for _ in range(self.clients)])
-            found = {name: compared(family, privacy, self.clients, costs) for name, family in classes(shape).items()}
+            costs = _costs_of([draw_client(shape, rng) for _ in range(self.clients)])
+            found = {
+                name: compare_class(family, privacy, self.clients, costs)
+                for name, family in mixture_classes(shape).items()
+            }
             yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), found)]
 
 
-def _costs_of(laws: Sequence[Mixture]) -> Costs:
+def _costs_of(laws: Sequence[Mixture]) -> CostFunction:
     return lambda sampler: by_divergence(laws, sampler.output)

@@ -20,10 +20,10 @@ from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
 
 Floats = NDArray[np.float64]
 
-KINDS = ("pure", "approximate", "gaussian", "functional")
-BUDGETS = (0.1, 0.5, 1.0, 2.0)  # the published ones: epsilon, epsilon, nu, and the Laplace mechanism's mu
-DELTA = 1e-3
-DIVERGENCES = ("kl", "tv", "hellinger", "chi2", "reverse_kl", "jensen_shannon", "le_cam")
+NOTION_KINDS = ("pure", "approximate", "gaussian", "functional")
+FOLLOW_UP_BUDGETS = (0.1, 0.5, 1.0, 2.0)  # the published ones: epsilon, epsilon, nu, and the Laplace mechanism's mu
+FOLLOW_UP_DELTA = 1e-3
+FOLLOW_UP_DIVERGENCES = ("kl", "tv", "hellinger", "chi2", "reverse_kl", "jensen_shannon", "le_cam")
 _ROUNDING = 1e-9  # of quadrature and sums: a client that is this little farther is not farther
 _FARTHEST = 50.0  # of the published search over beta
 
@@ -39,13 +39,13 @@ def laplace_tradeoff(mu: float) -> Functional:
     return Functional(f)
 
 
-def notion(kind: str, budget: float) -> Privacy:
-    """One of `KINDS` at a budget."""
+def privacy_notion(kind: str, budget: float) -> Privacy:
+    """One of `NOTION_KINDS` at a budget."""
     match kind:
         case "pure":
             return Pure(budget)
         case "approximate":
-            return Approximate(budget, delta=DELTA)
+            return Approximate(budget, delta=FOLLOW_UP_DELTA)
         case "gaussian":
             return Gaussian(budget)
         case _:
